@@ -1,11 +1,11 @@
-//! Batched operations on 65,536 samples of up to 256 entries: gather, scatter, filter, padding.
+//! Benchmarks batched operations on 65,536 samples of up to 256 entries: gather, scatter, filter,
+//! padding.
 //!
-//! A table prints each operation next to its floors, which are lower bounds of its time from the
-//! same run: a copy by all threads of as many bytes as the operation has to read and write, half of
-//! them read and half written, into memory that was touched before and into fresh memory (as a
-//! result is). Operation and floors alternate, and the fastest run of each counts. `--peer FILE`
-//! reads the data from a safetensors file and prints the results as JSON, for
-//! `benches/peers/batching.py`.
+//! A table prints the time of each operation next to two lower bounds (floors) from the same run:
+//! the time in which all threads copy as many bytes as the operation has to read and write, into
+//! memory that was touched before, and into fresh memory, as an operation does. Operations and
+//! floors alternate, and the fastest run of each counts. `--peer FILE` reads the data from a
+//! safetensors file and prints the results as JSON for `benches/peers/batching.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -28,11 +28,11 @@ const SAMPLES: usize = 65_536;
 const MOST: usize = 256;
 const ROUNDS: usize = 7;
 
-/// Input of all operations.
+/// The input of all operations.
 struct Data {
-    /// float32 entries.
+    /// The samples, whose entries are float32.
     values: RaggedBatch,
-    /// At most as many indices as entries, without repeats.
+    /// For each sample, distinct indices of some of its entries.
     indices: RaggedBatch,
     /// A boolean per entry.
     mask: RaggedBatch,
@@ -86,15 +86,15 @@ impl Data {
     }
 }
 
-/// Copies bytes in pieces, on all threads. `from` has half of the bytes of the floor, because a
-/// copy reads and writes each byte.
+/// Copies bytes on all threads, in chunks of 512 KiB. `from` has half of the bytes of the floor,
+/// because a copy reads and writes each byte.
 fn copy(from: &[u8], to: &mut [u8]) {
     const PIECE: usize = 512 << 10;
     to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(t, f)| t.copy_from_slice(f));
 }
 
-/// Name, number of bytes that have to be read and written, and the work, whose result is used for a
-/// checksum.
+/// The name of an operation, the number of bytes that it has to read and write, and a function that
+/// runs it. The result is used for a checksum.
 type Task<'a> = (&'static str, usize, Box<dyn Fn() -> DenseTensor + 'a>);
 
 fn tasks(d: &Data) -> Vec<Task<'_>> {
@@ -116,7 +116,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     vec![
         (
             "gather",
-            // Reads indices and entries, writes entries.
+            // The operation reads indices and entries, and writes entries.
             ids * (8 + 4 + 4),
             Box::new(move || {
                 let out = batched_indexing_access(&d.values, &d.indices, 0, None, &options);
@@ -149,7 +149,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
         ),
         (
             "scatter",
-            // Reads and writes the batch, reads entries and indices.
+            // The operation reads and writes the batch, and reads entries and indices.
             entries * (4 + 4) + ids * (8 + 4),
             Box::new(move || {
                 let out = batched_indexing_write(&taken, &d.indices, &d.values, None, &options);
@@ -206,7 +206,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     ]
 }
 
-/// Returns the sum of the bits of all elements.
+/// Returns the sum of all elements, each read as an unsigned integer.
 fn bits(t: &DenseTensor) -> u64 {
     let width = t.dtype().size();
     t.as_bytes().chunks_exact(width).fold(0u64, |sum, cell| {

@@ -1,9 +1,10 @@
-//! Predicates on the codes of 10 million leaves: a dictionary with 4,000 values of realistic
-//! length.
+//! Benchmarks predicates on 10 million medical codes in lists, stored as a dictionary of 4,000
+//! strings.
 //!
-//! Before Criterion's numbers, a table prints the time of each predicate next to a lower bound from
-//! the same run (the floor: one pass that reads the keys and writes bits), and next to the same
-//! predicate leaf by leaf: Arrow's kernels over the dictionary and over plain strings.
+//! Before the results of Criterion, a table prints the time of each predicate next to a lower bound
+//! (floor) from the same run, one pass that reads the keys and writes bits, and next to the time of
+//! Arrow's kernels, which evaluate the predicate for each value, over the dictionary and over plain
+//! strings.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -19,7 +20,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::array::{Offsets, RaggedArray};
-use serrate::kernels::elementwise::{Op, Operand, binary};
+use serrate::kernels::elementwise::{BinaryOp, Operand, binary};
 use serrate::kernels::isin::isin;
 use serrate::kernels::text::{TextTest, test};
 
@@ -55,8 +56,9 @@ fn data() -> Data {
     Data { codes, plain, one, some: Arc::new(some) }
 }
 
-/// Name, the predicate, and two functions that evaluate the predicate leaf by leaf: over the
-/// dictionary and over plain strings. Each function returns the number of leaves.
+/// The name of a predicate, a function that evaluates it, and two functions that evaluate it for
+/// each leaf with Arrow: over the dictionary and over plain strings. Each function returns the
+/// number of leaves.
 type Task<'a> =
     (&'static str, Box<dyn Fn() -> usize + 'a>, Option<[Box<dyn Fn() -> usize + 'a>; 2]>);
 
@@ -80,10 +82,10 @@ fn tasks<'a>(d: &'a Data) -> Vec<Task<'a>> {
     vec![
         (
             "code = 'X'",
-            Box::new(move || compare(Op::Eq)),
+            Box::new(move || compare(BinaryOp::Eq)),
             Some([Box::new(move || equal(d.codes.leaves())), Box::new(move || equal(&d.plain))]),
         ),
-        ("code < 'X'", Box::new(move || compare(Op::Lt)), None),
+        ("code < 'X'", Box::new(move || compare(BinaryOp::Lt)), None),
         ("code LIKE 'LAB//%'", tested(TextTest::Like("LAB//%")), by_leaf("LAB//%")),
         ("code LIKE '%kg'", tested(TextTest::Like("%kg")), by_leaf("%kg")),
         ("code LIKE '%1%kg%'", tested(TextTest::Like("%1%kg%")), by_leaf("%1%kg%")),
@@ -108,12 +110,13 @@ fn median(mut run: impl FnMut()) -> Duration {
     times[times.len() / 2]
 }
 
-/// Collects one bit per key, as Arrow does.
+/// Returns a bitmap with the lowest bit of each key, built as Arrow builds bitmaps.
 fn collected(keys: &[u32]) -> BooleanBuffer {
     BooleanBuffer::collect_bool(keys.len(), |i| keys[i] & 1 == 1)
 }
 
-/// Reads all keys and writes a fresh bit for each, which does not depend on the key.
+/// Reads all keys, and writes a bitmap of as many bits into fresh memory: the least work of a
+/// predicate.
 fn floor(keys: &[u32]) -> ([u32; 16], Vec<u8>) {
     let mut lanes = [0; 16];
     for chunk in keys.chunks_exact(16) {

@@ -1,9 +1,9 @@
-//! Padding of 64 patients with the shape of MIMIC data at full length: 0.13 GB of dense codes, of
-//! which one slot in thirty holds a value.
+//! Benchmarks the padding of 64 patients with the lengths of MIMIC data: a dense tensor of 0.13 GB.
+//! One slot in thirty holds a value.
 //!
-//! Floors in the same run: filling as many bytes fresh from the allocator (mostly page faults),
-//! filling memory that was touched before, and copying it. Ratios of neighbouring runs are printed
-//! first, because they depend less than times on other load of the machine.
+//! Lower bounds (floors) from the same run are to fill as many bytes of fresh memory (mostly page
+//! faults), to fill memory that was touched before, and to copy it. Ratios of consecutive runs are
+//! printed first, because other load of the machine changes them less than times.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serrate::array::RaggedArray;
-use serrate::dense::{BufferPool, DType, DenseOptions, Side, TableDenseOptions};
+use serrate::dense::{BufferPool, DType, DenseOptions, PaddingSide, TableDenseOptions};
 use serrate::generate::mimic_table;
 use serrate::kernels::densify::{dense_bytes, densify, densify_into};
 use serrate::kernels::mask::mask;
 
-/// Name and the code of one run.
+/// The name of a measured operation, and a function that runs it once.
 type Run<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// Writes every page once.
+/// Allocates `bytes` bytes and writes all of them.
 fn fill_fresh(bytes: usize) {
     let mut v = vec![0u8; bytes];
     v.fill(black_box(1));
     black_box(&v[0]);
 }
 
-/// Runs all in turn, several times. Prints the fastest time of each, and the median over the rounds
-/// of its time divided by the time of the first.
+/// Runs all operations in turn, in several rounds. Prints the fastest time of each, and the median
+/// over the rounds of its time divided by the time of the first operation.
 fn compare(title: &str, bytes: usize, mut runs: Vec<Run<'_>>) {
     const ROUNDS: usize = 15;
     let mut times = vec![Vec::with_capacity(ROUNDS); runs.len()];
@@ -56,7 +56,7 @@ fn benches(c: &mut Criterion) {
     let wide = DenseOptions { dtype: Some(DType::I64), ..Default::default() };
     let serial = DenseOptions { parallel: false, ..wide.clone() };
     let pooled = DenseOptions { pool: Some(BufferPool::default()), ..wide.clone() };
-    let left = DenseOptions { side: Side::Left, ..wide.clone() };
+    let left = DenseOptions { side: PaddingSide::Left, ..wide.clone() };
     let ones = DenseOptions { fill: Some((-100).into()), ..wide.clone() };
     let (_, shape, bytes) = dense_bytes(&codes, None, &wide).unwrap();
     println!("64 patients, shape {shape:?}, {} values", codes.leaves().len());
@@ -107,7 +107,7 @@ fn benches(c: &mut Criterion) {
         ],
     );
 
-    // The cost per list dominates for many short lists.
+    // For many short lists, the time per list dominates.
     let short = RaggedArray::try_new(
         1_000_000,
         vec![serrate::array::Offsets::from_lengths((0..1_000_000).map(|i| i % 5)).unwrap().into()],

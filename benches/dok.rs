@@ -1,9 +1,9 @@
-//! The batched hash map with 10 million random keys of three int64 and 5 million lookups,
-//! compared with hashbrown with its own fast hasher.
+//! Benchmarks the batched hash map with 10 million random keys of three int64 and 5 million
+//! lookups, compared with hashbrown and its default hasher.
 //!
-//! Before Criterion's numbers, a table prints each task and hashbrown in the same run: with one
-//! thread and with all, lookups of missing keys, construction, and memory per entry. `DOK_KEYS`
-//! sets another number of keys.
+//! Before the results of Criterion, a table compares both in the same run, with one thread and with
+//! all: lookups of present and of missing keys, construction, and memory per entry. `DOK_KEYS` sets
+//! another number of keys.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use serrate::dense::{DType, DenseTensor};
 use serrate::dok::{DokTensor, DuplicateEntries, Fallback, MapOptions, RowMap, RowType};
 
-/// Size of every axis; the tensor has 2^36 elements.
+/// The size of each of the three axes, so that the tensor has 2^36 elements.
 const SIDE: i64 = 1 << 12;
 
 struct Data {
@@ -39,7 +39,7 @@ fn data(n: usize) -> Data {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut random = |odd: i64| -> [i64; 3] {
         let mut axis = || rng.random_range(0..SIDE);
-        // Stored keys have an even last coordinate, missing keys an odd one.
+        // The last coordinate of stored keys is even, and that of missing keys is odd.
         [axis(), axis(), axis() / 2 * 2 + odd]
     };
     let tensor = |rows: &[[i64; 3]]| {
@@ -66,7 +66,8 @@ fn best<T>(rounds: usize, mut run: impl FnMut() -> T) -> (Duration, T) {
     (best, last.unwrap())
 }
 
-/// Looks up all keys one after the other.
+/// Looks up all keys in hashbrown, one after the other. Returns the values, and whether each key
+/// was found.
 fn brown_get(map: &Brown<[i64; 3], f64>, asked: &[[i64; 3]]) -> (Vec<f64>, Vec<bool>) {
     let mut values = Vec::with_capacity(asked.len());
     let mut there = Vec::with_capacity(asked.len());

@@ -1,6 +1,6 @@
-//! `dok_get` in SQL compared with the call in Rust for the same keys: 5 million lookups, half of
-//! them hits, in a tensor of three axes with 10 million entries (`SERRATE_BENCH_ENTRIES` sets another
-//! number).
+//! Benchmarks `dok_get` in SQL, compared with the call in Rust for the same keys: 5 million
+//! lookups in a tensor of three axes with 10 million entries (`SERRATE_BENCH_ENTRIES` sets another
+//! number). Half of the lookups find an entry.
 //!
 //! Both run with one thread and with all cores. Times are medians of alternating runs, so that
 //! other load of the machine affects both alike.
@@ -25,7 +25,8 @@ const LOOK_UPS: usize = 5_000_000;
 const SHAPE: [usize; 3] = [1 << 20, 1 << 18, 1 << 10];
 const RUNS: usize = 7;
 
-/// Draws coordinates, axis after axis.
+/// Draws the coordinates of `count` keys: all of the first axis, then all of the second and of the
+/// third.
 fn coordinates(rng: &mut ChaCha8Rng, count: usize) -> Vec<i64> {
     let axis =
         |size: usize| (0..count).map(|_| rng.random_range(0..size as i64)).collect::<Vec<_>>();

@@ -1,14 +1,14 @@
-//! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists; gather and
-//! scatter in 65,536 samples by up to 256 indices each.
+//! Benchmarks kernels over the values of 1,250 patients, 10.7 million float32 in 293,000 lists, and
+//! gather and scatter in 65,536 samples by up to 256 indices each.
 //!
-//! Before Criterion's numbers, a table prints the time of each kernel next to a lower bound from
-//! the same run, its floor: one pass that reads what the kernel has to read, or reads and writes
-//! what it has to read and write (into fresh memory, as the kernel does). Next to it is the
-//! kernel's throughput in percent of a copy of all leaves into memory that was touched before,
-//! counting bytes read and written for both. Kernel and floor alternate, and the fastest run of
-//! each counts, so that other load of the machine does not matter. A filter on the command line
-//! also applies to the table; `--table` prints only the table. `--peer FILE` reads lists and leaves
-//! from a safetensors file and prints the results as JSON, for `benches/peers/kernels.py`.
+//! Before the results of Criterion, a table prints the time of each kernel next to a lower bound
+//! (floor) from the same run: one pass that reads and writes as many bytes as the kernel has to,
+//! into fresh memory, as the kernel does. The last column is the throughput of the kernel in
+//! percent of the throughput of a copy of all leaves into memory that was touched before; both
+//! count bytes read and written. Kernels and floors alternate, and the fastest run of each counts,
+//! so that other load of the machine has little effect. A filter on the command line also applies
+//! to the table, and `--table` prints only the table. `--peer FILE` reads lists and leaves from a
+//! safetensors file and prints the results as JSON for `benches/peers/kernels.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 #![allow(clippy::cast_possible_wrap)]
@@ -29,24 +29,24 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::io::safetensors::dense;
-use serrate::kernels::between::Closure;
-use serrate::kernels::elementwise::{Op, Operand, binary, binary_owned};
+use serrate::kernels::between::ClosedEnds;
+use serrate::kernels::elementwise::{BinaryOp, Operand, binary, binary_owned};
 use serrate::kernels::group::{group, group_keys};
 use serrate::kernels::histogram::value_counts;
 use serrate::kernels::normalize::softmax;
 use serrate::kernels::reduce::{Reduction, reduce as reduced};
-use serrate::kernels::scatter::{Duplicates, scatter};
-use serrate::kernels::sort::Order;
+use serrate::kernels::scatter::{DuplicateWrites, scatter};
+use serrate::kernels::sort::SortOrder;
 use serrate::kernels::take::take;
-use serrate::kernels::unary::{Unary, unary};
-use serrate::kernels::window::{Span, TimeWindow, rolling, window_reduce};
+use serrate::kernels::unary::{UnaryOp, unary};
+use serrate::kernels::window::{TimeWindow, WindowReach, rolling, window_reduce};
 use serrate::kernels::{filter, index, isin, occurrences, reduce, running, shape, sort};
 
 const ROWS: usize = 1_250;
 const LISTS: usize = 293_000;
 const LEAVES: usize = 10_700_000;
 
-/// Draws lengths around the mean, with a long tail, that add up to `total`.
+/// Draws the lengths of `lists` lists, exponentially distributed, which add up to `total`.
 fn lengths(lists: usize, total: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     let weights: Vec<f64> = (0..lists).map(|_| -rng.random_range(1e-6..1f64).ln()).collect();
     let scale = total as f64 / weights.iter().sum::<f64>();
@@ -58,8 +58,9 @@ fn lengths(lists: usize, total: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     lengths
 }
 
-/// Number of samples for gather and scatter, and the length of the longest list.
+/// The number of samples for gather and scatter.
 const SAMPLES: usize = 65_536;
+/// The greatest number of entries of a sample.
 const ENTRIES: usize = 256;
 
 struct Data {
@@ -92,7 +93,7 @@ fn data() -> Data {
     let code_texts: StringArray = codes.values().iter().map(|c| Some(format!("C{c:04}"))).collect();
     let rising = Int64Array::from_iter_values((0..LEAVES).map(|i| (i / 8) as i64));
     let mask = leaves.iter().map(|v| Some(*v > 0.0)).collect::<BooleanArray>();
-    // The arrays with and without nulls share their values, so that caches hold the same memory.
+    // The arrays with and without nulls share their values, so that the CPU caches hold both.
     let leaves = Float32Array::from(leaves);
     let holes: ArrayRef = Arc::new(Float32Array::new(leaves.values().clone(), Some(full)));
     let values = RaggedArray::try_new(ROWS, axes, Arc::new(leaves)).unwrap();
@@ -133,8 +134,8 @@ fn data() -> Data {
     }
 }
 
-/// Name, leaf bytes read and written, and the work, which returns a number that depends on its
-/// result.
+/// The name of a kernel, the number of bytes that it has to read and to write, and a function that
+/// runs it and returns a number that depends on the result.
 type Task<'a> = (&'static str, usize, usize, Box<dyn Fn() -> usize + 'a>);
 
 fn tasks(d: &Data) -> Vec<Task<'_>> {
@@ -143,9 +144,10 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     }
     let (one, two) = (scalar(1), scalar(2));
     let bytes = 4 * LEAVES;
-    let times =
-        move |a: &RaggedArray| binary(Op::Mul, Operand::Array(a), Operand::Scalar(&two)).unwrap();
-    let plus = move |a: RaggedArray| binary_owned(Op::Add, a, Operand::Scalar(&one)).unwrap();
+    let times = move |a: &RaggedArray| {
+        binary(BinaryOp::Mul, Operand::Array(a), Operand::Scalar(&two)).unwrap()
+    };
+    let plus = move |a: RaggedArray| binary_owned(BinaryOp::Add, a, Operand::Scalar(&one)).unwrap();
     let more: ArrayRef = Arc::new(Float32Array::from(vec![0.5]));
     let some: ArrayRef = Arc::new(Int32Array::from(vec![3]));
     let code: ArrayRef = Arc::new(UInt16Array::from(vec![1234]));
@@ -208,19 +210,21 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
             let times = times.clone();
             Box::new(move || times(v).len())
         }),
-        // The second step overwrites the result of the first.
+        // The second operation overwrites the result of the first in place.
         ("v * 2 + 1", bytes, bytes, Box::new(move || plus(times(v)).len())),
         ("v > 0.5", bytes, LEAVES / 8, {
             Box::new(move || {
-                binary(Op::Gt, Operand::Array(v), Operand::Scalar(&more)).unwrap().len()
+                binary(BinaryOp::Gt, Operand::Array(v), Operand::Scalar(&more)).unwrap().len()
             })
         }),
         ("v + v", 2 * bytes, bytes, {
-            Box::new(move || binary(Op::Add, Operand::Array(v), Operand::Array(v)).unwrap().len())
+            Box::new(move || {
+                binary(BinaryOp::Add, Operand::Array(v), Operand::Array(v)).unwrap().len()
+            })
         }),
         ("v * 3 (int32 literal)", bytes, bytes, {
             Box::new(move || {
-                binary(Op::Mul, Operand::Array(v), Operand::Scalar(&some)).unwrap().len()
+                binary(BinaryOp::Mul, Operand::Array(v), Operand::Scalar(&some)).unwrap().len()
             })
         }),
         ("filter by v > 0", bytes + LEAVES / 8, bytes / 2, {
@@ -239,7 +243,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     tasks
 }
 
-/// Gather, scatter, and operations on each leaf.
+/// Returns gather, scatter, and operations on each leaf.
 fn moves(d: &Data) -> Vec<Task<'_>> {
     let (v, bytes) = (&d.values, 4 * LEAVES);
     let wanted = d.indices.leaves().len();
@@ -251,26 +255,31 @@ fn moves(d: &Data) -> Vec<Task<'_>> {
         }),
         ("scatter, 64 k samples", 12 * wanted + 4 * entries, 4 * entries, {
             Box::new(move || {
-                let out = scatter(&d.samples, &d.indices, &gathered, Duplicates::Last);
+                let out = scatter(&d.samples, &d.indices, &gathered, DuplicateWrites::Last);
                 out.unwrap().leaves().len()
             })
         }),
         ("v + one per event", bytes, bytes, {
             Box::new(move || {
-                binary(Op::Add, Operand::Array(v), Operand::Array(&d.per_event)).unwrap().len()
+                binary(BinaryOp::Add, Operand::Array(v), Operand::Array(&d.per_event))
+                    .unwrap()
+                    .len()
             })
         }),
-        ("sqrt", bytes, bytes, Box::new(move || unary(Unary::Sqrt, v).unwrap().len())),
+        ("sqrt", bytes, bytes, Box::new(move || unary(UnaryOp::Sqrt, v).unwrap().len())),
         ("softmax, innermost", bytes, bytes, Box::new(move || softmax(v, -1).unwrap().len())),
     ]
 }
 
-/// Groups and windows within rows.
+/// Returns kernels that group values within rows, and compute windows within rows.
 fn within(d: &Data) -> Vec<Task<'_>> {
     let (v, bytes) = (&d.values, 4 * LEAVES);
     // Each window has the hundred events before an event. The time of an event is its index.
-    let past =
-        TimeWindow { before: Span::Float(100.0), after: Span::Exact(0), closure: Closure::Right };
+    let past = TimeWindow {
+        before: WindowReach::Float(100.0),
+        after: WindowReach::Exact(0),
+        closure: ClosedEnds::Right,
+    };
     let mut tasks: Vec<Task<'_>> = vec![
         ("keys of groups", 2 * LEAVES, 2 * LEAVES, {
             Box::new(|| group_keys(&d.codes).unwrap().leaves().len())
@@ -278,11 +287,11 @@ fn within(d: &Data) -> Vec<Task<'_>> {
         ("group by a code", 2 * LEAVES + bytes, bytes, {
             Box::new(move || group(v, &d.codes).unwrap().leaves().len())
         }),
-        // Strings of 5 bytes with offsets of 4.
+        // A string has 5 bytes and an offset of 4 bytes.
         ("group by a text", 9 * LEAVES + bytes, bytes, {
             Box::new(move || group(v, &d.code_texts).unwrap().leaves().len())
         }),
-        // Rising keys leave the values in place, so only the keys are read.
+        // Sorted keys leave the values in place, so that only the keys are read.
         ("group by a rising key", 8 * LEAVES, 0, {
             Box::new(move || group(v, &d.rising).unwrap().leaves().len())
         }),
@@ -310,7 +319,7 @@ fn within(d: &Data) -> Vec<Task<'_>> {
     tasks
 }
 
-/// Running operations, sorting, sparse masks, and operations on codes.
+/// Returns running operations, sorts, filters by masks with few bits, and operations on codes.
 fn streams(d: &Data, code: ArrayRef) -> Vec<Task<'_>> {
     let bytes = 4 * LEAVES;
     let (v, holes, codes) = (&d.values, &d.with_nulls, &d.codes);
@@ -325,7 +334,7 @@ fn streams(d: &Data, code: ArrayRef) -> Vec<Task<'_>> {
         ("forward fill, a tenth null", bytes, bytes, {
             Box::new(move || leaves(running::forward_fill(holes, -1)))
         }),
-        ("sort", bytes, bytes, Box::new(move || leaves(sort::sort(v, Order::ASCENDING)))),
+        ("sort", bytes, bytes, Box::new(move || leaves(sort::sort(v, SortOrder::ASCENDING)))),
         ("filter by v > 0.98", LEAVES / 8 + bytes / 2, bytes / 100, {
             Box::new(move || leaves(filter::filter(v, &d.rare)))
         }),
@@ -356,7 +365,8 @@ fn timed(run: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// Reads `read` bytes, and fills `write` fresh bytes from them.
+/// Copies `write` bytes to fresh memory, and reads further bytes, so that `read` bytes are read in
+/// total.
 fn pass(source: &[f32], read: usize, write: usize) {
     let (mut read, mut write) = (read / 4, write / 4);
     while write > 0 {
@@ -369,7 +379,7 @@ fn pass(source: &[f32], read: usize, write: usize) {
         let n = read.min(source.len());
         let mut lanes = [0u32; 16];
         for chunk in source[..n].chunks_exact(16) {
-            // An index loop instead of `zip`, so that the floor does not depend on inlining.
+            // A loop over indices, because the speed of `zip` would depend on inlining.
             for i in 0..16 {
                 lanes[i] ^= chunk[i].to_bits();
             }
@@ -379,8 +389,8 @@ fn pass(source: &[f32], read: usize, write: usize) {
     }
 }
 
-/// A copy of all leaves into memory that was touched before. It moves each leaf twice: a read and a
-/// write.
+/// The fastest copy of all leaves into memory that was touched before. It reads and writes each
+/// leaf.
 struct Copying<'a> {
     source: &'a [f32],
     to: Vec<f32>,
@@ -398,7 +408,7 @@ impl<'a> Copying<'a> {
         black_box(&mut self.to);
     }
 
-    /// Returns the seconds in which this many bytes are moved.
+    /// Returns the seconds in which the copy reads and writes `bytes` bytes in total.
     fn moves(&self, bytes: usize) -> f64 {
         self.best.as_secs_f64() * bytes as f64 / (2 * size_of_val(self.source)) as f64
     }
@@ -434,7 +444,8 @@ fn report(d: &Data, wanted: &[String]) {
     println!("A copy moved {:.1} GB/s.", 1e-9 / copy.moves(1));
 }
 
-/// Runs the kernels that are compared with other libraries, on lists and leaves of a file.
+/// Runs the kernels that are compared with other libraries on the lists and leaves of a file, and
+/// prints JSON.
 fn peer(file: &str) {
     let all = dense::read(file, false).unwrap();
     let get = |name: &str| &all.iter().find(|(n, _)| n == name).unwrap().1;
@@ -457,7 +468,7 @@ fn peer(file: &str) {
     let (one, two, half) = (number(1.0), number(2.0), number(0.5));
     let reduced = |a: &RaggedArray, how, axis| reduced(a, how, axis).unwrap();
     let n = v.leaves().len();
-    // Name, bytes read and written.
+    /// The name of a kernel, the number of bytes that it has to read and to write, and a function.
     type Work<'a> = (&'a str, usize, usize, &'a dyn Fn() -> RaggedArray);
     let work: [Work<'_>; 13] = [
         ("sum, innermost", 4 * n, 0, &|| reduced(&v, Reduction::Sum, Some(-1))),
@@ -471,11 +482,11 @@ fn peer(file: &str) {
         ("max over events (axis 1)", 4 * n, 0, &|| reduced(&v, Reduction::Max, Some(1))),
         ("mean over events (axis 1)", 4 * n, 0, &|| reduced(&v, Reduction::Mean, Some(1))),
         ("v * 2 + 1", 4 * n, 4 * n, &|| {
-            let twice = binary(Op::Mul, Operand::Array(&v), Operand::Scalar(&two)).unwrap();
-            binary_owned(Op::Add, twice, Operand::Scalar(&one)).unwrap()
+            let twice = binary(BinaryOp::Mul, Operand::Array(&v), Operand::Scalar(&two)).unwrap();
+            binary_owned(BinaryOp::Add, twice, Operand::Scalar(&one)).unwrap()
         }),
         ("v > 0.5", 4 * n, n / 8, &|| {
-            binary(Op::Gt, Operand::Array(&v), Operand::Scalar(&half)).unwrap()
+            binary(BinaryOp::Gt, Operand::Array(&v), Operand::Scalar(&half)).unwrap()
         }),
         ("filter by v > 0", 4 * n + n / 8, 2 * n, &|| filter::filter(&v, &mask).unwrap()),
     ];

@@ -1,18 +1,19 @@
-//! One epoch of padded batches, compared with its floors.
+//! Benchmarks one epoch of padded batches of a loader, compared with the time to copy the values
+//! and to fill the batches.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use serrate::dense::Size;
+use serrate::dense::AxisSize;
 use serrate::generate::mimic_table;
-use serrate::loader::{EpochStats, Form, Loader, LoaderOptions, Sampling};
+use serrate::loader::{BatchForm, EpochStats, Loader, LoaderOptions, WindowSampling};
 
 const PATIENTS: usize = 1250;
 
 fn options() -> LoaderOptions {
-    LoaderOptions::new(64).window(256, Sampling::Random).shuffle(7).columns([
+    LoaderOptions::new(64).window(256, WindowSampling::Random).shuffle(7).columns([
         "time_delta_days",
         "code",
         "numeric_value",
@@ -29,7 +30,7 @@ fn epoch(loader: &Loader, number: u64) -> EpochStats {
     stats
 }
 
-/// Returns the time of the fastest of some runs, in seconds.
+/// Returns the seconds of the fastest of 15 runs.
 fn best(mut run: impl FnMut()) -> f64 {
     let times = (0..15).map(|_| {
         let start = Instant::now();
@@ -46,8 +47,8 @@ fn benches(c: &mut Criterion) {
     let stats = epoch(&padded, 0);
     println!("{PATIENTS} patients: {stats}");
 
-    // Floors: copying the occupied bytes, and filling the bytes of an average batch once per batch
-    // (in memory that was touched before, which numpy does not have).
+    // The lower bounds are the times to copy the bytes of values, and to fill an average batch once
+    // per batch, both in memory that was touched before.
     let occupied = usize::try_from(stats.occupied).unwrap();
     let (source, mut target) = (vec![1u8; occupied], vec![2u8; occupied]);
     let mut batch = vec![3u8; usize::try_from(stats.bytes).unwrap() / stats.batches];
@@ -65,10 +66,13 @@ fn benches(c: &mut Criterion) {
         ("padded, 2 threads", options().threads(2).prefetch(1)),
         ("padded, codes filled with 999", options().fill_column("code", 999)),
         ("padded, int64 tokens", options().tokens_as_i64(true)),
-        ("padded, one shape for all", options().sizes([Size::Exactly(256), Size::Exactly(600)])),
+        (
+            "padded, one shape for all",
+            options().sizes([AxisSize::Exactly(256), AxisSize::Exactly(600)]),
+        ),
         ("bucketed", options().bucket(20)),
-        ("packed", options().form(Form::Packed)),
-        ("packed, no position ids", options().form(Form::Packed).position_ids(None)),
+        ("packed", options().form(BatchForm::Packed)),
+        ("packed, no position ids", options().form(BatchForm::Packed).position_ids(None)),
     ];
     for (name, options) in variants {
         let mut own = loader(options.clone());

@@ -1,4 +1,5 @@
-//! Nesting a sorted long table of 10 million rows, compared with one pass over its key columns.
+//! Benchmarks `RaggedTable::nest` of a sorted long table of 10 million rows, compared with one pass
+//! over the key columns.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -11,7 +12,7 @@ use serrate::table::{LongOptions, NestOptions, RaggedTable};
 
 const ROWS: usize = 10_000_000;
 
-/// Builds a table with about 228 times per subject and 37 rows per time, as in intensive care.
+/// Returns a table of on average 228 times per subject and 37 rows per time, as in intensive care.
 fn long_table() -> RecordBatch {
     let mut subject = Vec::with_capacity(ROWS);
     let mut time = Vec::with_capacity(ROWS);

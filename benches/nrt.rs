@@ -1,8 +1,9 @@
-//! `.nrt` files: reading one patient of a file of 68 MB, reading the whole file, and writing it.
+//! Benchmarks `.nrt` files: reading one patient of a file of 68 MB, reading the whole file, and
+//! writing it.
 //!
-//! Expectations: opening the file and reading one patient takes less than 1 ms; reading a whole
-//! mapped file takes as long as copying its bounds (values stay in place); writing takes as long as
-//! writing the same bytes twice (spool, then file) and syncing them once.
+//! Expected times: less than 1 ms to open the file and to read one patient; the time to copy the
+//! bounds for reading a whole mapped file, because values are not copied; and for writing, the time
+//! to write as many bytes twice (to temporary files and to the result) and to sync them once.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Columns of lists from Parquet: our decoder compared with the reader of the `parquet` crate, on
-//! one thread, from memory.
+//! Benchmarks the decoder of this crate for columns of lists in Parquet files, compared with the
+//! reader of the `parquet` crate, on one thread, from memory.
 //!
 //! `SERRATE_PARQUET=file` reads the columns of a file instead of the generated one (1,250 patients,
 //! eight row groups, zstd, as written by this crate).
@@ -84,7 +84,7 @@ fn columns(c: &mut Criterion) {
         }
         let stock = file.stock(root);
         assert!(file.ours(root, field, DecodedParts::Values) == stock, "{field}");
-        // The floor writes the arrays once.
+        // The lower bound (floor) copies the arrays once.
         let bytes: usize = stock.iter().map(|a| a.to_data().get_slice_memory_size().unwrap()).sum();
         let mut group = c.benchmark_group(format!("parquet/{}", field.name()));
         group.sample_size(10).throughput(Throughput::Bytes(bytes as u64));

@@ -1,9 +1,10 @@
-//! Time to plan a statement, from its text to its physical plan, which is not executed: small
-//! statements of every kind, and long ones of increasing size.
+//! Benchmarks planning, from the text of a statement to its physical plan, which is not executed:
+//! small statements of every kind, and long statements of increasing size.
 //!
-//! Times are medians in ms, in a session that has planned the statement before, compared with stock
-//! DataFusion where it accepts the same text. `SERRATE_BENCH_ONLY=text` runs the rows whose name
-//! contains the text. `SERRATE_BENCH_RULES=1` prints the µs of each step and rule for each row.
+//! Times are medians in ms, in a session that has planned the statement before. They are compared
+//! with stock DataFusion if it accepts the same text. `SERRATE_BENCH_ONLY=text` runs the rows whose
+//! name contains the text. `SERRATE_BENCH_RULES=1` prints the µs of each step and rule for each
+//! row.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
-/// Each statement is planned until this time has passed, at least once and at most `RUNS` times.
+/// Each statement is planned repeatedly until this time has passed, but at most `RUNS` times.
 const LONG: Duration = Duration::from_secs(2);
 const RUNS: usize = 300;
 
@@ -34,8 +35,8 @@ fn repeat(n: usize, between: &str, term: impl Fn(usize) -> String) -> String {
     (0..n).map(term).collect::<Vec<_>>().join(between)
 }
 
-/// Returns small statements over a file or table with the columns `id`, `code` and `value`; the
-/// last two are lists.
+/// Returns small statements over the file or table `t` with the columns `id`, and `code` and
+/// `value`, which are lists. `what` is added to their names.
 fn over(what: &str, t: &str) -> Vec<Statement> {
     [
         ("point query", format!("SELECT id, code FROM {t} WHERE id = 5")),
@@ -62,7 +63,7 @@ fn over(what: &str, t: &str) -> Vec<Statement> {
     .collect()
 }
 
-/// Returns long statements, each kind at sizes that double.
+/// Returns long statements of several kinds, with sizes that double.
 fn long() -> Vec<Statement> {
     let rows = "numbers";
     let mut all = Vec::new();
@@ -100,7 +101,7 @@ fn long() -> Vec<Statement> {
     all
 }
 
-/// Plans a statement completely, as for execution.
+/// Plans a statement up to its physical plan, by stock DataFusion if `stock` is true.
 async fn plan(ctx: &SessionContext, text: &str, stock: bool) -> datafusion::error::Result<()> {
     let frame = match stock {
         true => ctx.sql(text).await?,
@@ -110,12 +111,12 @@ async fn plan(ctx: &SessionContext, text: &str, stock: bool) -> datafusion::erro
     Ok(())
 }
 
-/// Returns the median planning time in ms; `None` if the statement is refused.
+/// Returns the median planning time in ms, or `None` if the statement is refused.
 async fn measure(ctx: &SessionContext, text: &str, stock: bool) -> Option<f64> {
     let first = Instant::now();
     plan(ctx, text, stock).await.ok()?;
     let begun = Instant::now();
-    // A slow statement is measured once: warm caches change little.
+    // A slow statement is measured only once, because warm caches change its time little.
     if first.elapsed() > LONG {
         return Some(first.elapsed().as_secs_f64() * 1e3);
     }
@@ -129,7 +130,7 @@ async fn measure(ctx: &SessionContext, text: &str, stock: bool) -> Option<f64> {
     Some(times[times.len() / 2].as_secs_f64() * 1e3)
 }
 
-/// Prints the time of each step of planning, and of each rule, in µs, the longest first.
+/// Prints the times of the steps of planning and of the rules, in µs, in descending order.
 ///
 /// Each physical rule is measured on the finished physical plan, not on the plan that it receives
 /// during planning.
@@ -206,7 +207,8 @@ async fn run(dir: &Path) {
     for statement in all.iter().filter(|s| s.name.contains(&only)) {
         let shown = |ms: Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.3}"));
         let ours = measure(&ctx, &statement.text, false).await;
-        // Stock DataFusion takes minutes for more than 126 operators, so it is left out there.
+        // Stock DataFusion takes minutes for more than 126 operators, so it is not measured for
+        // them.
         let theirs = match statement.name.split_once(' ').map(|(n, _)| n.parse::<usize>()) {
             Some(Ok(n)) if n > 126 => None,
             _ => measure(&stock, &statement.text, true).await,
@@ -220,7 +222,7 @@ async fn run(dir: &Path) {
 
 fn main() {
     let dir = tempfile::tempdir().unwrap();
-    // The stack is as large as that of the `serrate` command.
+    // The main thread of the `serrate` command has a stack of this size, too.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(PARTITIONS)
         .enable_all()

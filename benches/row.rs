@@ -1,4 +1,5 @@
-//! Access to one row of a table in memory: two offsets per axis, and no copy.
+//! Benchmarks access to one row of a table in memory, which reads two offsets per axis and copies
+//! nothing.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;

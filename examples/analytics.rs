@@ -1,5 +1,5 @@
-//! An analytics job with the DataFrame API, without SQL text: all functions are from
-//! `serrate::expr_fn`.
+//! Analyzes health records with the DataFrame API of DataFusion, without SQL text. The functions over
+//! lists are from `serrate::expr_fn`.
 //!
 //! ```text
 //! cargo run --release --example analytics -- [PATIENTS.nrt | PATIENTS.parquet | 500]
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let start = Instant::now();
 
-    // The number of patients, events and measurements, and their size as one dense tensor.
+    // Counts patients, events and measurements, and the size of one dense tensor of all.
     let size = patients.clone().aggregate(
         vec![],
         vec![
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     print_batches(&size.collect().await?)?;
 
-    // The most frequent codes, counted without unnesting.
+    // Counts the most frequent codes without unnesting.
     let top = patients
         .clone()
         .aggregate(vec![], vec![ragged_histogram_agg_top(col("code"), 5).alias("top")])?
@@ -68,7 +68,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let codes = top[0].column(0).as_primitive::<UInt16Type>();
     let code = lit(codes.value(codes.len().min(2) - 1));
 
-    // The patients who have the second code, with its values and their times.
+    // Selects the patients who have the second most frequent code, with its values and their times.
     let is_code = ragged_eq(col("code"), code);
     let cohort = patients
         .filter(ragged_any(is_code.clone()))?
@@ -89,7 +89,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     print_batches(&values.collect().await?)?;
 
-    // A lambda over the leaves, then the mean of the last ten events.
+    // Applies a lambda to each value, and computes the mean of the last ten events.
     let logs = ragged_map(col("value"), |v| ln(abs(v) + lit(1.0f32)));
     let logs = logs.resolve_lambda_variables(cohort.schema())?.data;
     let course = cohort
@@ -98,7 +98,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .aggregate(vec![], vec![ragged_mean_agg(col("last")).alias("course")])?;
     print_batches(&course.collect().await?)?;
 
-    // Patients with equal numbers of events in one row, ordered by that number.
+    // Nests the patients with equal numbers of events into one row, in the order of this number.
     let nested = cohort
         .aggregate(
             vec![ragged_lengths(col("value")).alias("events")],

@@ -1,4 +1,4 @@
-//! The last events before each label, with the time and memory that this takes.
+//! Reads the last events before each label, and prints the time and memory that this takes.
 //!
 //! ```text
 //! cargo run --release --no-default-features --features parquet --example asof -- DIR LABELS \

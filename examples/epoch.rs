@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use lexopt::prelude::*;
-use serrate::dense::{DenseTensor, Side, Size};
-use serrate::generate::Patients;
-use serrate::loader::{EpochStats, Form, Loader, LoaderOptions, Sampling};
+use serrate::dense::{AxisSize, DenseTensor, PaddingSide};
+use serrate::generate::SyntheticPatients;
+use serrate::loader::{BatchForm, EpochStats, Loader, LoaderOptions, WindowSampling};
 
 const HELP: &str = "\
 epoch FILE.nrt.. [options]: one epoch of batches, timed
@@ -54,13 +54,14 @@ struct Arguments {
     generate: Option<u64>,
 }
 
-fn arguments() -> Result<Option<Arguments>, Failure> {
+fn read_arguments() -> Result<Option<Arguments>, Failure> {
     let mut parser = lexopt::Parser::from_env();
     let (mut files, mut batch, mut window, mut seed) = (Vec::new(), 64, 256, 7);
     let (mut sampling, mut stride) = ("random".to_owned(), None);
-    let (mut shuffle, mut bucket, mut drop_last, mut side) = (true, None, false, Side::Right);
+    let (mut shuffle, mut bucket, mut drop_last, mut side) =
+        (true, None, false, PaddingSide::Right);
     let (mut columns, mut sizes, mut tokens) = (None, Vec::new(), false);
-    let (mut form, mut position_ids) = (Form::Padded, true);
+    let (mut form, mut position_ids) = (BatchForm::Padded, true);
     let (mut threads, mut prefetch) = (1, None);
     let (mut epochs, mut json, mut read, mut generate) = (1, false, true, None);
     while let Some(argument) = parser.next()? {
@@ -74,7 +75,8 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
             Long("no-shuffle") => shuffle = false,
             Long("bucket") => {
                 bucket = Some(16);
-                // The number is optional: the next argument may be a file or another option.
+                // The number is optional, because the next argument may be a file or another
+                // option.
                 if let Some(n) = parser.try_raw_args().and_then(|mut raw| {
                     raw.next_if(|a| a.to_str().is_some_and(|a| a.parse::<usize>().is_ok()))
                 }) {
@@ -88,12 +90,12 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
             }
             Long("exactly") => {
                 for size in parser.value()?.string()?.split(',') {
-                    sizes.push(Size::Exactly(size.parse()?));
+                    sizes.push(AxisSize::Exactly(size.parse()?));
                 }
             }
-            Long("left") => side = Side::Left,
+            Long("left") => side = PaddingSide::Left,
             Long("tokens-i64") => tokens = true,
-            Long("packed") => form = Form::Packed,
+            Long("packed") => form = BatchForm::Packed,
             Long("no-position-ids") => position_ids = false,
             Long("threads") => threads = parser.value()?.parse()?,
             Long("prefetch") => prefetch = Some(parser.value()?.parse()?),
@@ -112,10 +114,10 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
         return Err("no file; --help lists the arguments".into());
     }
     let sampling = match sampling.as_str() {
-        "random" => Sampling::Random,
-        "start" => Sampling::FromStart,
-        "end" => Sampling::ToEnd,
-        "step" => Sampling::Step { stride: stride.unwrap_or(window) },
+        "random" => WindowSampling::Random,
+        "start" => WindowSampling::FromStart,
+        "end" => WindowSampling::ToEnd,
+        "step" => WindowSampling::Step { stride: stride.unwrap_or(window) },
         other => return Err(format!("sampling is random, start, end or step, not {other}").into()),
     };
     let mut options = LoaderOptions::new(batch)
@@ -145,13 +147,13 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     Ok(Some(Arguments { files, options, epochs, json, read, generate }))
 }
 
-/// Time and size of one epoch.
+/// The time and size of one epoch.
 struct Report {
     epoch: u64,
     open_seconds: f64,
     seconds: f64,
     stats: EpochStats,
-    /// The checksum, and the seconds that it took.
+    /// The checksum, and the seconds in which it was computed.
     checksum: Option<(u64, f64)>,
     peak_rss: Option<u64>,
 }
@@ -206,7 +208,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Returns the sum of the bits of all cells.
+/// Returns the sum of all elements, each read as an unsigned integer.
 fn checksum(tensor: &DenseTensor) -> u64 {
     fn sum<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> u64) -> u64 {
         bytes.as_chunks().0.iter().fold(0u64, |sum, cell| sum.wrapping_add(value(*cell)))
@@ -220,8 +222,8 @@ fn checksum(tensor: &DenseTensor) -> u64 {
     }
 }
 
-/// Returns the peak resident memory of the process, mapped files included, if the system reports
-/// it.
+/// Returns the peak resident memory of the process in bytes, including mapped files, or `None` if
+/// the system does not report it.
 fn peak_rss() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
@@ -229,11 +231,11 @@ fn peak_rss() -> Option<u64> {
 }
 
 fn run() -> Result<(), Failure> {
-    let Some(arguments) = arguments()? else { return Ok(()) };
+    let Some(arguments) = read_arguments()? else { return Ok(()) };
     if let (Some(patients), Some(file)) = (arguments.generate, arguments.files.first())
         && !file.exists()
     {
-        Patients::new(42, patients)?.write_nrt(file, &Default::default(), |_| ())?;
+        SyntheticPatients::new(42, patients)?.write_nrt(file, &Default::default(), |_| ())?;
     }
     let start = Instant::now();
     let loader = Loader::open(&arguments.files, arguments.options)?;

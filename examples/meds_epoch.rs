@@ -14,10 +14,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use lexopt::prelude::*;
-use serrate::dense::{DenseTensor, Side};
+use serrate::dense::{DenseTensor, PaddingSide};
 use serrate::io::meds::Labels;
-use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
-use serrate::loader::{EpochStats, Form};
+use serrate::loader::meds::{MedsLoader, MedsOptions, SequenceUnit, SequenceWindow, StaticsMode};
+use serrate::loader::{BatchForm, EpochStats};
 
 const HELP: &str = "\
 meds_epoch COHORT [options]: one epoch of batches, timed
@@ -60,13 +60,14 @@ struct Arguments {
     fill: bool,
 }
 
-fn arguments() -> Result<Option<Arguments>, Failure> {
+fn read_arguments() -> Result<Option<Arguments>, Failure> {
     let mut parser = lexopt::Parser::from_env();
     let (mut root, mut split, mut labels) = (None, None, None);
     let (mut batch, mut len, mut seed, mut shuffle) = (256, 512, 7, true);
     let (mut window, mut stride, mut overlap) = ("random".to_owned(), None, None);
-    let (mut unit, mut statics, mut cap) = (Unit::Measurement, Statics::Include, None);
-    let (mut side, mut form, mut compat, mut bucket) = (Side::Right, Form::Padded, false, None);
+    let (mut unit, mut statics, mut cap) = (SequenceUnit::Measurement, StaticsMode::Include, None);
+    let (mut side, mut form, mut compat, mut bucket) =
+        (PaddingSide::Right, BatchForm::Padded, false, None);
     let (mut threads, mut prefetch) = (1, None);
     let (mut epochs, mut json, mut read, mut fill, mut trusted) = (1, false, true, false, true);
     while let Some(argument) = parser.next()? {
@@ -85,8 +86,8 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
             Long("seed") => seed = parser.value()?.parse()?,
             Long("no-shuffle") => shuffle = false,
             Long("bucket") => bucket = Some(parser.value()?.parse()?),
-            Long("left") => side = Side::Left,
-            Long("packed") => form = Form::Packed,
+            Long("left") => side = PaddingSide::Left,
+            Long("packed") => form = BatchForm::Packed,
             Long("compat") => compat = true,
             Long("threads") => threads = parser.value()?.parse()?,
             Long("prefetch") => prefetch = Some(parser.value()?.parse()?),
@@ -105,7 +106,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     let root = root.ok_or("no folder; --help lists the arguments")?;
     let mut options = MedsOptions::new(batch, len)
         .unit(unit)
-        .window(Window::named(&window, len, stride, overlap)?)
+        .window(SequenceWindow::named(&window, len, stride, overlap)?)
         .statics(statics)
         .seed(seed)
         .side(side)
@@ -126,7 +127,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     Ok(Some(Arguments { root, split, labels, options, epochs, json, read, fill }))
 }
 
-/// Returns the sum of the bits of all cells.
+/// Returns the sum of all elements, each read as an unsigned integer.
 fn checksum(tensor: &DenseTensor) -> u64 {
     fn sum<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> u64) -> u64 {
         bytes.as_chunks().0.iter().fold(0u64, |sum, cell| sum.wrapping_add(value(*cell)))
@@ -159,7 +160,7 @@ fn fill(stats: &EpochStats) -> Result<f64, Failure> {
 }
 
 fn run() -> Result<(), Failure> {
-    let Some(arguments) = arguments()? else { return Ok(()) };
+    let Some(arguments) = read_arguments()? else { return Ok(()) };
     let start = Instant::now();
     let labels = arguments.labels.map(Labels::read).transpose()?;
     let split = arguments.split.as_deref();

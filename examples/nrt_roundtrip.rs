@@ -11,7 +11,8 @@ use serrate::io::nrt::{NrtFile, NrtSchema, NrtWriter, ReadOptions, WriteOptions}
 use serrate::table::RaggedTable;
 use serrate::{Error, Result};
 
-/// Rows in memory at a time; few, so that small files are written in several pieces.
+/// The number of rows that are read and written at a time. It is small, so that small test files
+/// are written in several chunks.
 const ROWS: usize = 3;
 
 fn main() -> Result<()> {

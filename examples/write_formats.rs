@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, FixedSizeListArray, Float32Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, UInt16Type};
 use serrate::arrow;
-use serrate::generate::Patients;
+use serrate::generate::SyntheticPatients;
 use serrate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate::io::parquet::{self, ParquetReadOptions, ParquetTableWriter, ParquetWriteOptions};
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ipc = IpcWriteOptions { overwrite: true, ..Default::default() };
 
     let path = folder.join("table.parquet");
-    Patients::new(11, 40)?.with_chunk_rows(7)?.write_parquet(&path, &options, |_| ())?;
+    SyntheticPatients::new(11, 40)?.with_chunk_rows(7)?.write_parquet(&path, &options, |_| ())?;
     let table = parquet::read(&path, &ParquetReadOptions::default())?;
     let mut writer =
         IpcTableWriter::create(folder.join("table.arrow"), &table.arrow_schema()?, &ipc)?;

@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _names(request, monkeypatch, doctest_namespace, tmp_path):
-    """Examples of docstrings know the package and an empty folder, and run in the folder of the repository."""
+    """Gives docstring examples the names `serrate` and `folder`, an empty folder, and runs them in the repository."""
     import serrate
 
     monkeypatch.chdir(Path(__file__).resolve().parents[1])
@@ -23,7 +23,7 @@ def repository() -> Path:
 
 @pytest.fixture
 def in_child():
-    """Runs a function in a forked child; what it prints is what it gives."""
+    """Returns a function that runs a function in a forked child and returns the `repr` of its result."""
 
     def run(function, timeout=60):
         read, write = os.pipe()

@@ -1,21 +1,21 @@
--- Features of every label as of its prediction time; no later event is read.
+-- Computes features of every label from the events up to its prediction time.
 --   cargo run -- sql/asof.sql
 -- Files are written to out/; running the script again replaces them.
 
--- One row per label; every list ends at `prediction_time`, which is included.
+-- One row per label. The lists have the events up to and including `prediction_time`.
 CREATE VIEW known AS
 SELECT * FROM meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels');
 
--- The last 90 days before the prediction, as a range of events: from the first event of the window to
--- the last event of the list.
+-- The last 90 days before the prediction are a slice of the lists: from the first event of the window to
+-- the last event.
 CREATE VIEW recent AS
 SELECT *,
        ragged_slice(code, a, NULL) AS recent_code,
        ragged_slice(numeric_value, a, NULL) AS recent_value
 FROM (SELECT *, ragged_searchsorted(time, prediction_time - INTERVAL '90 days') AS a FROM known);
 
--- Features: any code X within the window; counts over the window and over everything; the last value that was
--- measured, however long ago, and how old it is.
+-- Features: whether a code is in the window, counts in the window and in the whole record, and the last value of a
+-- measurement at any time, with its time.
 CREATE VIEW features AS
 SELECT subject_id, prediction_time, boolean_value,
        ragged_lengths(time) AS events,
@@ -34,7 +34,7 @@ SELECT count(*) AS labels,
        count(last_bmi) AS with_bmi
 FROM features;
 
--- The rate of the label by the features of the window.
+-- The share of positive labels by a feature of the window.
 SELECT emergency_90d, count(*) AS labels, round(avg(CASE WHEN boolean_value THEN 1.0 ELSE 0.0 END), 3) AS rate
 FROM features GROUP BY emergency_90d ORDER BY emergency_90d;
 
@@ -42,7 +42,7 @@ SELECT subject_id, prediction_time, measurements_90d, drugs_90d, conditions_ever
        date_part('day', prediction_time - last_bmi_time) AS bmi_age_days
 FROM features WHERE last_bmi IS NOT NULL LIMIT 5;
 
--- A table for any other tool: one row per label, in the order of the labels.
+-- Write a table for other tools: one row per label, in the order of the labels.
 COPY (SELECT * FROM features)
 TO 'out/features.parquet' STORED AS PARQUET OPTIONS (overwrite true);
 

@@ -1,4 +1,4 @@
--- A cohort by codes and a time window: who, since when, and what happened in the year after.
+-- Selects a cohort by codes and a time window, with an index date per patient and the events of the year after it.
 --   cargo run -- sql/cohort.sql
 -- Files are written to out/; running the script again replaces them.
 
@@ -6,12 +6,11 @@ CREATE VIEW patients AS
 SELECT subject_id, time, code, code_id, numeric_value
 FROM meds('tests/data/synthea-meds');
 
--- Candidates: codes of hypertension or diabetes. `FROM vocab('DIR')` is the table of all codes.
+-- Find codes of hypertension and diabetes. `FROM vocab('DIR')` is the table of all codes.
 SELECT token, code FROM vocab('tests/data/synthea-meds') WHERE code LIKE 'CONDITION//59621000%' OR code LIKE '%4548-4%';
 
--- The cohort: hypertension coded at least once between 1980 and 2010. A comparison gives a mask of the shape of
--- `code`; `ragged_any(mask, -1)` has one value per event, as `time` has,
--- so both conditions meet in AND.
+-- The cohort: hypertension coded at least once between 1980 and 2010. A comparison returns a mask of the shape of
+-- `code`; `ragged_any(mask, -1)` has one value per event, like the comparisons of `time`, so AND can combine them.
 CREATE VIEW cohort AS
 SELECT *, ragged_at(ragged_filter(time, hit), 0) AS index_time
 FROM (SELECT *,
@@ -28,8 +27,8 @@ SELECT count(*) AS patients,
        (SELECT count(*) FROM cohort) AS within_the_window
 FROM patients;
 
--- The year from the index date on. The times of a patient ascend, so the window is a range of events: two
--- searches instead of a comparison of everything. Slices cut every column at the same places.
+-- The year from the index date on. The times of a patient ascend, so two binary searches find the range of events
+-- of the window, and every column is sliced by this range.
 CREATE VIEW year_after AS
 SELECT subject_id, index_time,
        ragged_slice(time, a, b) AS time,
@@ -46,7 +45,7 @@ SELECT subject_id, index_time, ragged_lengths(time) AS events, ragged_count(code
        round(ragged_mean(ragged_filter(numeric_value, code == 'LAB//8480-6//mm[Hg]')), 1) AS systolic
 FROM year_after ORDER BY subject_id;
 
--- The cohort as a file, which has only the events of that year, not the whole history.
+-- Write the cohort to a file that has only the events of that year.
 COPY (SELECT * FROM year_after ORDER BY subject_id)
 TO 'out/cohort.parquet' STORED AS PARQUET OPTIONS (overwrite true);
 

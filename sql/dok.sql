@@ -1,8 +1,8 @@
--- Sparse tensors and dictionaries of keys: which codes go together, looked up per row.
+-- Writes sparse tensors and dictionaries to files, and looks up their values: which codes occur together.
 --   cargo run -- sql/dok.sql
 -- Files are written to out/; running the script again replaces them.
 
--- One row per patient; `codes` are the different codes of the patient as integers.
+-- One row per patient; `codes` has the distinct codes of the patient as integers.
 CREATE VIEW patients AS
 SELECT subject_id, array_distinct(ragged_flatten(code_id)) AS codes
 FROM meds('tests/data/synthea-meds');
@@ -10,8 +10,8 @@ FROM meds('tests/data/synthea-meds');
 CREATE VIEW had AS
 SELECT subject_id, unnest(codes) AS code FROM patients;
 
--- 1. A matrix of pairs: in how many patients do codes i and j occur together? 428 x 428 elements, of
---    which only those that are not zero take memory.
+-- 1. A matrix of pairs: in how many patients do codes i and j occur together? It has 428 x 428 elements, but
+--    only the nonzero elements take memory.
 COPY (
     SELECT a.code AS i, b.code AS j, count(*) AS patients
     FROM had a JOIN had b ON a.subject_id = b.subject_id
@@ -22,10 +22,10 @@ CREATE EXTERNAL TABLE together STORED AS DOK LOCATION 'out/together.safetensors'
 
 SELECT count(*) AS pairs, max(patients) AS most FROM together;
 
--- Conditions on all axes are look-ups in a hash table, others a scan; EXPLAIN shows which.
+-- Conditions on all axes become look-ups in a hash table, other conditions a scan; EXPLAIN shows which.
 EXPLAIN SELECT * FROM together WHERE i = 5 AND j IN (6, 7, 8, 9);
 
--- 2. `dok_get` looks up per row, without a join: also for lists of indices.
+-- 2. `dok_get` looks up values per row, also for lists of indices, without a join.
 SELECT subject_id,
        dok_get('together', codes, codes) AS patients_with_each,
        ragged_max(dok_get('together', 5, codes)) AS with_code_5
@@ -33,12 +33,12 @@ FROM patients
 ORDER BY subject_id
 LIMIT 3;
 
--- 3. Statements change the file as a whole, or leave it as it is.
+-- 3. A statement replaces the whole file atomically, or leaves it unchanged if it fails.
 DELETE FROM together WHERE i = j;
 UPDATE together SET patients = 0 WHERE patients < 3;
 SELECT count(*) AS pairs, min(patients) AS least FROM together;
 
--- 4. A dictionary by keys of any type: the mean of each code of each patient.
+-- 4. A dictionary with keys of any type: the mean of each code of each patient.
 COPY (
     SELECT subject_id, code, avg(numeric_value) AS mean
     FROM (SELECT subject_id, unnest(ragged_flatten(code)) AS code,

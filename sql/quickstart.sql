@@ -1,14 +1,14 @@
--- From a MEDS data set to answers, a training batch and files: the whole way in one script.
+-- Reads a MEDS data set, answers questions, and writes a training batch and files.
 --   cargo run -- sql/quickstart.sql
 -- Files are written to out/; running the script again replaces them.
 
--- One row per patient. `time` is a list of events, `code` and `numeric_value` lists of lists:
--- what was recorded at each event. `code_id` are the codes as integers.
+-- One row per patient. `time` is a list with the time of each event; `code` and `numeric_value` are lists of lists
+-- with the measurements of each event. `code_id` has the codes as integers.
 CREATE VIEW patients AS
 SELECT subject_id, time, time_delta_days, code, code_id, numeric_value
 FROM meds('tests/data/synthea-meds');
 
--- How much there is, and the size of the padded form.
+-- The size of the data, and the shape of the padded tensors.
 SELECT count(*) AS patients,
        sum(ragged_lengths(time)) AS events,
        sum(ragged_count(code)) AS measurements,
@@ -19,7 +19,7 @@ FROM patients;
 FROM patients LIMIT 3;
 
 -- 1. Which patients have ever had hypertension coded, and when first?
---    `code = '..'` compares every measurement at once; `ragged_any` asks along an axis.
+--    `code = '..'` compares every measurement at once; `ragged_any` reduces along an axis.
 SELECT subject_id,
        ragged_sum(ragged_any(code == 'CONDITION//59621000', -1), 1) AS times_coded,
        ragged_at(ragged_filter(time, ragged_any(code == 'CONDITION//59621000', -1)), 0) AS first_time
@@ -36,7 +36,7 @@ WHERE ragged_any(code == 'LAB//39156-5//kg/m2')
 ORDER BY mean_bmi DESC
 LIMIT 5;
 
--- 3. The last ten events before 2015: a model may see these and nothing later.
+-- 3. The last ten events before 2015, for a model that must not see later events.
 CREATE VIEW before_2015 AS
 SELECT subject_id,
        ragged_tail(ragged_head(time, n), 10) AS time,
@@ -51,11 +51,11 @@ FROM before_2015
 WHERE ragged_lengths(time) > 0
 LIMIT 3;
 
--- A training batch: padded tensors [patients, events, measurements] and their masks.
+-- Write a training batch: padded tensors [patients, events, measurements] and their masks.
 COPY (SELECT time_delta_days, code_id, numeric_value FROM before_2015)
 TO 'out/batch.safetensors' STORED AS SAFETENSORS OPTIONS (overwrite true);
 
--- The whole table for other tools: Parquet with list columns, and `.nrt` for nested_ragged_tensors.
+-- Write the whole table for other tools: Parquet with list columns, and `.nrt` for nested_ragged_tensors.
 COPY (SELECT * FROM patients) TO 'out/patients.parquet' STORED AS PARQUET OPTIONS (overwrite true);
 
 COPY (SELECT subject_id, time_delta_days, code_id AS code, numeric_value FROM patients)

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Once, OnceLock};
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
@@ -46,8 +47,9 @@ impl FromStr for NrtNan {
     }
 }
 
-/// Name and description of each optimizer rule that `SET serrate.rule.NAME = false` switches off. These
-/// rules change the speed of a query, never its answer. Rules that change answers have no setting.
+/// Name and description of each optimizer rule that `SET serrate.rule.NAME = false` switches off.
+/// These rules change the speed of a query, never its answer. [`DisabledRules`] can also switch off
+/// rules without which answers may be wrong.
 pub(crate) const RULES: [(&str, &str); 9] = [
     ("asof_projections", "Evaluate columns of a query in scans of meds_asof"),
     ("below_joins", "Evaluate functions that shrink lists below joins"),
@@ -62,6 +64,85 @@ pub(crate) const RULES: [(&str, &str); 9] = [
     ("lengths_into_scan", "Evaluate functions of list lengths in the scan"),
     ("offset_into_scan", "Skip the rows of an OFFSET in the scan"),
 ];
+
+/// Names of rules that a session does not apply, the value of `serrate.disabled_rules`.
+///
+/// The text form is the names with commas between them; empty text disables nothing. The table of
+/// rules in `docs/internals/sql.md` has the names. Without a rule, answers may be wrong, and
+/// statements may fail.
+///
+/// ```
+/// use serrate::sql::{DisabledRules, session};
+/// // The names are known from the first session of a process on.
+/// let _ctx = session();
+/// let rules: DisabledRules = "serrate_xor_pairs,keep_in_lists".parse()?;
+/// assert!(rules.contains("keep_in_lists"));
+/// assert_eq!(rules.to_string(), "keep_in_lists, serrate_xor_pairs");
+/// assert!("no_such_rule".parse::<DisabledRules>().is_err());
+/// # Ok::<(), serrate::datafusion::error::DataFusionError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DisabledRules(BTreeSet<&'static str>);
+
+/// A function that looks up a name in the list of optimizer rules. Returns the name from the list,
+/// or an error if there is no such rule or if the rule cannot be disabled.
+type FindRule = fn(&str) -> Result<&'static str>;
+
+static FIND_RULE: OnceLock<FindRule> = OnceLock::new();
+
+/// Whether any session of this process has ever disabled a rule. Most rules run once per node of a
+/// plan, so they read this flag before they look for the settings.
+static ANY_DISABLED: AtomicBool = AtomicBool::new(false);
+
+/// Sets the function that checks names of rules. The rules are in `sql`, which this module cannot
+/// use. Only the first call has an effect.
+pub(crate) fn set_rule_finder(find: FindRule) {
+    let _ = FIND_RULE.set(find);
+}
+
+impl DisabledRules {
+    /// Returns whether a rule is disabled. False for a name that is not that of a rule.
+    ///
+    /// ```
+    /// assert!(!serrate::sql::DisabledRules::default().contains("serrate_xor_pairs"));
+    /// ```
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
+    /// Returns false if no session has ever disabled a rule: then the settings need not be read.
+    pub(crate) fn may_exist() -> bool {
+        ANY_DISABLED.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for DisabledRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.0.iter().enumerate() {
+            write!(f, "{}{name}", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for DisabledRules {
+    type Err = DataFusionError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let rules = names.map(|name| match FIND_RULE.get() {
+            Some(find) => find(name),
+            None => config_err!(
+                "serrate.disabled_rules cannot be '{name}' before the first session of the process, because the names of rules are not known before; call serrate::sql::session first"
+            ),
+        });
+        let rules = rules.collect::<Result<BTreeSet<_>>>()?;
+        if !rules.is_empty() {
+            ANY_DISABLED.store(true, Ordering::Relaxed);
+        }
+        Ok(Self(rules))
+    }
+}
 
 /// The settings of Serrate in a DataFusion session, set with `SET serrate.NAME = VALUE`.
 ///
@@ -100,8 +181,13 @@ pub struct SerrateOptions {
     /// DataFusion's scan reads them.
     pub parquet_lists: bool,
     /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find
-    /// out which rule slows down a query. No rule changes the answer of a query. Default none.
+    /// out which rule slows down a query. None of these rules changes the answer of a query.
+    /// Default none.
     pub rules_off: BTreeSet<&'static str>,
+    /// Rules of any kind that are switched off by their full names (`SET serrate.disabled_rules =
+    /// 'serrate_xor_pairs, keep_in_lists'`), for reports of bugs and for tests. Without a rule that
+    /// works around a bug of DataFusion, answers may be wrong. Default none.
+    pub disabled_rules: DisabledRules,
 }
 
 impl Default for SerrateOptions {
@@ -115,6 +201,7 @@ impl Default for SerrateOptions {
             codes: String::new(),
             parquet_lists: true,
             rules_off: BTreeSet::new(),
+            disabled_rules: DisabledRules::default(),
         }
     }
 }
@@ -188,6 +275,7 @@ impl ExtensionOptions for SerrateOptions {
             }
             "parquet_lists" => self.parquet_lists = parse_bool(key, value)?,
             "nrt_nan" => self.nrt_nan = value.parse()?,
+            "disabled_rules" => self.disabled_rules = value.parse()?,
             "leaf_batch_size" => {
                 self.leaf_batch_size = match value.trim().parse() {
                     Ok(n) if n > 0 => n,
@@ -200,7 +288,7 @@ impl ExtensionOptions for SerrateOptions {
             }
             _ => {
                 return config_err!(
-                    "there is no setting serrate.{key}; use one of max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists, memory_limit, rule.NAME"
+                    "there is no setting serrate.{key}; use one of max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists, memory_limit, disabled_rules, rule.NAME"
                 );
             }
         }
@@ -253,6 +341,11 @@ impl ExtensionOptions for SerrateOptions {
                 self.parquet_lists.to_string(),
                 "Read list columns in Parquet files with Serrate's own decoder",
             ),
+            entry(
+                "disabled_rules",
+                self.disabled_rules.to_string(),
+                "Names of rules that are not applied, with commas between them, to find a bug; answers may be wrong without a rule",
+            ),
         ];
         entries.extend(RULES.map(|(name, description)| {
             let on = !self.rules_off.contains(name);
@@ -262,7 +355,8 @@ impl ExtensionOptions for SerrateOptions {
     }
 }
 
-/// Adds the name of a setting to an error about its value.
+/// Returns the error `e` about the value of the setting `serrate.{key}`, with the name of the
+/// setting in front.
 fn name_setting(key: &str, e: &DataFusionError) -> DataFusionError {
     DataFusionError::Configuration(format!("serrate.{key}: {}", e.message()))
 }
@@ -283,8 +377,8 @@ static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 /// other programs, and for memory that operators do not reserve, such as batches that they return.
 const SHARE: u64 = 70;
 
-/// Sets a memory limit that SET can only lower. Without a call of this function, the limit is
-/// [`SHARE`] percent of the memory.
+/// Sets the memory limit to `text`, such as `4GB`; SET can then only lower it. Without a call of
+/// this function, the limit is [`SHARE`] percent of the memory.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;
@@ -296,7 +390,7 @@ pub(crate) fn cap_memory(text: &str) -> Result<()> {
 
 /// Returns the memory limit that applies before any SET, as a text that SET accepts.
 pub(crate) fn default_memory() -> String {
-    match MEMORY_CAP.get().copied().unwrap_or_else(|| share_of_memory(SHARE)) {
+    match MEMORY_CAP.get().copied().unwrap_or_else(|| compute_memory_share(SHARE)) {
         usize::MAX => "unlimited".into(),
         bytes => bytes.to_string(),
     }
@@ -306,14 +400,14 @@ pub(crate) fn limit_memory_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if MEMORY_CAP.get().is_none() && memory_limit() == usize::MAX {
-            set_memory_limit(share_of_memory(SHARE));
+            set_memory_limit(compute_memory_share(SHARE));
         }
     });
 }
 
-/// Returns a share of the memory of the machine. If the control groups of the process have less
-/// memory than the machine, returns the share of that memory.
-fn share_of_memory(percent: u64) -> usize {
+/// Returns `percent` percent, in bytes, of the memory that the process may use: that of the machine
+/// or, if it is less, the limit of the control groups of the process.
+fn compute_memory_share(percent: u64) -> usize {
     let mut system = System::new();
     system.refresh_memory();
     let total = system.total_memory();
@@ -326,13 +420,13 @@ fn share_of_memory(percent: u64) -> usize {
 }
 
 /// Returns the least memory limit of the control group of this process and the groups around it, in
-/// bytes. `root` is the root of the file system. `System::cgroup_limits` reads only the outermost
-/// group, which has no limit outside containers.
+/// bytes, or `None` if no group has a limit. `root` is the root of the file system.
+/// `System::cgroup_limits` reads only the outermost group, which has no limit outside containers.
 fn find_group_limit(root: &Path) -> Option<u64> {
     let groups = access::read_system_file(root.join("proc/self/cgroup")).ok()?;
     let mut least = None;
     for line in groups.lines() {
-        // A line is `id:controllers:path`. Version 2 of control groups has no controllers here.
+        // A line is `id:controllers:path`; in version 2 of control groups, `controllers` is empty.
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
         let (mounts, file): (&[&str], &str) = match controllers {
@@ -348,7 +442,8 @@ fn find_group_limit(root: &Path) -> Option<u64> {
             let groups = groups.filter(|group| matches!(group, Component::Normal(_)));
             for group in std::iter::once(None).chain(groups.map(Some)) {
                 folder.extend(group);
-                // In a container, the path may name groups outside, which are not mounted.
+                // In a container, the path can name groups outside of the container. Their files
+                // cannot be read, so these groups are skipped.
                 let text = access::read_system_file(folder.join(file)).ok();
                 // The text is `max` if the group has no limit.
                 let limit = text.and_then(|text| text.trim().parse::<u64>().ok());
@@ -359,7 +454,8 @@ fn find_group_limit(root: &Path) -> Option<u64> {
     least
 }
 
-/// Parses a memory limit: a number of bytes, a share of the memory such as `80%`, or `unlimited`.
+/// Parses a memory limit, and returns it in bytes: a number of bytes, a share of the memory such as
+/// `80%`, or `unlimited`, which is `usize::MAX`. Any other string, and a limit of 0, is an error.
 pub(crate) fn parse_memory(text: &str) -> Result<usize> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("unlimited") {
@@ -367,7 +463,7 @@ pub(crate) fn parse_memory(text: &str) -> Result<usize> {
     }
     let bytes = match text.strip_suffix('%') {
         Some(number) => match number.trim().parse::<u64>() {
-            Ok(percent @ 1..=100) => Ok(share_of_memory(percent)),
+            Ok(percent @ 1..=100) => Ok(compute_memory_share(percent)),
             _ => {
                 return config_err!(
                     "'{text}' is not a share of the memory; write one from '1%' to '100%'"

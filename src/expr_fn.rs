@@ -24,56 +24,62 @@
 //! # }
 //! ```
 
-use datafusion::common::ScalarValue;
-use datafusion::functions::core::expr_fn::coalesce;
-use datafusion::logical_expr::expr::HigherOrderFunction;
-use datafusion::logical_expr::{Expr, lambda, lambda_var, lit};
+use std::sync::Arc;
 
-use crate::functions;
+use arrow::datatypes::DataType;
+use datafusion::common::{ScalarValue, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::HigherOrderFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    lambda, lambda_var, lit,
+};
+
+use crate::functions::{self, declare};
 
 /// An argument of an expression builder: an expression, or a value that becomes a literal.
 ///
 /// ```
 /// use serrate::datafusion::prelude::{col, lit};
-/// use serrate::expr_fn::{Argument, ragged_head};
+/// use serrate::expr_fn::{ExprArgument, ragged_head};
 /// assert_eq!(5i32.into_expr(), lit(5i64));
 /// assert_eq!("code".into_expr(), lit("code"));
 /// let (short, long) = (ragged_head(col("code"), 5), ragged_head(col("code"), lit(5i64)));
 /// assert_eq!(short.to_string(), long.to_string());
 /// ```
-pub trait Argument {
+pub trait ExprArgument {
     /// Converts the argument to an expression.
     fn into_expr(self) -> Expr;
 }
 
-impl Argument for Expr {
+impl ExprArgument for Expr {
     fn into_expr(self) -> Expr {
         self
     }
 }
 
-impl Argument for &Expr {
+impl ExprArgument for &Expr {
     fn into_expr(self) -> Expr {
         self.clone()
     }
 }
 
-impl Argument for ScalarValue {
+impl ExprArgument for ScalarValue {
     fn into_expr(self) -> Expr {
         Expr::Literal(self, None)
     }
 }
 
 /// Converts `None` to a NULL literal.
-impl<T: Argument> Argument for Option<T> {
+impl<T: ExprArgument> ExprArgument for Option<T> {
     fn into_expr(self) -> Expr {
-        self.map_or(Expr::Literal(ScalarValue::Null, None), Argument::into_expr)
+        self.map_or(Expr::Literal(ScalarValue::Null, None), ExprArgument::into_expr)
     }
 }
 
 macro_rules! literals {
     ($($t:ty),*) => {$(
-        impl Argument for $t {
+        impl ExprArgument for $t {
             fn into_expr(self) -> Expr {
                 lit(self)
             }
@@ -83,7 +89,7 @@ macro_rules! literals {
 literals!(i64, f64, f32, bool, &str, String, u16, u32, u64);
 
 /// Converts to an Int64 literal, because SQL integer literals have 64 bits.
-impl Argument for i32 {
+impl ExprArgument for i32 {
     fn into_expr(self) -> Expr {
         lit(i64::from(self))
     }
@@ -91,13 +97,13 @@ impl Argument for i32 {
 
 macro_rules! lists {
     ($($t:ty => $value:ident, $data_type:ident;)*) => {$(
-        impl<const N: usize> Argument for [$t; N] {
+        impl<const N: usize> ExprArgument for [$t; N] {
             fn into_expr(self) -> Expr {
                 self[..].into_expr()
             }
         }
 
-        impl Argument for &[$t] {
+        impl ExprArgument for &[$t] {
             fn into_expr(self) -> Expr {
                 let values: Vec<_> =
                     self.iter().map(|v| ScalarValue::$value(Some((*v).into()))).collect();
@@ -115,15 +121,38 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Returns a call of the function `name`. A test checks that every name is known, so the `coalesce`
-/// that replaces an unknown function is never used.
-fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
+/// Returns a call of the function `name`. A test checks that every name is known; a call of an unknown
+/// function fails when it is planned.
+fn call_by_name(name: &'static str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::find_scalar(name) {
         return f.call(args);
     }
     match functions::find_aggregate(name) {
         Some(f) => f.call(args),
-        None => coalesce(args),
+        None => ScalarUDF::new_from_impl(UnknownFunction { name }).call(args),
+    }
+}
+
+/// A function without a definition. Builders return an [`Expr`] and not a `Result`, so planning
+/// reports the error.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct UnknownFunction {
+    name: &'static str,
+}
+
+impl ScalarUDFImpl for UnknownFunction {
+    declare!(Signature::variadic_any(Volatility::Immutable));
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        plan_err!("internal error: there is no function {}; please report it", self.name)
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        plan_err!("internal error: there is no function {}; please report it", self.name)
     }
 }
 
@@ -371,9 +400,9 @@ macro_rules! builders {
     ($($name:literal: $($f:ident($first:ident $(, $a:ident)* $(; $more:ident)?)),+;)*) => {
         $($(
             #[doc = concat!("Builds a call of the SQL function `", $name, "`.")]
-            ///
-            /// ```
-            /// use serrate::datafusion::prelude::*;
+            #[doc = ""]
+            #[doc = "```"]
+            #[doc = "use serrate::datafusion::prelude::*;"]
             #[doc = concat!("use serrate::expr_fn::", stringify!($f), ";")]
             #[doc = concat!(
                 "let call = ", stringify!($f), "(", example_argument!(code $first),
@@ -383,16 +412,16 @@ macro_rules! builders {
                 "assert_eq!(call.to_string(), \"", $name, "(", example_argument!(text $first),
                 $(", ", example_argument!(text $a),)* $(", ", example_argument!(text $more),)? ")\");"
             )]
-            /// ```
+            #[doc = "```"]
             #[allow(clippy::too_many_arguments, reason = "SQL functions have optional arguments")]
             pub fn $f(
-                $first: impl Argument,
-                $($a: impl Argument,)*
-                $($more: impl IntoIterator<Item = impl Argument>)?
+                $first: impl ExprArgument,
+                $($a: impl ExprArgument,)*
+                $($more: impl IntoIterator<Item = impl ExprArgument>)?
             ) -> Expr {
                 #[allow(unused_mut)]
                 let mut args = vec![$first.into_expr() $(, $a.into_expr())*];
-                $(args.extend($more.into_iter().map(Argument::into_expr));)?
+                $(args.extend($more.into_iter().map(ExprArgument::into_expr));)?
                 call_by_name($name, args)
             }
         )+)*
@@ -580,7 +609,7 @@ builders! {
 /// # Ok(())
 /// # }
 /// ```
-pub fn ragged_map(x: impl Argument, body: impl FnOnce(Expr) -> Expr) -> Expr {
+pub fn ragged_map(x: impl ExprArgument, body: impl FnOnce(Expr) -> Expr) -> Expr {
     map_call(vec![x.into_expr()], &["v"], |vars| {
         vars.into_iter().next().map_or(Expr::Literal(ScalarValue::Null, None), body)
     })
@@ -602,20 +631,18 @@ pub fn ragged_map(x: impl Argument, body: impl FnOnce(Expr) -> Expr) -> Expr {
 /// # }
 /// ```
 pub fn ragged_map_over(
-    lists: impl IntoIterator<Item = impl Argument>,
+    lists: impl IntoIterator<Item = impl ExprArgument>,
     names: &[&str],
     body: impl FnOnce(Vec<Expr>) -> Expr,
 ) -> Expr {
-    map_call(lists.into_iter().map(Argument::into_expr).collect(), names, body)
+    map_call(lists.into_iter().map(ExprArgument::into_expr).collect(), names, body)
 }
 
 fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
     let body = body(names.iter().map(|n| lambda_var(*n)).collect());
     args.push(lambda(names.iter().copied(), body));
-    match functions::find_higher_order("ragged_map") {
-        Some(f) => Expr::HigherOrderFunction(HigherOrderFunction::new(f.clone(), args)),
-        None => coalesce(args),
-    }
+    let map = Arc::clone(functions::get_map_function());
+    Expr::HigherOrderFunction(HigherOrderFunction::new(map, args))
 }
 
 #[cfg(test)]
@@ -677,7 +704,8 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // Only the planner makes these calls, which contain a look-up table.
+            // Only the planner makes calls with these numbers of arguments: it adds a look-up
+            // table.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
             // A variadic function has one builder, so a check of 8 optional arguments suffices.
@@ -704,10 +732,18 @@ mod tests {
         assert_eq!(text(ragged_gt(col("x"), 5)), "x > 5");
         assert_eq!(text(ragged_nest_agg(col("x"))), "ragged_nest_agg(x)");
         assert!(matches!(ragged_map(col("x"), |v| v + lit(1)), Expr::HigherOrderFunction(_)));
-        assert!(
-            BUILT
-                .iter()
-                .all(|(name, ..)| !text(call_by_name(name, vec![col("x")])).contains("coalesce"))
-        );
+        for (name, ..) in BUILT {
+            let known = functions::find_scalar(name).is_some();
+            assert!(known || functions::find_aggregate(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_functions_are_errors() {
+        use datafusion::common::DFSchema;
+        use datafusion::logical_expr::ExprSchemable;
+        let call = call_by_name("ragged_unknown", vec![lit(1)]);
+        let error = call.get_type(&DFSchema::empty()).unwrap_err().to_string();
+        assert!(error.contains("there is no function ragged_unknown"), "{error}");
     }
 }

@@ -20,6 +20,8 @@
     doc = "* [`sql`]: a DataFusion session; [`functions`]: the SQL functions; [`expr_fn`]: builders for their calls in Rust."
 )]
 //!
+//! A table of two patients, and its codes as a dense tensor, padded to the longest lists:
+//!
 //! ```
 //! use std::sync::Arc;
 //! use serrate::arrow::array::UInt16Array;

@@ -30,7 +30,6 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
-/// Encrypts the connections of a server if it has a certificate.
 pub(crate) fn encrypt_server(server: Server, tls: Option<&TlsIdentity>) -> Result<Server> {
     let Some(tls) = tls else { return Ok(server) };
     let identity = Identity::from_pem(&tls.certificate, &tls.key);

@@ -1,4 +1,4 @@
-//! Batches of samples of different sizes, against a slow reference on nested vectors.
+//! Tests of `RaggedBatch` against a slow reference: one vector per sample, of one vector per entry.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -18,6 +18,8 @@ mod features;
 mod guide;
 #[path = "cli/inspect.rs"]
 mod inspect;
+#[path = "cli/layouts.rs"]
+mod layouts;
 #[path = "cli/meds.rs"]
 mod meds;
 #[cfg(target_os = "linux")]
@@ -51,9 +53,10 @@ use serrate::io::safetensors::dense;
 use serrate::table::RaggedTable;
 use tempfile::TempDir;
 
-/// A working folder for runs of the command.
+/// A temporary folder in which the tests run the command.
 struct Place(TempDir);
 
+/// Exit code and output of a run of the command.
 struct Said {
     code: i32,
     out: String,
@@ -99,7 +102,7 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A child that fails at once may not read its input.
+        // A command that fails at once does not read its input, so that writing to it may fail.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
         Said {
@@ -109,14 +112,15 @@ impl Place {
         }
     }
 
-    /// Runs a command that must succeed and returns standard output.
+    /// Runs the command, which must succeed, and returns its standard output.
     fn ok(&self, args: &[&str]) -> String {
         let said = self.run(args);
         assert_eq!(said.code, 0, "{args:?}: {}", said.err);
         said.out
     }
 
-    /// Runs a command that must fail with `code` and returns standard error.
+    /// Runs the command, which must end with the exit code `code` without a panic, and returns its
+    /// standard error.
     fn fails(&self, code: i32, args: &[&str]) -> String {
         let said = self.run(args);
         assert_eq!(said.code, code, "{args:?}: {}{}", said.out, said.err);
@@ -124,7 +128,8 @@ impl Place {
         said.err
     }
 
-    /// Three patients: lengths 2, 0, 1 on axis 1 and 3, 0, 2 on axis 2.
+    /// Writes an `.nrt` file of three patients. Lists of axis 1 have the lengths 2, 0 and 1, those
+    /// of axis 2 the lengths 3, 0 and 2.
     fn patients(&self, name: &str) -> &Self {
         let table = RaggedTable::builder()
             .lengths([2, 0, 1])
@@ -149,7 +154,7 @@ const RAGGED: &str = "SELECT * FROM (VALUES \
     (1, [[1, 2], NULL, []], 'NaN'::DOUBLE, 'a, \"b\"'), \
     (2, NULL, NULL, NULL)) AS t(id, lists, x, s) ORDER BY id";
 
-/// Returns the path of a data folder of the repository.
+/// Returns the path of the file or folder `name` in `tests/data`.
 fn data_path(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,4 +1,5 @@
-//! Object stores by URL: the command against a server on loopback that knows a part of S3's protocol.
+//! Object stores: runs the command with `s3://` URLs against a local server that implements a part
+//! of S3's protocol.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "cloud/server.rs"]
@@ -14,7 +15,7 @@ struct Said {
     err: String,
 }
 
-/// Runs a statement with the credentials in the environment.
+/// Runs a statement with the server's credentials in the environment variables.
 fn run_statement(server: &Server, sql: &str) -> Said {
     run_as(server, server::KEY, &[], sql)
 }
@@ -62,7 +63,7 @@ fn expect_error(said: &Said, parts: &[&str]) {
     assert!(!said.err.contains("<Error>"), "{}", said.err);
 }
 
-/// Creates a file with the command and returns its bytes.
+/// Returns the bytes of the file `name` that COPY writes with the rows of `query`.
 fn file_of(query: &str, name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -97,7 +98,7 @@ fn files_of_all_formats_are_read() {
 }
 
 #[test]
-fn a_point_query_reads_header_bounds_and_rows() {
+fn a_query_of_one_row_reads_the_header_its_offsets_and_its_values() {
     let server = Server::start();
     let file = file_of(ROWS, "t.nrt");
     assert!(file.len() > 400_000);
@@ -107,19 +108,19 @@ fn a_point_query_reads_header_bounds_and_rows() {
         &run_statement(&server, "SELECT id FROM 's3://bucket/t.nrt' WHERE _row = 12345"),
         "12345",
     );
-    // 16 KiB for the header, then the id.
+    // The first 16 KiB, which contain the header, and the 8 bytes of the id.
     let bytes = server.take_bytes();
     assert!(bytes <= (16 << 10) + 8, "{bytes}");
     let said =
         run_statement(&server, "SELECT ragged_sum(x) FROM 's3://bucket/t.nrt' WHERE _row = 12345");
     expect_rows(&said, "24691");
-    // Two bounds and two values.
+    // Two offsets and two values.
     let bytes = server.take_bytes();
     assert!(bytes <= (16 << 10) + 16 + 16, "{bytes}");
 }
 
 #[test]
-fn copy_writes_whole_objects() {
+fn copy_writes_a_complete_object_or_none() {
     let server = Server::start();
     for name in ["t.nrt", "t.parquet", "t.csv", "t.json", "t.safetensors"] {
         let copy = format!("COPY (SELECT 1 AS id, 2.5 AS v) TO 's3://bucket/out/{name}'");
@@ -149,7 +150,7 @@ fn copy_writes_whole_objects() {
 #[test]
 fn an_upload_with_a_failed_part_is_aborted() {
     let server = Server::start();
-    // 20 MB in three parts.
+    // The object has 20 MB, which are uploaded in three parts.
     let copy = "COPY (SELECT value AS id FROM generate_series(1, 2500000)) TO 's3://bucket/l.nrt'";
     for part in [1, 3] {
         server.refuse_part(part);
@@ -160,7 +161,7 @@ fn an_upload_with_a_failed_part_is_aborted() {
 }
 
 #[test]
-fn options_open_a_store_and_stay_out_of_plans() {
+fn options_override_the_environment_and_are_not_printed() {
     let server = Server::start();
     server.put_object("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
     let options = |key: &str| {
@@ -175,7 +176,7 @@ fn options_open_a_store_and_stay_out_of_plans() {
             options(key)
         )
     };
-    // The environment has a wrong key; the options come first.
+    // The environment has a wrong key, but the options of the statement take precedence.
     let sql = format!("{}; SELECT id FROM t", create(server::KEY));
     let said = run_as(&server, "WRONG", &[], &sql);
     assert!(said.ok && said.out.contains('7'), "{}", said.err);
@@ -198,7 +199,7 @@ fn options_open_a_store_and_stay_out_of_plans() {
 }
 
 #[test]
-fn errors_are_one_sentence() {
+fn errors_name_the_cause_and_requests_are_retried() {
     let server = Server::start();
     server.put_object("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
     let read = "SELECT id FROM 's3://bucket/t.nrt'";
@@ -223,7 +224,7 @@ fn errors_are_one_sentence() {
         &run_as(&server, server::KEY, &["--root", "/tmp"], read),
         &["object stores cannot be read"],
     );
-    // Some refusals for too many requests, and some broken connections, are overcome.
+    // Requests are repeated after a few answers 503 and after a few closed connections.
     server.refuse_next(2);
     expect_rows(&run_statement(&server, read), "7");
     server.break_next(1);
@@ -259,13 +260,13 @@ fn large_objects_are_copied_in_ranges() {
     assert!(local.ok && remote.ok, "{}\n{}", local.err, remote.err);
     assert_eq!(local.out, remote.out);
     assert_eq!(server.take_ranges(), [(0, range - 1), (range, end - 1)]);
-    // A copy of two versions would be damaged.
+    // A copy whose ranges come from two versions of the object would be corrupt, so it is an error.
     server.change_after_ranges(true);
     expect_error(&run_statement(&server, &query), &["codes.parquet changed while it was copied"]);
 }
 
 #[test]
-fn functions_read_copies_of_objects() {
+fn functions_that_take_paths_read_objects() {
     let server = Server::start();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/synthea-meds");
     let mut folders = vec![root.clone()];

@@ -1,4 +1,5 @@
-//! Queries over worker processes: the same answers as in one process, and clear errors.
+//! Queries that worker processes run: they give the same results as in one process, and clear
+//! errors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "cluster/command.rs"]
@@ -25,7 +26,8 @@ use datafusion::prelude::SessionConfig;
 use processes::{Pair, data_path, run_query, start_pair, start_workers};
 use serrate::datafusion;
 
-/// Statements over a table `T` of files, most of them with rows of several files in one answer.
+/// Statements over a table `T` of several files. Most of them combine rows of several files in a
+/// row of the result.
 const QUERIES: &[&str] = &[
     "SELECT count(*), sum(subject_id), min(v), max(v) FROM T",
     "SELECT g, count(*), sum(v), avg(v) FROM T GROUP BY g ORDER BY g",
@@ -69,7 +71,7 @@ const QUERIES: &[&str] = &[
     "SELECT subject_id, sum(v) OVER (ORDER BY subject_id) FROM T ORDER BY subject_id",
     "SELECT count(*) FROM T WHERE v > (SELECT avg(v) FROM T)",
     "WITH m AS (SELECT g, max(subject_id) AS s FROM T GROUP BY g) SELECT T.subject_id, T.codes FROM T JOIN m ON T.subject_id = m.s ORDER BY 1",
-    // Rows that rely on one partition.
+    // Results that are right only if rows are counted or cut in one partition.
     "SELECT g, count(*) FROM (SELECT g FROM T LIMIT 90) GROUP BY g ORDER BY g",
     "SELECT count(*), sum(subject_id) FROM (SELECT subject_id FROM T LIMIT 90 OFFSET 105)",
     "SELECT sum(subject_id) FROM (SELECT subject_id FROM T LIMIT 90 OFFSET 105)",
@@ -78,23 +80,24 @@ const QUERIES: &[&str] = &[
     "SELECT a.g, count(*) FROM (SELECT g, max(subject_id) AS m FROM T GROUP BY g) a JOIN T ON T.subject_id = a.m GROUP BY a.g ORDER BY a.g",
     "SELECT count(*) FROM (SELECT subject_id FROM T ORDER BY v DESC LIMIT 9) a JOIN T b USING (subject_id)",
     "SELECT * FROM T LIMIT 13 OFFSET 190",
-    // Several partitions of rows above a stage that ends in order.
+    // A plan in which several partitions are joined with rows that are sorted or limited in one
+    // partition.
     "SELECT b.subject_id, b.g FROM (SELECT subject_id FROM T ORDER BY v DESC LIMIT 9) a JOIN T b ON b.subject_id = a.subject_id + 1",
     "SELECT a.subject_id, b.g FROM T a JOIN (SELECT subject_id, g FROM T LIMIT 90 OFFSET 105) b ON a.subject_id = b.subject_id + 3",
-    // Types and shapes that are lost on the way.
+    // Types and shapes that plans sent to workers do not preserve.
     "SELECT subject_id, arrow_cast(codes, 'LargeList(Int64)') AS l FROM T",
     "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM T GROUP BY 1",
     "SELECT sum(ragged_sum(arrow_cast(codes, 'LargeList(Int64)'))) FROM T",
     "SELECT subject_id, arrow_cast(g::VARCHAR, 'Dictionary(Int32, Utf8)') AS d FROM T",
     "SELECT subject_id, {'a': g, 'b': codes} AS s FROM T",
-    // Conditions that can fail, and errors.
+    // Conditions that can fail, and statements that fail.
     "SELECT count(*) FROM T WHERE g <> 0 AND 10 / g > 3",
     "SELECT sum(10 / g) FROM T",
     "SELECT ragged_at(codes, 100) FROM T",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_those_of_one_process() {
+async fn workers_give_the_results_of_one_process() {
     let (_workers, _folder, mut pair) = start_pair(3, 1000).await;
     for table in ["n", "p"] {
         for sql in QUERIES {
@@ -102,15 +105,15 @@ async fn answers_are_those_of_one_process() {
         }
     }
     let all = pair.divided + pair.whole.len();
-    eprintln!("{} of {all} statements over files ran in several tasks; not", pair.divided);
+    eprintln!("{} of {all} statements over files ran in several tasks; the others", pair.divided);
     for whole in &pair.whole {
         eprintln!("  {whole}");
     }
     pair.check_failures();
-    assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
+    assert!(pair.divided * 10 >= all * 6, "only {} of {all} statements were divided", pair.divided);
 }
 
-/// A single worker runs two tasks of each scan; the last node of their plan is in the session.
+/// The only worker runs two tasks of each scan, and the session runs the last node of the plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_worker_runs_statements() {
     let (mut workers, _folder, mut pair) = start_pair(1, 1000).await;
@@ -120,13 +123,13 @@ async fn one_worker_runs_statements() {
     let all = pair.divided + pair.whole.len();
     eprintln!("{} of {all} statements over files ran on the worker", pair.divided);
     pair.check_failures();
-    assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
-    // The metrics of both tasks arrive.
+    assert!(pair.divided * 10 >= all * 6, "only {} of {all} statements were divided", pair.divided);
+    // The metrics of both tasks are in the output.
     let analyzed = "EXPLAIN ANALYZE SELECT g, count(*) FROM p GROUP BY g";
     let shown = tokio::time::timeout(Duration::from_secs(60), run_query(&pair.there, analyzed));
     let shown = pretty_format_batches(&shown.await.unwrap().unwrap()).unwrap().to_string();
     assert!(shown.contains("t1: ") && shown.contains("output_rows"), "{shown}");
-    // A session with one partition of its own uses the worker.
+    // A session with one target partition gets two, so that it uses the worker.
     let small = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
     pair.cluster.attach(&small);
     assert_eq!(small.copied_config().target_partitions(), 2);
@@ -138,7 +141,7 @@ async fn one_worker_runs_statements() {
     pair.check_failures();
 }
 
-/// Replaces the word `T` by the name of a table.
+/// Returns the statement with the name `table` in place of the word `T`.
 fn with_table(sql: &str, table: &str) -> String {
     let words = sql.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_');
     let replace = |word: &str| match word.strip_prefix('T') {
@@ -150,9 +153,9 @@ fn with_table(sql: &str, table: &str) -> String {
     words.map(replace).collect()
 }
 
-/// The same over one file, of which each partition is a range.
+/// In a table of one file, each partition is a range of it, and no range is read twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_file_is_read_once() {
+async fn ranges_of_one_file_are_read_once() {
     let (_workers, folder, mut pair) = start_pair(2, 1000).await;
     for format in ["nrt", "parquet"] {
         let path = folder.path().join(format).join(format!("0 a%b.{format}"));
@@ -178,10 +181,9 @@ async fn one_file_is_read_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn folders_of_shards_are_divided() {
+async fn shards_of_meds_folders_are_read_by_several_workers() {
     let workers = start_workers(2);
     let mut pair = Pair::new(&workers).await;
-    pair.set_both("serrate.meds_shared_subjects", "true").await;
     for folder in ["synthea-meds", "synthea-meds-torch-data"] {
         let table = format!("meds('{}')", data_path(folder));
         for sql in [
@@ -192,16 +194,29 @@ async fn folders_of_shards_are_divided() {
             pair.check_divided(&with_table(sql, &table)).await;
         }
     }
-    // Without the setting, only one process can find a subject that is in two shards.
-    pair.set_both("serrate.meds_shared_subjects", "false").await;
-    let sql = format!("SELECT count(*) FROM meds('{}')", data_path("synthea-meds"));
+    // Workers read different shards, so that only one process can find a subject in two of them. By
+    // default, a query of such a folder is not divided.
+    let folder = tempfile::tempdir().unwrap();
+    for (shard, subjects) in [("a", "(1), (2)"), ("b", "(2), (3)"), ("c", "(4), (5)")] {
+        let path = folder.path().join("data").join(format!("{shard}.parquet"));
+        let rows = format!(
+            "SELECT column1 AS subject_id, to_timestamp_micros(7) AS time, 'A' AS code, \
+             arrow_cast(1.5, 'Float32') AS numeric_value FROM (VALUES {subjects})"
+        );
+        std::fs::create_dir_all(folder.path().join("data")).unwrap();
+        run_query(&pair.here, &format!("COPY ({rows}) TO '{}'", path.display())).await.unwrap();
+    }
+    let sql = format!("SELECT count(*) FROM meds('{}')", folder.path().display());
     assert!(!pair.is_divided(&sql).await);
     assert!(pair.cluster.take_notes().concat().contains("meds_shared_subjects"));
     pair.check_query(&sql).await;
+    pair.set_both("serrate.meds_shared_subjects", "true").await;
+    pair.check_divided(&sql).await;
     pair.check_failures();
 }
 
-/// Rows come in the order of their sources, although each connection buffers little.
+/// Written files have the rows in the order of the source files, even if each connection to a
+/// worker buffers few bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_written_in_source_order() {
     let (_workers, folder, mut pair) = start_pair(3, 5000).await;
@@ -228,7 +243,7 @@ async fn files_are_written_in_source_order() {
         }
         assert!(bytes[0] == bytes[1], "{table} to {format}");
     }
-    // A UNION ALL has the rows of its first input first.
+    // UNION ALL returns the rows of its first input before those of the second.
     let mut bytes = Vec::new();
     for (context, name) in [(&pair.here, "here"), (&pair.there, "there")] {
         let target = path(&format!("union-{name}.nrt"));
@@ -236,8 +251,9 @@ async fn files_are_written_in_source_order() {
         run_query(context, &format!("COPY ({union}) TO '{target}'")).await.unwrap();
         bytes.push(std::fs::read(&target).unwrap());
     }
-    assert!(bytes[0] == bytes[1], "UNION ALL");
-    // The files are in the order of this column.
+    assert!(bytes[0] == bytes[1], "UNION ALL changes the order of the rows");
+    // The rows of the files are sorted by `subject_id`, so that a query without ORDER BY returns
+    // them in this order.
     let rows = "SELECT subject_id, deep FROM p WHERE g <> 1";
     assert!(pair.is_divided(rows).await, "{:?}", pair.cluster.take_notes());
     let sorted = run_query(&pair.here, &format!("{rows} ORDER BY subject_id")).await.unwrap();
@@ -246,11 +262,12 @@ async fn files_are_written_in_source_order() {
     assert!(text(&sorted) == text(&found), "{}", text(&found));
     let copy = format!("COPY (SELECT * FROM n) TO '{}'", path("again.nrt"));
     assert!(pair.is_divided(&copy).await, "{:?}", pair.cluster.take_notes());
-    // Disjoint ranges of the key, so that one task after another has all rows.
+    // For ORDER BY, each task sorts its own range of the key, and the session reads the tasks in
+    // order.
     pair.check_divided("SELECT subject_id, deep FROM n ORDER BY subject_id").await;
     pair.run_both("CREATE TABLE rows AS SELECT * FROM n WHERE g < 3").await;
     pair.check_query("SELECT * FROM rows LIMIT 50 OFFSET 700").await;
-    // Tables made on workers, and joined with files.
+    // A table that a divided query has created can be joined with files.
     pair.run_both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
     pair.check_query("SELECT * FROM made ORDER BY g").await;
     pair.check_divided(
@@ -259,12 +276,57 @@ async fn files_are_written_in_source_order() {
     .await;
 }
 
-/// Entries of a sparse tensor are in one partition of the session.
+/// Scalar subqueries run before the statement, each of them on workers. Their values replace them
+/// in the statement, which then runs on workers, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn scalar_subqueries_run_first() {
+    let (_workers, folder, mut pair) = start_pair(2, 1000).await;
+    for table in ["n", "p"] {
+        for sql in [
+            "SELECT count(*) FROM T WHERE v > (SELECT avg(v) FROM T)",
+            "SELECT count(*) FROM T WHERE subject_id = (SELECT 3.5)",
+            "SELECT subject_id, v - (SELECT min(v) FROM T WHERE g = 3) FROM T WHERE g = 2",
+            "SELECT subject_id, (SELECT max(g) FROM T) AS m FROM T ORDER BY v DESC",
+            "SELECT g, sum(v) / (SELECT sum(v) FROM T) AS s FROM T GROUP BY g ORDER BY g",
+            "SELECT g + (SELECT min(g) + 1 FROM T) AS k, count(*) FROM T GROUP BY k ORDER BY k",
+            "SELECT sum(v + (SELECT max(v) FROM T)) FROM T",
+            "SELECT count(*) FROM T WHERE g = (SELECT max(g) FROM T WHERE v < (SELECT avg(v) FROM T))",
+            "SELECT subject_id FROM T WHERE ragged_any(codes > (SELECT avg(g) FROM T))",
+            "SELECT count(*) FROM T WHERE g IN (1, (SELECT max(g) FROM T))",
+            "SELECT count(*) FROM T a JOIN T b ON a.subject_id = b.subject_id + (SELECT min(g) + 1 FROM T)",
+            // A subquery without rows is NULL; one with several rows is an error, and so is a value
+            // that does not fit its type.
+            "SELECT g, count((SELECT v FROM T WHERE subject_id < 0)) AS c FROM T GROUP BY g ORDER BY g",
+            "SELECT count(*) FROM T WHERE v > (SELECT v FROM T)",
+            "SELECT sum(10 / (SELECT min(g) FROM T)) FROM T",
+            "SELECT subject_id, CASE WHEN g = 7 THEN 10 / (SELECT min(g) FROM T) END AS d FROM T",
+            "SELECT count(*) FROM T WHERE CAST(CASE WHEN subject_id = 77 THEN 3000000000 ELSE g END AS INT) = (SELECT max(g) FROM T)",
+        ] {
+            let sql = with_table(sql, table);
+            pair.check_divided(&sql).await;
+            let notes = pair.cluster.take_notes();
+            assert!(notes.is_empty(), "{sql}: {notes:?}");
+        }
+    }
+    // A COPY is planned only once, so that its subqueries do not run first.
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut bytes = Vec::new();
+    for (context, name) in [(&pair.here, "here.nrt"), (&pair.there, "there.nrt")] {
+        let query = "SELECT subject_id, codes FROM n WHERE v > (SELECT avg(v) FROM p)";
+        run_query(context, &format!("COPY ({query}) TO '{}'", path(name))).await.unwrap();
+        bytes.push(std::fs::read(path(name)).unwrap());
+    }
+    assert!(bytes[0] == bytes[1]);
+    assert!(pair.cluster.take_notes().concat().contains("if it does not write"));
+    pair.check_failures();
+}
+
+/// A sparse tensor is read in one partition of the session, not once per worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn sparse_tables_are_read_once() {
     let (_workers, folder, mut pair) = start_pair(2, 1000).await;
     let path = folder.path().join("m.safetensors").display().to_string();
-    // No two of the 100,000 entries have the same key.
+    // All 100,000 entries have distinct keys.
     let copy = format!(
         "COPY (SELECT value % 100 AS i, value % 1009 AS j, value + 1 AS w \
          FROM generate_series(0, 99999) AS t(value)) \
@@ -285,16 +347,17 @@ async fn sparse_tables_are_read_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn notes_say_why_statements_run_here() {
+async fn notes_say_why_a_statement_runs_in_the_session() {
     let (_workers, _folder, mut pair) = start_pair(2, 100).await;
+    pair.run_both("CREATE TABLE rows AS SELECT g, v FROM n").await;
     for (sql, reason) in [
         (
             "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM n GROUP BY 1",
             "contains a LargeList, which cannot be sent to workers",
         ),
         (
-            "SELECT count(*) FROM n WHERE v > (SELECT avg(v) FROM n)",
-            "a subquery in an expression must run first",
+            "SELECT count(*) FROM rows WHERE v > (SELECT avg(v) FROM n)",
+            "if its main query can be divided",
         ),
     ] {
         let start = Instant::now();
@@ -306,7 +369,7 @@ async fn notes_say_why_statements_run_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_travel() {
+async fn workers_use_the_settings_of_the_session() {
     let (_workers, _folder, mut pair) = start_pair(2, 500).await;
     let sql = "SELECT count(*), sum(ragged_count(x)), max(ragged_max(x)) FROM n";
     pair.check_divided(sql).await;
@@ -329,7 +392,7 @@ async fn settings_travel() {
     .await;
     pair.set_both("serrate.max_dense_bytes", "100").await;
     pair.check_query("SELECT sum(ragged_sum(densify(codes, 100))) FROM n").await;
-    // A statement runs here if its plan would change while it runs.
+    // A statement whose plan may change during execution runs in the session.
     for changed in [true, false] {
         let set = format!("SET distributed.dynamic_task_count = {changed}");
         run_query(&pair.there, &set).await.unwrap();

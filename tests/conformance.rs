@@ -1,9 +1,9 @@
-//! The conformance vectors: every case of every file, or it fails.
+//! Runs every case of the conformance vectors, which record results of five Python libraries.
 //!
-//! The folder is `tests/vectors` (its README says what is in it), or that of the environment variable
-//! `SERRATE_VECTORS`. Anything unknown, be it a system, an operation, an argument or a part of an
-//! expected result, is a failure: nothing is skipped. Systems that are not built yet are in
-//! [`NOT_BUILT`], and counted.
+//! The vectors are in `tests/vectors`, described by its README, or in the folder that the
+//! environment variable `SERRATE_VECTORS` names. No case is skipped: an unknown system, operation,
+//! argument or part of an expected result is a failure. Only the cases of systems in [`NOT_BUILT`]
+//! are counted without being run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "conformance/batches.rs"]
@@ -39,10 +39,10 @@ use std::path::{Path, PathBuf};
 use format::{Case, Outcome, check_only};
 use json::Json;
 
-/// Systems whose cases are counted and not run.
+/// Systems that are not implemented. Their cases are counted and not run.
 const NOT_BUILT: [&str; 0] = [];
 
-/// Folders that hold no cases.
+/// Folders of the vectors without cases.
 const DATA: [&str; 1] = ["nrt-files"];
 
 fn find_vectors() -> PathBuf {
@@ -52,7 +52,7 @@ fn find_vectors() -> PathBuf {
     }
 }
 
-/// How the cases of one operation went.
+/// Numbers of cases of one operation. `differ` counts results that differ on purpose.
 #[derive(Debug, Default)]
 struct Count {
     cases: usize,
@@ -78,7 +78,7 @@ fn run(system: &str, case: &Case) -> Result<Outcome, String> {
     }
 }
 
-/// The files of a folder by name.
+/// Returns name and path of all files and folders in a folder, sorted.
 fn list_entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let list = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut entries: Vec<_> = list
@@ -108,7 +108,7 @@ fn read_cases(
 }
 
 #[test]
-fn vectors_hold() {
+fn all_cases_of_the_vectors_pass_or_differ_on_purpose() {
     let root = find_vectors();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut failures: Vec<String> = Vec::new();
@@ -157,11 +157,12 @@ fn vectors_hold() {
         }
     }
     let report = write_report(&root, &counts, &differences);
-    // To the terminal itself, so that it is seen when the test passes, too.
+    // Written to standard output itself, because the test framework hides what a passing test
+    // prints.
     std::io::stdout().write_all(report.as_bytes()).unwrap();
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
     let ran: usize = counts.values().map(|c| c.passed + c.differ).sum();
-    assert!(ran > 0, "{}: there are no cases", root.display());
+    assert!(ran > 0, "{}: no case was tested", root.display());
 }
 
 fn write_report(

@@ -1,5 +1,5 @@
-//! Dense forms of ragged data, against slow references on nested lists and results of the Python
-//! library.
+//! Conversion of ragged data to dense tensors, compared with slow references on nested lists and
+//! with results of the Python library `nested_ragged_tensors`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

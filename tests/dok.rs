@@ -1,4 +1,5 @@
-//! The hash map against the standard library's, sparse tensors against dense ones.
+//! `RowMap` compared with the hash map of the standard library, and sparse tensors (`DokTensor`)
+//! compared with dense ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 

@@ -1,4 +1,4 @@
-//! Data sets and files of other formats: MEDS folders, Parquet, Arrow IPC, generated patients.
+//! Data sets and files of other formats: MEDS folders, Parquet, Arrow IPC, and generated patients.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,6 +29,8 @@ mod meds_torch;
 mod parquet_files;
 #[path = "formats/parquet_lists.rs"]
 mod parquet_lists;
+#[path = "formats/support.rs"]
+mod support;
 #[path = "formats/tiny.rs"]
 mod tiny;
 
@@ -42,7 +44,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::UInt32Type;
 use serrate::table::{Column, RaggedTable};
 
-/// Builds a table with every kind of leaf, null leaves, null lists, empty rows and events.
+/// Builds a table with leaves of every kind, null leaves, null lists and empty lists.
 fn make_mixed_table() -> RaggedTable {
     let codes: DictionaryArray<UInt32Type> =
         [Some("b"), None, Some("a"), Some("b"), Some("c"), Some("b")].into_iter().collect();

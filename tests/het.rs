@@ -1,4 +1,4 @@
-//! Tensors of which some axes differ in size, against nested vectors.
+//! `HetTensor`, a tensor in which sizes may differ within an axis, compared with nested vectors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 #![allow(unreachable_pub)]
@@ -16,11 +16,11 @@ use proptest::test_runner::Config;
 use rand::RngExt;
 use serrate::array::RaggedArray;
 use serrate::dense::{DType, DenseOptions, DenseTensor};
-use serrate::het::{DimType, HetTensor, HetValue, Nested, cat};
+use serrate::het::{DimType, HetTensor, HetValue, NestedTensors, cat};
 use serrate::index::Index;
-use serrate::kernels::elementwise::Op;
+use serrate::kernels::elementwise::BinaryOp;
 use serrate::kernels::reduce::Reduction;
-use serrate::kernels::unary::Unary;
+use serrate::kernels::unary::UnaryOp;
 
 use common::torture::{Node, Random, Spec, build_plain, decode_ragged, draw_tree, seed_random};
 
@@ -28,10 +28,10 @@ fn cases(cases: u32) -> Config {
     Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
 }
 
-/// Values by coordinates.
+/// The elements of a tensor by their coordinates.
 type Cells = BTreeMap<Vec<usize>, f64>;
 
-/// All that exists below a node.
+/// Returns the elements `levels` levels below `node`, by their coordinates. Nulls are omitted.
 fn read_cells(node: &Node, levels: usize) -> Cells {
     fn walk(node: &Node, levels: usize, at: &mut Vec<usize>, out: &mut Cells) {
         if node.is_null() {
@@ -52,7 +52,7 @@ fn read_cells(node: &Node, levels: usize) -> Cells {
     out
 }
 
-/// Converts a value to a node, through the array of rows.
+/// Returns the elements of a tensor as nested lists. Holes become nulls.
 fn to_node(value: &HetValue) -> Node {
     let het = value.clone().into_het().unwrap();
     if het.ndim() == 0 {
@@ -79,7 +79,8 @@ fn assert_same(found: &Cells, expected: &Cells) {
     }
 }
 
-/// A tensor with as many dims, holes if wished, and what it means.
+/// Draws a tensor with `dims` dims, and the same elements as nested lists. With `holes`, elements
+/// may be missing.
 fn draw_any(dims: usize, holes: bool, leaf: &DataType, rng: &mut Random) -> (HetTensor, Node) {
     let spec = Spec {
         null_leaves: holes,
@@ -100,7 +101,8 @@ fn draw_any(dims: usize, holes: bool, leaf: &DataType, rng: &mut Random) -> (Het
     (HetTensor::from_ragged(&array).unwrap(), Node::List(rows))
 }
 
-/// The library's reading of dims, from coordinates alone but for the sizes.
+/// Returns for each dim whether it is a batch dim by the definition of the Python library: all
+/// positions along it have elements at the same other coordinates.
 fn types(cells: &Cells, max_shape: &[usize]) -> Vec<DimType> {
     (0..max_shape.len())
         .map(|dim| {
@@ -126,7 +128,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn dims_are_what_coordinates_say(seed: u64, dims in 1usize..5, holes: bool) {
+    fn shapes_and_kinds_of_dims_follow_from_the_coordinates(seed: u64, dims in 1usize..5, holes: bool) {
         let mut rng = seed_random(seed);
         let (x, rows) = draw_any(dims, holes, &DataType::Int64, &mut rng);
         let cells = read_cells(&rows, dims);
@@ -141,7 +143,7 @@ proptest! {
         prop_assert_eq!(x.shape(), shape);
         let dense = x.clone().into_value().unwrap().dense().is_some();
         prop_assert_eq!(dense, expected.iter().all(|t| *t == DimType::Batch));
-        // Padded, it has every value at its place and 0 elsewhere.
+        // The padded tensor has each element at its coordinates, and 0 elsewhere.
         let padded = x.to_dense(&DenseOptions::default()).unwrap();
         let strides = padded.strides();
         let mut flat = vec![0i64; padded.num_elements()];
@@ -152,15 +154,15 @@ proptest! {
     }
 
     #[test]
-    fn what_is_taken_apart_can_be_put_together(seed: u64, dims in 1usize..5, holes: bool) {
+    fn a_tensor_is_the_same_after_unbind_and_from_nested(seed: u64, dims in 1usize..5, holes: bool) {
         let mut rng = seed_random(seed);
         let (x, rows) = draw_any(dims, holes, &DataType::Float32, &mut rng);
         let parts = x.unbind().unwrap();
-        fn tensors(n: &Nested) -> usize {
+        fn tensors(n: &NestedTensors) -> usize {
             match n {
-                Nested::Tensor(_) => 1,
-                Nested::List(l) => l.iter().map(tensors).sum(),
-                Nested::Hole => 0,
+                NestedTensors::Tensor(_) => 1,
+                NestedTensors::List(l) => l.iter().map(tensors).sum(),
+                NestedTensors::Hole => 0,
             }
         }
         if tensors(&parts) == 0 {
@@ -172,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn reductions_over_any_dim(seed: u64, dims in 1usize..5, dim in 0usize..4, holes: bool) {
+    fn reductions_over_any_dim_equal_the_reference(seed: u64, dims in 1usize..5, dim in 0usize..4, holes: bool) {
         let mut rng = seed_random(seed);
         let leaf = if rng.random() { DataType::Int64 } else { DataType::Float32 };
         let (x, rows) = draw_any(dims, holes, &leaf, &mut rng);
@@ -198,7 +200,7 @@ proptest! {
             let out = x.reduce(how, Some(negative)).unwrap();
             assert_same(&read_found(&out, dims - 1), &expected);
             let values: Vec<f64> = cells.values().copied().collect();
-            // A product may be too large: infinite as Float32, refused as Int64.
+            // A product that is too large is infinite as float32 and an error as int64.
             let wide = reference(&values);
             let expected = match leaf {
                 DataType::Float32 => f64::from(wide as f32),
@@ -217,7 +219,7 @@ proptest! {
                 }
             }
         }
-        // A sum is the sum of the slices.
+        // The sum over a dim is the sum of the slices along it.
         let size = x.max_shape()[dim];
         let mut sum = Cells::new();
         for k in 0..size {
@@ -231,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn every_dim_is_indexed(seed: u64, dims in 1usize..5, holes: bool) {
+    fn indexing_any_dims_equals_indexing_nested_lists(seed: u64, dims in 1usize..5, holes: bool) {
         let mut rng = seed_random(seed);
         let (x, rows) = draw_any(dims, holes, &DataType::Int64, &mut rng);
         let max_shape = x.max_shape();
@@ -296,7 +298,7 @@ proptest! {
             }
         }
         let left = dims - index.iter().filter(|i| matches!(i, Index::At(_))).count();
-        // An index is applied to what the one before it left, where it may be out of range.
+        // Each index applies to what the indices before it select, where it may be out of range.
         match x.index(&index) {
             Ok(out) => {
                 assert_same(&read_found(&out, left), &read_cells(&walk(&rows, &index, dims), left))
@@ -310,11 +312,11 @@ proptest! {
     }
 
     #[test]
-    fn both_sides_of_an_operation(seed: u64, dims in 1usize..5, holes: bool) {
+    fn elementwise_operations_equal_those_by_coordinates(seed: u64, dims in 1usize..5, holes: bool) {
         let mut rng = seed_random(seed);
         let (x, rows) = draw_any(dims, holes, &DataType::Int64, &mut rng);
         let a = read_cells(&rows, dims);
-        // The same structure with other values, some of which do not exist.
+        // A tensor with the same lists and other values, of which some may be missing.
         let other = x.apply(|v| {
             let v = v.as_primitive::<arrow::datatypes::Int64Type>();
             let other = v.iter().enumerate()
@@ -325,7 +327,7 @@ proptest! {
         let expected = |f: &dyn Fn(f64, f64) -> f64| -> Cells {
             a.iter().filter_map(|(at, x)| Some((at.clone(), f(*x, *b.get(at)?)))).collect()
         };
-        let check = |op: Op, f: &dyn Fn(f64, f64) -> f64| {
+        let check = |op: BinaryOp, f: &dyn Fn(f64, f64) -> f64| {
             assert_same(&read_found(&x.binary(op, &other).unwrap(), dims), &expected(f));
             let turned = |x: f64, y: f64| f(y, x);
             assert_same(
@@ -333,16 +335,16 @@ proptest! {
                 &expected(&turned),
             );
         };
-        check(Op::Add, &|x, y| x + y);
-        check(Op::Sub, &|x, y| x - y);
-        check(Op::Mul, &|x, y| x * y);
-        check(Op::Minimum, &f64::min);
-        check(Op::Maximum, &f64::max);
-        check(Op::Lt, &|x, y| f64::from(u8::from(x < y)));
-        check(Op::Eq, &|x, y| f64::from(u8::from(x == y)));
-        check(Op::Div, &|x, y| x / y);
+        check(BinaryOp::Add, &|x, y| x + y);
+        check(BinaryOp::Sub, &|x, y| x - y);
+        check(BinaryOp::Mul, &|x, y| x * y);
+        check(BinaryOp::Minimum, &f64::min);
+        check(BinaryOp::Maximum, &f64::max);
+        check(BinaryOp::Lt, &|x, y| f64::from(u8::from(x < y)));
+        check(BinaryOp::Eq, &|x, y| f64::from(u8::from(x == y)));
+        check(BinaryOp::Div, &|x, y| x / y);
 
-        // Along dims of size 1 and without leading ones, as if padded.
+        // Broadcasts a dense tensor that has dims of size 1 or lacks leading dims.
         let shape = x.max_shape();
         let small: Vec<usize> = x.uniform_shape().iter().map(|n| match n {
             Some(n) if *n > 0 && rng.random() => *n,
@@ -364,27 +366,28 @@ proptest! {
             (at.clone(), v * f64::from(values[place]))
         }).collect();
         assert_same(&read_found(&out, dims), &expected);
-        // A reduced dim, put back with size 1, meets the whole.
+        // A mean over a dim, kept with size 1, is broadcast to the original tensor.
         let dim = rng.random_range(0..dims);
         let mean = x.mean(Some(to_i64(dim))).unwrap().into_het().unwrap();
         let centred = x.sub(&mean.unsqueeze(to_i64(dim)).unwrap());
         if let Ok(centred) = centred {
             prop_assert_eq!(read_found(&centred, dims).len(), a.len());
         } else {
-            // Lists differ on the other dims: an element may lack what another has.
+            // If lists differ along the other dims, the mean may lack elements that the tensor
+            // needs.
             prop_assert!(dim < dims - 1);
         }
     }
 
     #[test]
-    fn one_after_the_other(seed: u64, dims in 1usize..4, holes: bool) {
+    fn concatenation_equals_that_of_nested_lists(seed: u64, dims in 1usize..4, holes: bool) {
         let mut rng = seed_random(seed);
         let (x, a) = draw_any(dims, holes, &DataType::Int64, &mut rng);
         let (y, b) = draw_any(dims, holes, &DataType::Int64, &mut rng);
         let rows: Vec<Node> = a.children().iter().chain(b.children()).cloned().collect();
         let out = cat(&[&x, &y], 0).unwrap();
         prop_assert_eq!(to_node(&out), Node::List(rows));
-        // Along an inner dim: a tensor with itself.
+        // Concatenates a tensor with itself along an inner dim.
         let dim = rng.random_range(0..dims);
         let twice = cat(&[&x, &x], to_i64(dim)).unwrap();
         let expected = a.map_at(dim, &mut |l| match l {
@@ -402,16 +405,16 @@ proptest! {
     }
 }
 
-fn make_tensor(values: &[i64]) -> Nested {
+fn make_tensor(values: &[i64]) -> NestedTensors {
     DenseTensor::from_vec([values.len()], values.to_vec()).unwrap().into()
 }
 
-fn make_list(parts: Vec<Nested>) -> Nested {
-    Nested::List(parts)
+fn make_list(parts: Vec<NestedTensors>) -> NestedTensors {
+    NestedTensors::List(parts)
 }
 
 #[test]
-fn printed_as_nested_lists() {
+fn tensors_are_printed_as_nested_lists() {
     let x = make_list(vec![
         make_list(vec![make_tensor(&[1, 2]), make_tensor(&[3])]),
         make_list(vec![make_tensor(&[4, 5, 6])]),
@@ -428,7 +431,7 @@ fn printed_as_nested_lists() {
 }
 
 #[test]
-fn depths_and_types() {
+fn nested_tensors_need_equal_depths_and_results_have_numpys_types() {
     let deep = DenseTensor::from_vec([1, 1], vec![3i64]).unwrap();
     let e = HetTensor::from_nested(&make_list(vec![make_tensor(&[1]), deep.clone().into()]))
         .unwrap_err();
@@ -441,7 +444,7 @@ fn depths_and_types() {
         ]))
         .is_err()
     );
-    // A tensor of two axes next to a list of tensors of one.
+    // A tensor of two axes stands for a list of tensors of one axis.
     let mixed =
         make_list(vec![deep.into(), make_list(vec![make_tensor(&[1, 2]), make_tensor(&[])])]);
     let mixed = HetTensor::from_nested(&mixed).unwrap();
@@ -459,8 +462,8 @@ fn depths_and_types() {
     assert_eq!(x.pow(2).unwrap().to_string(), "tensor([1, 4])");
     assert!(x.pow(-1).is_err());
     assert_eq!(x.gt(1).unwrap().to_string(), "tensor([false, true])");
-    assert_eq!(x.unary(Unary::Sqrt).unwrap().dtype(), DType::F32);
-    assert_eq!(x.unary(Unary::Neg).unwrap().to_string(), "tensor([-1, -2])");
+    assert_eq!(x.unary(UnaryOp::Sqrt).unwrap().dtype(), DType::F32);
+    assert_eq!(x.unary(UnaryOp::Neg).unwrap().to_string(), "tensor([-1, -2])");
     let small = x.cast(DType::U8).unwrap();
     assert_eq!(small.add(1).unwrap().dtype(), DType::U8);
     assert!(small.add(300).is_err());
@@ -472,7 +475,7 @@ fn depths_and_types() {
 }
 
 #[test]
-fn nan_is_equal_to_nothing() {
+fn nan_is_not_equal_to_itself() {
     let values: ArrayRef = Arc::new(Float32Array::from(vec![f32::NAN, 1.0]));
     let x = HetTensor::from_ragged(&RaggedArray::try_new(2, vec![], values).unwrap()).unwrap();
     assert_eq!(x.eq(&x).unwrap().to_string(), "tensor([false, true])");
@@ -481,7 +484,7 @@ fn nan_is_equal_to_nothing() {
 }
 
 #[test]
-fn other_structures_are_refused() {
+fn operands_with_other_lists_and_invalid_indices_are_refused() {
     let x =
         HetTensor::from_nested(&make_list(vec![make_tensor(&[1, 2]), make_tensor(&[3])])).unwrap();
     let y =
@@ -491,7 +494,7 @@ fn other_structures_are_refused() {
     assert!(x.add(&dense).is_err());
     let column = DenseTensor::from_vec([2, 1], vec![10i64, 20]).unwrap();
     assert_eq!(x.add(&column).unwrap().to_string(), "[tensor([11, 12]), tensor([23])]");
-    // More dims than the tensor has.
+    // The other tensor has more dims.
     let leading = DenseTensor::from_vec([2, 1, 1], vec![10i64, 20]).unwrap();
     let out = x.add(&leading).unwrap();
     assert_eq!(
@@ -508,8 +511,8 @@ fn other_structures_are_refused() {
 }
 
 #[test]
-fn sizes_without_elements_allocate_nothing() {
-    let empty = |shape: &[usize]| -> Nested {
+fn large_sizes_without_elements_are_refused_before_allocation() {
+    let empty = |shape: &[usize]| -> NestedTensors {
         DenseTensor::from_vec(shape.to_vec(), Vec::<i64>::new()).unwrap().into()
     };
     assert_eq!(HetTensor::from_nested(&empty(&[3, 0])).unwrap().max_shape(), [3, 0]);

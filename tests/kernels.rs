@@ -1,4 +1,5 @@
-//! Kernels against slow and obvious references on nested vectors, over arrays in their worst form.
+//! Kernels compared with slow references on nested vectors, for the arrays of `common/torture.rs`,
+//! whose layouts are easily misread.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 #![allow(unreachable_pub)]
@@ -66,7 +67,8 @@ mod zones;
 
 use proptest::test_runner::Config;
 
-/// Cases are identified by their seed; a failing case prints its seed and is not shrunk.
+/// Cases differ only in their seed, which a failing case prints; shrinking a seed would be of no
+/// use.
 fn configure_cases(cases: u32) -> Config {
     Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
 }

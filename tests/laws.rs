@@ -3,7 +3,7 @@
 //! A world is a set of random tables. Two generators of statements take turns, one world each. A
 //! cut is a way to run a statement. The statement must have the same answer with every cut: from
 //! tables in memory and from files of every format, with any number of partitions, any batch size,
-//! and any optimizer rule switched off.
+//! and with any optimizer rule switched off that only speeds up queries.
 //!
 //! * `statements`: calls of every function in statements of several steps. The reference is plain
 //!   DataFusion, which runs the steps one by one over tables in memory.
@@ -83,6 +83,8 @@ mod functions;
 mod grammar;
 #[path = "laws/laws.rs"]
 mod laws;
+#[path = "common/null_counts.rs"]
+mod null_counts;
 #[path = "laws/queries.rs"]
 mod queries;
 #[path = "laws/report.rs"]
@@ -120,12 +122,13 @@ use sources::{Rows, Sessions, Stored, run_query, write_table};
 use statements::{Statement, Statements, Steps};
 use tables::World;
 
-/// Number of statements of a run without the setting `STATEMENTS`.
+/// Number of statements of a run if the setting `STATEMENTS` is not given.
 const STATEMENTS: u64 = 160;
-/// Number of statements per world.
+/// Number of statements that run over one world, which is a set of random tables.
 const PER_WORLD: usize = 40;
 const ROWS: usize = 24;
-/// Maximum number of reported differences of one kind.
+/// Number of differences of one kind (see `Difference::kind`) that are reported in full. Further
+/// ones are only counted.
 const OF_A_KIND: usize = 3;
 
 fn read_setting(name: &str, default: u64) -> u64 {
@@ -133,7 +136,7 @@ fn read_setting(name: &str, default: u64) -> u64 {
     text.map_or(default, |t| t.parse().unwrap_or_else(|_| panic!("SERRATE_LAWS_{name}={t}")))
 }
 
-/// Number of cuts per statement; `None` for all.
+/// Returns the number of cuts per statement, or `None` if each statement runs with all cuts.
 fn cuts_per_statement() -> Option<usize> {
     match std::env::var("SERRATE_LAWS_CUTS").ok().as_deref() {
         Some("all") => None,
@@ -142,15 +145,15 @@ fn cuts_per_statement() -> Option<usize> {
     }
 }
 
-/// Results of a run so far.
+/// The results of a run so far.
 #[derive(Default)]
 struct Findings {
     answered: AtomicUsize,
     failed: AtomicUsize,
     differences: Mutex<Vec<String>>,
-    /// Number of reported differences by kind.
+    /// Number of differences that were reported of each kind.
     kinds: Mutex<BTreeMap<String, usize>>,
-    /// How often cuts and laws were used, and statements refused.
+    /// How often each cut and each law was used, and how many statements were refused.
     counts: Mutex<Counts>,
 }
 
@@ -163,7 +166,8 @@ impl Findings {
         self.counts.lock().unwrap().add(name);
     }
 
-    /// Whether a difference is of a kind that has been reported often enough.
+    /// Returns whether enough differences of this kind have been reported. If not, and `add` is
+    /// set, counts this one as reported.
     fn is_known(&self, found: &Difference, add: bool) -> bool {
         let Some(kind) = found.kind() else { return false };
         let mut kinds = self.kinds.lock().unwrap();
@@ -209,8 +213,8 @@ impl Findings {
         self.differences.lock().unwrap().push(script);
     }
 
-    /// Prints the state of the run to standard error if a minute of the run has ended since the
-    /// last line; `minutes` is the number of minutes at that line.
+    /// Prints a line on the run to standard error if a new minute has begun since the last line.
+    /// `minutes` is the number of minutes that had passed at that line.
     fn print_progress(&self, started: Instant, minutes: &AtomicU64) {
         let seconds = started.elapsed().as_secs();
         if minutes.fetch_max(seconds / 60, Ordering::Relaxed) >= seconds / 60 {
@@ -222,11 +226,11 @@ impl Findings {
         eprintln!("{statements} statements, {differences} differences, {seconds} seconds");
     }
 
-    /// Reports the run, and fails if there are differences.
+    /// Prints how often cuts and laws were used, and panics if there are differences.
     fn finish(self) {
         let (answered, failed) = (self.answered.into_inner(), self.failed.into_inner());
         println!("{}", self.counts.into_inner().unwrap());
-        println!("{answered} statements answered by their reference, {failed} refused");
+        println!("the reference returned results of {answered} statements and errors of {failed}");
         let differences = self.differences.into_inner().unwrap();
         assert!(
             differences.is_empty(),
@@ -234,11 +238,15 @@ impl Findings {
             differences.len(),
             differences.join("\n")
         );
-        assert!(failed * 4 < answered, "{failed} of {} statements fail", failed + answered);
+        assert!(
+            failed * 4 < answered,
+            "the reference fails for {failed} of {} statements",
+            failed + answered
+        );
     }
 }
 
-/// Runs a future on a stack large enough for plans of deep expressions.
+/// Runs a future on threads whose stack is large enough for the plans of deep expressions.
 fn block_on<T: Send>(work: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         let run = || {
@@ -255,7 +263,7 @@ fn block_on<T: Send>(work: impl Future<Output = T> + Send) -> T {
     })
 }
 
-/// One world and the sessions that run its statements.
+/// One world (a set of random tables), and the sessions that run statements over it.
 struct Trial<'a> {
     sessions: &'a Sessions,
     findings: &'a Findings,
@@ -288,7 +296,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Checks that written files keep the order of rows.
+    /// Checks that files which a COPY writes keep the order of the rows.
     async fn try_writing(&mut self) {
         let dealt = self.cuts.deal(&mut self.random);
         let setup = Setup { source: Source::Nrt, foreign: None, ..dealt };
@@ -305,8 +313,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Checks one statement: the same answer from every cut, and answers that agree with each
-    /// other.
+    /// Runs one statement with several cuts. Each result must equal that of the reference, and
+    /// results of related statements must agree by the laws.
     async fn try_asked(&mut self, number: usize, asked: Asked, statements: &mut Statements) {
         let (sessions, findings, world) = (self.sessions, self.findings, self.tables.world);
         let expected = asked.expected(sessions).await;
@@ -359,8 +367,8 @@ impl<'a> Trial<'a> {
                 }
                 Asked::Steps(statement, steps) => {
                     let Ok(rows) = &found else { continue };
-                    // The rows of a stored table or view may have another order than the rows of
-                    // the statement.
+                    // A query of the table or view that stores the result may return the rows in
+                    // another order.
                     if setup.wrapping != Wrapping::Query {
                         continue;
                     }
@@ -386,9 +394,9 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Checks all laws over one world.
+/// Runs the statements of one world with several cuts and checks all laws.
 async fn try_world(seed: u64, n: usize, sessions: &Sessions, switches: &Switches, all: &Findings) {
-    // Two generators take turns.
+    // Worlds with odd seeds use the generator `queries`, the others `statements`.
     let wide = seed % 2 == 1;
     let world = if wide { World::wide(seed, ROWS) } else { World::new(seed, ROWS) };
     let mut statements = Statements::new(&world, Calls::Safe, seed ^ 0x5eed);
@@ -444,7 +452,8 @@ fn statements_have_one_answer() {
     findings.finish();
 }
 
-/// Checks every form of every function over columns, one at a time.
+/// Checks every function in every form of its syntax, one call per statement, with columns as
+/// arguments.
 #[test]
 fn functions_have_one_answer() {
     let seed = read_setting("SEED", 1);
@@ -468,7 +477,9 @@ fn functions_have_one_answer() {
                 }
                 let made: Option<Statement> =
                     (0..20).find_map(|_| statements.about(*call, aggregate));
-                let statement = made.unwrap_or_else(|| panic!("no arguments for {}", call.text));
+                let statement = made.unwrap_or_else(|| {
+                    panic!("found no arguments for a statement with {}", call.text)
+                });
                 let asked = Asked::Steps(statement, Steps::With);
                 trial.try_asked(number, asked, &mut statements).await;
             }
@@ -477,7 +488,7 @@ fn functions_have_one_answer() {
     findings.finish();
 }
 
-/// Checks the rarer clauses, each of them equally often.
+/// Checks statements with rare clauses. Each clause is generated equally often.
 #[test]
 fn rare_clauses_have_one_answer() {
     let seed = read_setting("SEED", 1);
@@ -488,7 +499,7 @@ fn rare_clauses_have_one_answer() {
         let switches = Switches::listed().await;
         let sessions = Sessions::new();
         for i in 0..wanted.div_ceil(each) {
-            // These worlds are not among the worlds of `statements_have_one_answer`.
+            // The seeds of these worlds differ from those of `statements_have_one_answer`.
             let world = World::wide(seed * 1_000_000 + 700_000 + i, ROWS);
             let mut trial = Trial::new(&sessions, &findings, &world, &switches);
             let mut statements = Statements::new(&world, Calls::Safe, seed);
@@ -506,10 +517,10 @@ fn rare_clauses_have_one_answer() {
     findings.finish();
 }
 
-/// DELETE and UPDATE leave the rows that a query with their condition returns, and nothing changes if they
-/// fail.
+/// Checks that DELETE and UPDATE leave the rows that a query with the same condition returns, and
+/// that the table does not change if they fail.
 #[test]
-fn changes_are_queries() {
+fn changes_leave_the_rows_that_a_query_returns() {
     let seed = read_setting("SEED", 1);
     let wanted = read_setting("STATEMENTS", STATEMENTS) / 4;
     let each = (PER_WORLD as u64).min(wanted.div_ceil(4));
@@ -526,8 +537,8 @@ fn changes_are_queries() {
             let mut random = ChaCha8Rng::seed_from_u64(world.seed);
             for _ in 0..each {
                 let change = queries.change(&world);
-                // Takes no foreign files, because the copy of a table would have the types of its
-                // file.
+                // Uses no files of other programs, because the copy of such a table would have
+                // other types than the expected rows.
                 let setup = Setup { foreign: None, ..cuts.deal(&mut random) };
                 let ctx = sessions.cut(&setup, &mut tables).await;
                 let fresh = format!("CREATE OR REPLACE TABLE {COPY} AS {}", change.rows);
@@ -562,15 +573,15 @@ fn changes_are_queries() {
                 failed += usize::from(refused);
             }
         }
-        println!("{changed} changes, {failed} refused");
+        println!("{changed} changes succeeded, {failed} were refused");
         assert!(failed * 4 <= changed, "{failed} of {} changes fail", changed + failed);
     });
 }
 
-/// Each of our rules either has a setting, so that a cut can switch it off, or is in
-/// [`explained::WORKAROUNDS`], because answers are wrong without it.
+/// Each of our rules either only speeds up queries, and then cuts disable it, or it is listed in
+/// [`explained::WORKAROUNDS`], because results are wrong without it.
 #[test]
-fn every_rule_is_a_cut_or_mends_answers() {
+fn every_rule_is_disabled_by_a_cut_or_corrects_results() {
     use datafusion::optimizer::{Analyzer, Optimizer};
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
     let mut stock: BTreeSet<String> = BTreeSet::new();
@@ -583,16 +594,28 @@ fn every_rule_is_a_cut_or_mends_answers() {
     found.extend(state.optimizer().rules.iter().map(|r| r.name().to_string()));
     found.extend(state.physical_optimizers().iter().map(|r| r.name().to_string()));
     let switches = block_on(Switches::listed());
-    let settings: BTreeSet<String> =
-        switches.rules.iter().map(|s| s.replace("serrate.rule.", "serrate_")).collect();
+    let optimizations = &switches.optimizations;
     let ours: BTreeSet<String> =
-        found.difference(&stock).filter(|name| !settings.contains(*name)).cloned().collect();
+        found.difference(&stock).filter(|name| !optimizations.contains(*name)).cloned().collect();
+    assert!(optimizations.iter().all(|name| found.contains(name)), "{optimizations:?}");
     let listed: BTreeSet<String> =
         explained::WORKAROUNDS.iter().map(|(n, _)| (*n).to_string()).collect();
-    assert_eq!(
-        ours, listed,
-        "rules without a setting, and those that are known to correct answers"
-    );
+    assert_eq!(ours, listed, "rules that no cut disables, and the rules of WORKAROUNDS");
+}
+
+#[test]
+fn plain_datafusion_searches_constant_lists_right() {
+    let lists = [("[5, NULL]", "false"), ("ragged_pad([5], 3)", "false"), ("[5, 7]", "true")];
+    block_on(async {
+        let sessions = Sessions::new();
+        for (list, expected) in lists {
+            for value in ["7", "x"] {
+                let sql = format!("SELECT array_has({list}, {value}) FROM (VALUES (7)) AS v(x)");
+                let rows = run_query(&sessions.plain, &sql).await.unwrap().rows;
+                assert_eq!(rows, [[expected]], "{sql}");
+            }
+        }
+    });
 }
 
 #[test]
@@ -611,17 +634,17 @@ fn every_function_is_generated() {
     let higher = serrate::functions::all_higher_order().into_iter().map(|f| f.name().to_string());
     let missing: Vec<_> =
         scalar.chain(aggregate).chain(higher).filter(|n| !generated.contains(n)).collect();
-    assert!(missing.is_empty(), "never generated: {missing:?}");
+    assert!(missing.is_empty(), "no statement calls {missing:?}");
 }
 
-/// Writes the input of `tests/interop/duckdb_statements.py`: tables as Parquet, and statements with our
-/// answers.
+/// Writes the input of `tests/interop/duckdb_statements.py`: tables as Parquet files, and
+/// statements with our results.
 #[test]
-fn statements_of_other_engines() {
+fn statements_are_exported_for_other_engines() {
     let own = tempfile::tempdir().unwrap();
     let given = std::env::var("SERRATE_LAWS_EXPORT").ok();
     let folder = given.map_or_else(|| own.path().to_path_buf(), std::path::PathBuf::from);
     let statements = read_setting("STATEMENTS", 24);
     let answered = block_on(export::write(&folder, read_setting("SEED", 1), statements as usize));
-    assert!(answered * 4 > statements * 3, "{answered} of {statements} have answers");
+    assert!(answered * 4 > statements * 3, "only {answered} of {statements} statements succeed");
 }

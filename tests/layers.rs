@@ -1,5 +1,6 @@
-//! The layers of the tree: which module uses which. What a source uses and the lists below do not declare
-//! fails, and so does what they declare and no source uses.
+//! Checks the layers of the source tree: which module may use which. The lists below declare all
+//! uses. The tests fail if a source uses what is not declared, or if no source uses what is
+//! declared.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::OnceCell;
@@ -14,10 +15,10 @@ mod source;
 
 use source::{Use, list_uses};
 
-/// A module at the top of a crate, and those that it uses.
+/// A top-level module of a crate, and the other modules that it uses.
 type Layer = (&'static str, &'static [&'static str]);
 
-/// The core, the lowest first: a module uses only what stands before it.
+/// The modules of the core crate. Each uses only modules that come before it.
 const CORE: &[Layer] = &[
     ("error", &[]),
     ("access", &["error"]),
@@ -39,7 +40,8 @@ const CORE: &[Layer] = &[
     ("internal", &["array", "index", "io", "kernels", "loader"]),
 ];
 
-/// The root package, likewise. All of the core is below it.
+/// The modules of the root package. Each uses only modules that come before it, and all modules of
+/// the core.
 const ROOT: &[Layer] = &[
     ("cohorts", &[]),
     ("config", &[]),
@@ -53,26 +55,29 @@ const ROOT: &[Layer] = &[
     ("bin", &["cli"]),
 ];
 
-/// Names at the top of a crate that are not modules, with the module each comes from.
+/// Items at the top of a crate that are not modules, each with the module that defines it.
 const NAMES: [(&str, &str); 3] =
     [("Error", "error"), ("Result", "error"), ("with_offsets", "array")];
 
-/// Files of one folder that may use each other in a circle.
+/// Files of one folder that may use each other in a cycle, each list with its reason.
 const CIRCLES: [(&str, &[&str]); 5] = [
-    // A definition checks and computes calls, which name it. The name of a call has the names of nested calls,
-    // whose definitions are in the lists of `mod`; these lists also have the aggregates.
+    // A definition checks and computes calls, and a call refers to its definition. The name of a
+    // call contains the names of nested calls, whose definitions are in the lists of `mod`, which
+    // also have the aggregates.
     ("functions", &["aggregate", "args", "def", "mod", "naming"]),
-    // A fold names the registers that hold its accumulators, and their functions are generic over folds.
+    // A fold names the registers that hold its accumulators, and the functions of registers are
+    // generic over folds.
     ("kernels/reduce", &["block", "fold", "registers"]),
-    // A source makes its opener, which holds the source.
+    // A source creates its opener, and the opener holds the source.
     ("sql/sources/parquet/scan", &["lists_source", "opener"]),
-    // A statement that reads a view, or inserts by name, is planned after the view or the query is planned.
-    ("sql/statement", &["anew", "by_name", "planner"]),
-    // A subquery may contain subqueries, in each place that these files plan.
+    // A statement that reads a view or inserts by name is planned after that view or query, by the
+    // same files.
+    ("sql/statement", &["by_name", "planner", "replanned"]),
+    // A subquery may contain subqueries in any of the clauses that these files plan.
     ("sql/workarounds/subqueries/correlated", &["bound", "expand", "lateral_joins", "outer_rows"]),
 ];
 
-/// One file: where its module is, its path for messages, and its text.
+/// A source file: the path of its module, the path of the file for messages, and its text.
 struct Source {
     module: Vec<String>,
     file: String,
@@ -81,32 +86,32 @@ struct Source {
 }
 
 impl Source {
-    /// Returns the paths within the crate that the file names. The first call reads the text.
+    /// Returns the paths within the crate that the file uses. Only the first call parses the text.
     fn list_uses_once(&self) -> &[Use] {
         let read = || list_uses(&self.text, &self.module, &["crate"]).unwrap_or_default();
         self.uses.get_or_init(read)
     }
 }
 
-/// The place where each edge was seen first, by its two ends.
+/// The users and the used modules, with the place where this use occurs first.
 type Edges = BTreeMap<(String, String), String>;
 
 #[test]
-fn the_core_points_one_way() {
+fn modules_of_the_core_use_only_declared_modules_below() {
     let sources = read_sources(Path::new("core/src"));
     let below: BTreeSet<&str> = BTreeSet::new();
     assert_eq!(check_layers(&sources, CORE, &below, &["crate"]), Vec::<String>::new());
 }
 
 #[test]
-fn the_root_points_one_way() {
+fn modules_of_the_root_use_only_declared_modules_below() {
     let sources = read_sources(Path::new("src"));
     let below = CORE.iter().map(|(module, _)| *module).collect();
     assert_eq!(check_layers(&sources, ROOT, &below, &["crate", "serrate"]), Vec::<String>::new());
 }
 
 #[test]
-fn files_of_a_module_point_one_way() {
+fn files_of_a_folder_use_each_other_without_cycles() {
     let mut sources = read_sources(Path::new("core/src"));
     sources.extend(read_sources(Path::new("src")));
     let folders: BTreeSet<&[String]> =
@@ -115,7 +120,7 @@ fn files_of_a_module_point_one_way() {
         let mut edges = edges_within(&sources, folder);
         let name = folder.join("/");
         if let Some((_, files)) = CIRCLES.iter().find(|(of, _)| *of == name) {
-            assert!(find_circle(&edges).is_some(), "{name} has no circle any more");
+            assert!(find_circle(&edges).is_some(), "{name} has no cycle; remove it from CIRCLES");
             let declared = |file: &String| files.contains(&file.as_str());
             edges.retain(|(from, to), _| !(declared(from) && declared(to)));
         }
@@ -123,7 +128,8 @@ fn files_of_a_module_point_one_way() {
     }
 }
 
-/// Returns a line for each fault in the edges between the top modules.
+/// Compares the uses between top-level modules with the declared layers. Returns a line for each
+/// error.
 fn check_layers(
     sources: &[Source],
     layers: &[Layer],
@@ -133,7 +139,7 @@ fn check_layers(
     let mut wrong = Vec::new();
     let mut seen = Edges::new();
     for source in sources {
-        // The face of the crate names what it exports.
+        // The file at the top of the crate re-exports items of every module.
         let Some(from) = source.module.first() else { continue };
         let found = match list_uses(&source.text, &source.module, names) {
             Ok(found) => found,
@@ -163,12 +169,12 @@ fn check_layers(
         for to in *uses {
             if !layers[..i].iter().any(|(m, _)| m == to) {
                 wrong.push(format!(
-                    "tests/layers.rs: {from} uses {to}, which does not stand before it"
+                    "tests/layers.rs: {from} uses {to}, which is not listed before it"
                 ));
             }
             if !seen.contains_key(&((*from).into(), (*to).into())) {
                 wrong.push(format!(
-                    "tests/layers.rs: {from} uses {to}, which no source does any more"
+                    "tests/layers.rs: {from} is declared to use {to}, but no source file does"
                 ));
             }
         }
@@ -176,19 +182,23 @@ fn check_layers(
     for source in sources {
         let Some(module) = source.module.first() else { continue };
         if !layers.iter().any(|(m, _)| m == module) {
-            wrong.push(format!("{}: {module} is no module of tests/layers.rs", source.file));
+            wrong.push(format!(
+                "{}: tests/layers.rs does not list the module {module}",
+                source.file
+            ));
         }
     }
     wrong
 }
 
-/// Edges between the files and folders of one module. The parent's own file may use all of them, and its
-/// exports stand for what they name; what is its own is the file `mod` to the others.
+/// Returns which children (files and folders) of one module use which others. The module's own file
+/// may use all of them; its re-exports count as uses of the child that defines the item, and its
+/// own items as uses of `mod`.
 fn edges_within(sources: &[Source], module: &[String]) -> Edges {
     let depth = module.len();
     let within: Vec<&Source> = sources.iter().filter(|s| s.module.starts_with(module)).collect();
     let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(depth)).collect();
-    // The items that the parent exports, by name.
+    // The items that the module's own file re-exports, each with the child that defines it.
     let mut exports = BTreeMap::new();
     for parent in within.iter().filter(|s| s.module.len() == depth) {
         for Use { path, exported, .. } in parent.list_uses_once() {
@@ -220,9 +230,10 @@ fn edges_within(sources: &[Source], module: &[String]) -> Edges {
     edges
 }
 
-/// A circle, as the edges that close it with their places; `None` when there is none.
+/// Returns the uses that form a cycle, with their places, or `None` if there is no cycle.
 fn find_circle(edges: &Edges) -> Option<Vec<String>> {
-    // Whoever uses nothing that is left, or is used by nothing that is left, is on no circle.
+    // Removes, until nothing changes, the uses whose user is not used by any other, or that end at
+    // a module which uses nothing.
     let mut left: Vec<(&(String, String), &String)> = edges.iter().collect();
     loop {
         let from: BTreeSet<&String> = left.iter().map(|((from, _), _)| from).collect();
@@ -238,7 +249,7 @@ fn find_circle(edges: &Edges) -> Option<Vec<String>> {
     (!circle.is_empty()).then_some(circle)
 }
 
-/// All sources of a folder, sorted.
+/// Reads all source files of a folder, sorted.
 fn read_sources(folder: &Path) -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut sources = Vec::new();
@@ -262,11 +273,11 @@ fn read_sources(folder: &Path) -> Vec<Source> {
         }
     }
     sources.sort_by(|a, b| a.file.cmp(&b.file));
-    assert!(sources.len() > 1, "no sources in {}", folder.display());
+    assert!(sources.len() > 1, "no source files in {}", folder.display());
     sources
 }
 
-/// Sources from their code, for the tests of this file.
+/// Builds sources from pairs of path and text, for the tests of this file.
 fn make_sources(of: &[(&str, &str)]) -> Vec<Source> {
     let source = |(file, text): &(&str, &str)| Source {
         module: file.split('/').filter(|s| *s != "mod").map(Into::into).collect(),
@@ -278,7 +289,7 @@ fn make_sources(of: &[(&str, &str)]) -> Vec<Source> {
 }
 
 #[test]
-fn an_edge_that_is_not_declared_fails() {
+fn a_use_that_is_not_declared_is_an_error() {
     let layers: &[Layer] = &[("array", &[]), ("table", &["array"]), ("kernels", &["array"])];
     let rest = [("table/mod", "use crate::array::A;"), ("kernels/mod", "use crate::array::A;")];
     let checked = |array: &str| {
@@ -319,32 +330,36 @@ fn an_edge_that_is_not_declared_fails() {
 }
 
 #[test]
-fn lists_that_are_wrong_fail() {
+fn wrong_declarations_are_errors() {
     let all = make_sources(&[("a/mod", "use crate::b::B;"), ("b/mod", "use crate::a::A;")]);
     let check = |layers| check_layers(&all, layers, &BTreeSet::new(), &["crate"]);
-    // A circle cannot be declared.
+    // A cycle cannot be declared.
     let wrong = check(&[("a", &["b"]), ("b", &["a"])]);
-    assert_eq!(wrong, ["tests/layers.rs: a uses b, which does not stand before it"]);
-    // An edge that is gone, a module that is not listed.
+    assert_eq!(wrong, ["tests/layers.rs: a uses b, which is not listed before it"]);
+    // A module that is not listed, and a declared use that no longer exists.
     let wrong = check(&[("b", &["a"])]).join("\n");
-    assert!(wrong.contains("a.rs") || wrong.contains("a/mod.rs: a is no module"), "{wrong}");
+    assert!(
+        wrong.contains("a.rs")
+            || wrong.contains("a/mod.rs: tests/layers.rs does not list the module a"),
+        "{wrong}"
+    );
     let wrong = check(&[("c", &[]), ("a", &["b", "c"]), ("b", &["a"])]).join("\n");
-    assert!(wrong.contains("a uses c, which no source does any more"), "{wrong}");
+    assert!(wrong.contains("a is declared to use c, but no source file does"), "{wrong}");
 }
 
 #[test]
-fn circles_within_a_module_are_found() {
+fn cycles_within_a_module_are_found() {
     let module = ["kernels".to_owned()];
     let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&make_sources(texts), &module));
     let parent = ("kernels/mod", "mod args;\npub use args::RowArg;\nuse self::pad::pad;");
     let args = ("kernels/args", "use super::pad::pad;");
     assert_eq!(within(&[parent, ("kernels/pad", "use crate::array::A;"), args]), None);
-    // Through a name that the parent exports, and through the parent's own names.
+    // A cycle through a name that the module's own file re-exports, and one through its own items.
     let circle = within(&[parent, ("kernels/pad", "use super::RowArg;"), args]).unwrap();
     assert_eq!(circle, ["kernels/args.rs:1: args uses pad", "kernels/pad.rs:1: pad uses args"]);
     let circle = within(&[parent, ("kernels/pad", "use super::Own;"), args]).unwrap();
     assert_eq!(circle, ["kernels/mod.rs:3: mod uses pad", "kernels/pad.rs:1: pad uses mod"]);
-    // In a folder below, which is one file to its parent.
+    // A cycle in a folder, which counts as one file in its parent.
     let (a, b) = ("use super::b::B;", "use crate::kernels::reduce::a::A;");
     let below = [("kernels/reduce/a", a), ("kernels/reduce/b", b), ("kernels/pad", a)];
     assert_eq!(within(&below), None);
@@ -353,7 +368,8 @@ fn circles_within_a_module_are_found() {
     assert_eq!(circle, ["kernels/reduce/a.rs:1: a uses b", "kernels/reduce/b.rs:1: b uses a"]);
 }
 
-/// Calls that open, list or change files, or ask whether they exist, without the policy of `access`.
+/// Calls that open, list or change files, or test whether they exist, without the checks of the
+/// module `access`.
 const UNCHECKED: [&str; 24] = [
     "File::open(",
     "File::create",
@@ -381,8 +397,8 @@ const UNCHECKED: [&str; 24] = [
     ".is_file()",
 ];
 
-/// The policy itself, and the writers, which use only names in a folder that they have checked, and remove only
-/// folders that they have created.
+/// Files that may contain these calls: `access` itself, and writers that use only names in a folder
+/// which they have checked, and that remove only folders which they have created.
 const CHECKED: [&str; 4] = [
     "core/src/access.rs",
     "core/src/io/atomic.rs",
@@ -390,7 +406,8 @@ const CHECKED: [&str; 4] = [
     "src/cli/files/new_folders.rs",
 ];
 
-/// Whether a line has a call, and not one of a longer name, such as `AtomicFile::create` for `File::create`.
+/// Returns whether a line contains a call, other than as the end of a longer name, such as
+/// `AtomicFile::create` for `File::create`.
 fn has_call(code: &str, call: &str) -> bool {
     code.match_indices(call).any(|(at, _)| {
         let before = code[..at].chars().next_back();
@@ -399,7 +416,7 @@ fn has_call(code: &str, call: &str) -> bool {
 }
 
 #[test]
-fn files_are_opened_in_one_place() {
+fn files_are_opened_only_with_the_checks_of_access() {
     let mut wrong = Vec::new();
     for folder in ["core/src", "src", "python/src"] {
         for source in read_sources(Path::new(folder)) {
@@ -408,7 +425,8 @@ fn files_are_opened_in_one_place() {
             }
             let own = source.text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
             for (i, line) in own.lines().enumerate() {
-                // The kind of an entry or of metadata is known already.
+                // These calls read the known type of a directory entry or of metadata, not the file
+                // system.
                 let code = line.replace("file_type().is_", "").replace("metadata.is_", "");
                 let found = UNCHECKED.iter().find(|call| has_call(&code, call));
                 if let Some(call) = found.filter(|_| !code.trim_start().starts_with("//")) {

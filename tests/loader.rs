@@ -1,4 +1,5 @@
-//! Epochs of batches: their items and the contents of their tensors, against slow references.
+//! Tests of the batch loader: the items of its epochs and the tensors of its batches, compared with
+//! slow references.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! `.nrt` and safetensors files: against files of the Python library, each other, and damage.
+//! `.nrt` and safetensors files: compared with files of the Python library `nested_ragged_tensors`,
+//! read in different ways, and damaged.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "nrt/damage.rs"]

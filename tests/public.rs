@@ -1,5 +1,6 @@
-//! The public interface. `docs/public-api.txt` records every item that a user of `serrate` can
-//! name; a change to it shows in review. `SERRATE_BLESS=1 cargo test --test public` writes it anew.
+//! Records the public interface. `docs/public-api.txt` lists every item that a user of `serrate`
+//! can name, so that a review shows each change. `SERRATE_BLESS=1 cargo test --test public` writes
+//! the file.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -22,12 +23,13 @@ const PREFACE: &str = "\
 # SERRATE_BLESS=1 cargo test --test public writes this file.
 ";
 
-/// The public definitions of the root package, each with all the paths that lead to it.
+/// Returns the public definitions of the root package, each with all paths by which a user can name
+/// it.
 fn find_public(tree: &Tree) -> BTreeMap<Definition, Vec<String>> {
     let mut found = BTreeMap::new();
     tree.collect_public("serrate", "serrate", &mut found);
     for paths in found.values_mut() {
-        // The longest path is that of the module; the others are shortcuts.
+        // The longest path is that of the defining module; the others are re-exports.
         paths.sort_by_key(|path: &String| (usize::MAX - path.matches("::").count(), path.clone()));
         paths.dedup();
     }
@@ -70,7 +72,7 @@ fn the_public_interface_is_recorded() {
 }
 
 #[test]
-fn public_types_have_names_of_their_own() {
+fn no_two_public_types_share_a_name() {
     let tree = Tree::read(&[("serrate", "src/lib.rs"), ("serrate_core", "core/src/lib.rs")]);
     let mut names: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
     let public = find_public(&tree);
@@ -84,9 +86,9 @@ fn public_types_have_names_of_their_own() {
     assert!(names.is_empty(), "one name, several public types: {names:#?}");
 }
 
-/// The record of a small crate, which has each way to make an item public.
+/// The small crate below makes items public in each way that the code knows.
 #[test]
-fn items_are_found_on_every_path() {
+fn items_are_found_on_every_public_path() {
     let tree = Tree::of(&[
         ("serrate", "pub use serrate_core::{a, b::hidden_away as shown}; pub use serrate_core::a::T;"),
         ("serrate_core", "pub mod a; mod b;"),

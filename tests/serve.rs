@@ -1,4 +1,4 @@
-//! The server, as clients of Flight SQL use it.
+//! Runs the server `serrate serve` and calls it as clients of Flight SQL do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "serve/answers.rs"]

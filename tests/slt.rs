@@ -1,6 +1,6 @@
-//! The behaviour of SQL functions and operators: the records in `sql/slt` and its templates, the
-//! examples of the documentation, and laws that hold for every function. `SERRATE_BLESS=1` rewrites
-//! the outputs.
+//! Tests of SQL functions and operators: the records (statements of sqllogictest with their
+//! results) in `sql/slt` and its templates, the examples of the documentation, and laws that hold
+//! for every function. With `SERRATE_BLESS=1`, the tests rewrite the recorded results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -88,20 +88,21 @@ impl AsyncDB for Session {
     async fn shutdown(&mut self) {}
 }
 
-/// Reads the card of a function: the statements that show it, with their output.
+/// Reads the card of a function, which has statements that show the function, with their output.
 pub(crate) fn read_card(name: &str) -> String {
     fs::read_to_string(root_path(&format!("src/functions/examples/{name}.txt"))).unwrap_or_default()
 }
 
-/// Returns the functions of all templates.
+/// Returns the names of the functions of all templates.
 fn templated_functions() -> Vec<String> {
     let templates = list_records(&root_path("sql/slt/templates"));
     let functions = templates.iter().flat_map(|path| RecordTemplate::read(path).functions());
     functions.map(|(name, _)| name).collect()
 }
 
-/// Creates the records of functions that have none: a name in the template of the section, if it
-/// has one, and otherwise a file with the statements of the card. The outputs follow.
+/// Creates records for functions that have none. A function is added to the template of its
+/// section; if the section has no template, a file with the statements of its card is written.
+/// `write_records` then fills in the results.
 fn create_records() {
     let templated = templated_functions();
     for f in serrate::functions::all_scalar() {
@@ -123,7 +124,7 @@ fn create_records() {
     }
 }
 
-/// Writes the outputs of the records whose name contains `only`.
+/// Writes the results of the records in files whose name contains `only`.
 async fn write_records(only: &str) {
     create_records();
     let folder = root_path("sql/slt");
@@ -145,27 +146,42 @@ async fn write_records(only: &str) {
     }
 }
 
-#[tokio::test]
-async fn records() {
-    let only = std::env::var("SERRATE_SLT").unwrap_or_default();
-    if is_blessing() {
-        write_records(&only).await;
-        return;
-    }
+/// Number of threads that run records.
+const THREADS: usize = 2;
+
+/// Runs every [`THREADS`]-th script, beginning with number `first`, if its name contains `only`.
+/// Returns the failures.
+async fn run_records(only: &str, first: usize) -> Vec<String> {
     let mut failures = Vec::new();
-    for script in read_scripts(&root_path("sql/slt")) {
-        if !script.name.contains(&only) {
-            continue;
-        }
+    let scripts = read_scripts(&root_path("sql/slt")).into_iter().skip(first).step_by(THREADS);
+    for script in scripts.filter(|script| script.name.contains(only)) {
         let mut runner = Runner::new(|| async { Ok(Session(serrate::sql::session())) });
         if let Err(e) = runner.run_multi_async(script.records).await {
             failures.push(format!("{}: {}", script.name, e.display(false)));
         }
     }
+    failures
+}
+
+fn block_on<T>(run: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)
+}
+
+#[test]
+fn all_records_have_the_recorded_results() {
+    let only = &std::env::var("SERRATE_SLT").unwrap_or_default();
+    if is_blessing() {
+        return block_on(write_records(only));
+    }
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let run = |first| scope.spawn(move || block_on(run_records(only, first)));
+        let runs: Vec<_> = (0..THREADS).map(run).collect();
+        runs.into_iter().flat_map(|run| run.join().unwrap()).collect()
+    });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Returns the statements of an example without the output between them.
+/// Returns the statements of an example, without the lines of their output.
 fn split_statements(example: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     for line in example.lines().filter(|l| !l.starts_with(['+', '|'])) {
@@ -203,7 +219,8 @@ async fn examples_give_the_output_they_show() {
     for name in names {
         let slt = root_path(&format!("sql/slt/{name}.slt"));
         if !slt.exists() && !templated.contains(&name) {
-            failures.push(format!("{name} has no records {}, and no template", slt.display()));
+            failures
+                .push(format!("{name} has no records in {} and is in no template", slt.display()));
         }
         let path = root_path(&format!("src/functions/examples/{name}.txt"));
         let example = read_card(&name);
@@ -236,7 +253,8 @@ async fn examples_give_the_output_they_show() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The documentation is compiled in, so this must run after a build with the new examples.
+/// The documentation is compiled in, so that with `SERRATE_BLESS=1` this test must run after a
+/// build with the new examples.
 #[test]
 fn documentation_is_up_to_date() {
     let folder = root_path("docs/functions");
@@ -251,17 +269,17 @@ fn documentation_is_up_to_date() {
         let written = fs::read_to_string(folder.join(name)).unwrap_or_default();
         assert!(
             *page == written,
-            "docs/functions/{name} is out of date: SERRATE_BLESS=1 cargo test"
+            "docs/functions/{name} is out of date; run SERRATE_BLESS=1 cargo test --test slt"
         );
     }
     let files = fs::read_dir(&folder).unwrap().count();
-    assert_eq!(files, pages.len(), "docs/functions has files that no function belongs to");
+    assert_eq!(files, pages.len(), "docs/functions has files that are not generated");
 }
 
-/// Files that name a function: its definition and its card are written by hand, and
-/// `SERRATE_BLESS=1 cargo test` writes the others. `ragged_mode` has no more steps than any function
-/// needs, so a list of functions that must hold every name fails here. `calls.rs` suggests it for `mode`,
-/// which `scripts.rs` tests.
+/// The files that contain the name `ragged_mode`, which stands for any function. Its definition and
+/// its card are written by hand, and `SERRATE_BLESS=1 cargo test` writes most of the others, so
+/// that a further list in which every function must be named makes this test fail. `calls.rs` names
+/// it because it suggests it in place of `mode`, and `scripts.rs` tests that.
 const NAMED_IN: [&str; 13] = [
     "docs/functions/README.md",
     "docs/functions/reductions.md",

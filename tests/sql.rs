@@ -1,4 +1,6 @@
-//! SQL over ragged tables and `.nrt` files.
+//! Tests of SQL: statements that `serrate::sql::sql` plans, over tables in memory and files of
+//! every format. Tests named `stock_..` run DataFusion without the rules and the parser of this
+//! crate.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,8 +10,6 @@
     clippy::cast_sign_loss
 )]
 
-#[path = "sql/anew.rs"]
-mod anew;
 #[path = "sql/arrow_files.rs"]
 mod arrow_files;
 #[path = "sql/asof.rs"]
@@ -38,6 +38,8 @@ mod damaged;
 mod decimals;
 #[path = "sql/depth.rs"]
 mod depth;
+#[path = "sql/disabled_rules.rs"]
+mod disabled_rules;
 #[path = "sql/dok.rs"]
 mod dok;
 #[path = "sql/dynamic_filters.rs"]
@@ -84,16 +86,24 @@ mod limits;
 mod listing;
 #[path = "sql/local_times.rs"]
 mod local_times;
+#[path = "sql/long_constants.rs"]
+mod long_constants;
 #[path = "sql/merged.rs"]
 mod merged;
+#[path = "sql/merged_orders.rs"]
+mod merged_orders;
 #[path = "sql/nested_order.rs"]
 mod nested_order;
 #[path = "sql/nested_subqueries.rs"]
 mod nested_subqueries;
+#[path = "common/null_counts.rs"]
+mod null_counts;
 #[path = "sql/numbers.rs"]
 mod numbers;
 #[path = "sql/order.rs"]
 mod order;
+#[path = "sql/order_aliases.rs"]
+mod order_aliases;
 #[path = "sql/outer_columns.rs"]
 mod outer_columns;
 #[path = "sql/outputs.rs"]
@@ -116,6 +126,8 @@ mod quantiles;
 mod query_values;
 #[path = "sql/repeated_names.rs"]
 mod repeated_names;
+#[path = "sql/replanned.rs"]
+mod replanned;
 #[path = "sql/safety.rs"]
 mod safety;
 #[path = "sql/select_aliases.rs"]
@@ -188,12 +200,17 @@ async fn query_batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatc
     serrate::sql::sql(ctx, sql).await?.collect().await
 }
 
+/// Runs a statement that must succeed.
+async fn run_query(ctx: &SessionContext, sql: &str) -> Vec<RecordBatch> {
+    query_batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"))
+}
+
 /// Runs a statement that DataFusion plans, without the rewrites of `serrate::sql::sql`.
 async fn stock_batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     ctx.sql(sql).await?.collect().await
 }
 
-/// Returns the result as text.
+/// Returns the rows of a statement as the table that `pretty_format_batches` prints.
 async fn query_text(ctx: &SessionContext, sql: &str) -> String {
     to_text(sql, query_batches(ctx, sql).await)
 }
@@ -225,36 +242,64 @@ fn to_error(sql: &str, found: Result<Vec<RecordBatch>>) -> String {
     }
 }
 
-/// The rows of a statement as text, or its error: a blank between cells, a semicolon between rows.
-async fn rows_or_error(ctx: &SessionContext, sql: &str) -> String {
-    use datafusion::arrow::util::display::array_value_to_string;
-    let collect = async || serrate::sql::sql(ctx, sql).await?.collect().await;
-    let batches: Vec<RecordBatch> = match collect().await {
-        Ok(batches) => batches,
-        Err(e) => return e.strip_backtrace(),
-    };
-    let mut rows = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let cells = batch.columns().iter().map(|c| match c.is_null(row) {
-                true => "NULL".to_owned(),
-                false => array_value_to_string(c, row).unwrap(),
-            });
-            rows.push(cells.collect::<Vec<_>>().join(" "));
-        }
-    }
-    rows.join("; ")
+/// Returns the rows of a statement as one string: cells separated by blanks, rows by semicolons.
+async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
+    to_rows(&run_query(ctx, sql).await)
 }
 
-/// Runs statements in sessions of one and of four partitions, and lists all that have other rows than expected.
+/// Returns the rows of a statement as [`query_rows`] does, or its error.
+async fn rows_or_error(ctx: &SessionContext, sql: &str) -> String {
+    match query_batches(ctx, sql).await {
+        Ok(batches) => to_rows(&batches),
+        Err(e) => e.strip_backtrace(),
+    }
+}
+
+fn to_rows(batches: &[RecordBatch]) -> String {
+    to_lines(batches, "NULL", " ").join("; ")
+}
+
+/// Returns each row as a string of its cells, separated by blanks; NULL is an empty string.
+async fn query_texts(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    to_lines(&run_query(ctx, sql).await, "", " ")
+}
+
+/// Returns each row as a string of its cells, separated by commas; NULL is an empty string.
+async fn query_lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    to_lines(&run_query(ctx, sql).await, "", ",")
+}
+
+/// Returns each row as a string of its cells, separated by `between`; the string `null` is NULL.
+fn to_lines(batches: &[RecordBatch], null: &str, between: &str) -> Vec<String> {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let mut lines = Vec::new();
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().map(|c| match c.is_null(row) {
+                true => null.to_owned(),
+                false => array_value_to_string(c, row).unwrap(),
+            });
+            lines.push(cells.collect::<Vec<_>>().join(between));
+        }
+    }
+    lines
+}
+
+/// Runs statements that must succeed, and ignores their rows.
+async fn run_all(ctx: &SessionContext, statements: &[impl AsRef<str>]) {
+    for sql in statements {
+        run_query(ctx, sql.as_ref()).await;
+    }
+}
+
+/// Runs `setup` and the statements of `cases` in sessions with one and with four partitions. Panics
+/// with all statements whose rows, or whose error, differ from the expected string.
 async fn expect_rows(setup: &[&str], cases: &[(&str, &str)]) {
     let mut wrong = String::new();
     for partitions in [1, 4] {
         let ctx =
             serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
-        for sql in setup {
-            serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
-        }
+        run_all(&ctx, setup).await;
         for (sql, expected) in cases {
             let found = rows_or_error(&ctx, sql).await;
             if found != *expected {
@@ -265,12 +310,12 @@ async fn expect_rows(setup: &[&str], cases: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// Returns the first value of the first column.
+/// Returns the value of the first column in the first row of a statement.
 async fn query_int(ctx: &SessionContext, sql: &str) -> i64 {
     query_ints(ctx, sql).await[0]
 }
 
-/// Returns the values of the first column.
+/// Returns the values of the first column of a statement.
 async fn query_ints(ctx: &SessionContext, sql: &str) -> Vec<i64> {
     to_ints(sql, query_batches(ctx, sql).await)
 }
@@ -302,7 +347,13 @@ fn make_ints(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
-/// Writes a file `.nrt`, and creates its folder.
+/// Builds a batch of nullable columns.
+fn make_batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
+    let columns = columns.iter().map(|(name, values)| (*name, Arc::clone(values), true));
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+/// Writes a table to a `.nrt` file, and creates the folder of the file.
 fn write_table(path: &Path, table: &RaggedTable) {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).unwrap();
@@ -310,8 +361,8 @@ fn write_table(path: &Path, table: &RaggedTable) {
     nrt::write(path, table, &WriteOptions::default()).unwrap();
 }
 
-/// Returns `n` rows with `id` from `first` on; each has one event with as many codes as the last
-/// digit of its id.
+/// Returns a table of `n` rows with consecutive values of `id` from `first` on. Each row has one
+/// event, which has as many codes as the last digit of the id.
 fn make_numbered_table(first: i64, n: usize) -> RaggedTable {
     let ids = first..first + n as i64;
     let lengths: Vec<usize> = ids.clone().map(|i| (i % 10) as usize).collect();

@@ -1,4 +1,5 @@
-//! Ragged tables: all conversions and operations against a slow reference on nested vectors.
+//! Tests of `RaggedTable`: conversions and operations, compared with a slow reference on nested
+//! `Vec`s.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(unreachable_pub)]
 

@@ -1,4 +1,7 @@
-"""Batched operations on 65,536 samples of up to 256 entries: numpy by hand, on entries without padding and on padded tensors, and Serrate."""
+"""Compares batched operations of Serrate with numpy code, on 65,536 samples of up to 256 entries.
+
+The numpy code works either on the entries without padding or on padded tensors.
+"""
 
 import os
 
@@ -10,7 +13,7 @@ SAMPLES, MOST = 65_536, 256
 
 
 def make(path):
-    """Sizes, entries, a shuffled part of the positions of each sample, a flag per entry."""
+    """Writes and returns the input: per sample, a size, entries, distinct random positions, and a flag per entry."""
     random = np.random.default_rng(1)
     sizes = random.integers(0, MOST + 1, SAMPLES)
     counts = (random.random(SAMPLES) * (sizes + 1)).astype(np.int64)
@@ -76,7 +79,7 @@ def main():
         out[np.arange(width) < sizes[:, None]] = values
         return out
 
-    # Name of Serrate's, numpy on entries, numpy on padded tensors.
+    # The name of the operation in Serrate, numpy on the entries, numpy on padded tensors.
     by_hand = [
         (
             "gather",

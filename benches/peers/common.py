@@ -1,4 +1,4 @@
-"""Parts that the comparisons share: arguments, the file that all of them read, timing, tables."""
+"""Functions that the comparisons share: arguments, their input file, timing, and tables."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ def arguments():
 
 
 def training_file(data: Path, work: Path) -> Path:
-    """The columns that a model reads: t (f32) on events, code (u16) and value (f32) on measurements."""
+    """Writes the columns that a model reads: t (f32) per event, code (u16) and value (f32) per measurement."""
     out = work / f"{data.stem}-training.nrt"
     if not out.exists() or out.stat().st_mtime < data.stat().st_mtime:
         tensors = load_file(data)
@@ -40,7 +40,7 @@ def training_file(data: Path, work: Path) -> Path:
 
 
 def run_json(*command, target=None):
-    """Runs a command that prints one JSON object; `target` is the folder of Rust builds, where it builds."""
+    """Runs a command and parses the JSON that it prints; `target` is the build folder of commands that run cargo."""
     env = {**os.environ, "CARGO_TARGET_DIR": str(target)} if target else None
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env)
     if done.returncode:
@@ -49,14 +49,14 @@ def run_json(*command, target=None):
 
 
 def seconds(run):
-    """One run: its time and its answer."""
+    """Runs a function and returns its time in seconds and its result."""
     start = time.perf_counter()
     answer = run()
     return time.perf_counter() - start, answer
 
 
 def bits(arrays) -> int:
-    """Sum of the bits of every cell, taken as an unsigned integer: the same in any order of the cells."""
+    """Returns the sum of all cells, read as unsigned integers; it does not depend on the order of the cells."""
     total = 0
     for array in arrays:
         flat = np.ascontiguousarray(array).reshape(-1)
@@ -77,7 +77,7 @@ def machine() -> str:
 
 
 def table(head, rows):
-    """A Markdown table; numbers to the right."""
+    """Prints a Markdown table whose numbers are aligned to the right."""
     print("| " + " | ".join(head) + " |")
     print("|" + "|".join("---" if i == 0 else "---:" for i in range(len(head))) + "|")
     for row in rows:

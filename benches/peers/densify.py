@@ -1,4 +1,4 @@
-"""Padding 64 patients at full length: nested_ragged_tensors, numpy by hand, Serrate."""
+"""Compares Serrate with nested_ragged_tensors and numpy code at padding 64 patients to their full length."""
 
 import numpy as np
 from common import arguments, bits, machine, run_json, seconds, table, training_file

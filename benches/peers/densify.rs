@@ -1,4 +1,4 @@
-//! All columns of the first rows as padded tensors with masks.
+//! Measures the conversion of all columns of the first rows of a file to padded tensors with masks.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
         ("**Serrate**, reused buffers", pooled),
     ] {
         let options = TableDenseOptions { dense, ..Default::default() };
-        // The first run faults in the pages of the file and fills the pool.
+        // The first run loads the pages of the mapped file and fills the pool.
         drop(table.to_dense_with(&options)?);
         let start = Instant::now();
         let tensors = table.to_dense_with(&options)?;

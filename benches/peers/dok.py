@@ -1,4 +1,7 @@
-"""Looking 5 million keys of three axes up among 10 million: joins, a binary search, hash maps, Serrate."""
+"""Compares look-ups of 5 million keys among 10 million: joins, a binary search, hash maps, and Serrate.
+
+A key has three integers.
+"""
 
 import duckdb
 import numpy as np
@@ -10,7 +13,7 @@ KEYS, ASKED, SIDE = 10_000_000, 5_000_000, 1 << 12
 
 
 def file(work):
-    """Different random keys, their values, and keys to look up, half of which are there."""
+    """Writes distinct random keys, their values, and the keys to look up, half of which are present."""
     path = work / "dok.safetensors"
     if not path.exists():
         rng = np.random.default_rng(7)

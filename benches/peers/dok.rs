@@ -1,5 +1,5 @@
-//! Lookups of keys of three int64: in the batched map, in hashbrown, and in the map of the standard
-//! library.
+//! Measures lookups of keys of three int64 in the batched map, in hashbrown, and in the map of the
+//! standard library.
 
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
             add(name, start.elapsed().as_secs_f64(), &fetched.values);
         }
     }
-    /// Does the same with a map of single entries.
+    /// Builds a map that inserts and looks up one key at a time, and measures both.
     macro_rules! single {
         ($name:literal, $map:expr) => {{
             let start = Instant::now();

@@ -1,8 +1,8 @@
-"""One epoch of padded batches by Serrate, nested_ragged_tensors and hand-written numpy.
+"""Compares one epoch of padded batches by Serrate, nested_ragged_tensors and numpy code.
 
-Every engine reads the same file, shuffles the patients, takes at most 256 events of each from their
-start, and makes five tensors a batch of 64: t [B, W], code and value [B, W, M], and the two masks.
-The sum of the bits of all cells that each of them makes has to be the same.
+Every engine reads the same file, shuffles the patients, takes at most the first 256 events of each patient,
+and builds five tensors per batch of 64: t [B, W], code and value [B, W, M], and the two masks.
+The sum of the bits of all cells must be the same for all engines.
 """
 
 import os
@@ -21,7 +21,7 @@ def batches(rows):
 
 
 def library(path, in_memory, consume):
-    """Batches as a data set and its collate function make them: a window of each row, stacked, made dense."""
+    """Builds batches like a data set and its collate function: takes a window of each row, stacks and pads them."""
     rows = JointNestedRaggedTensorDict(tensors_fp=path)
     if in_memory:
         rows = JointNestedRaggedTensorDict(processed_tensors=load_file(path))
@@ -31,7 +31,7 @@ def library(path, in_memory, consume):
 
 
 def by_hand(path, consume):
-    """Whole batches at once on flat arrays and offsets; cells are placed by boolean masks."""
+    """Builds each batch from flat arrays and offsets, and writes its cells through boolean masks."""
     tensors = load_file(path)
     t, code, value = (tensors[k] for k in ("dim1/t", "dim2/code", "dim2/value"))
     events = np.concatenate(([0], tensors["dim1/bounds"]))
@@ -48,7 +48,7 @@ def by_hand(path, consume):
         lengths[event_mask] = leaves[event + 1] - leaves[event]
         deep = int(lengths.max())
         mask = np.arange(deep) < lengths[..., None]
-        # A window of events is one run of leaves.
+        # The values of a window of events are contiguous.
         first, last = leaves[start], leaves[start + count]
         dense_code = np.zeros(mask.shape, code.dtype)
         dense_code[mask] = np.concatenate([code[a:b] for a, b in zip(first, last)])
@@ -58,7 +58,7 @@ def by_hand(path, consume):
 
 
 def fill(path, consume, shapes=[]):
-    """The same bytes, written once to fresh memory and nothing else: what a padded batch costs at least."""
+    """Only writes arrays of the same sizes to new memory, which is the least cost of padded batches."""
     if not shapes:
         by_hand(path, lambda d: shapes.append([(a.shape, a.dtype) for a in d.values()]))
     for batch in shapes:

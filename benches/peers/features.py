@@ -1,18 +1,18 @@
-"""Features of labels from MEDS: `serrate features`, Polars by hand and meds-tab.
+"""Compares `serrate features` with Polars code and meds-tab: features of labels from MEDS data.
 
-Labels are at random times of random subjects at which something was measured. Each part checks that the
-engines give the same values before it prints a table; a part can be named: --part dense|sparse|triples|meds-tab|million.
+The labels have random subjects, and random times of measurements of these subjects. Each part checks that the
+engines compute the same values before it prints a table; `--part dense|sparse|triples|meds-tab|million` selects a part.
 
 * dense: one column per prefix, window and aggregate.
-* sparse: every code. Serrate writes a row per value, or one sparse matrix; Polars a row per code that
-  occurs in a window, with one column per aggregate.
-* triples: the same, with Polars writing the rows that Serrate writes.
-* meds-tab: the aggregates that both have. Three lines of meds-tab 0.2.0 are repaired (`REPAIRS`); without,
-  it has no values, or not the same ones. What its aggregates mean is in `expected`.
-* million: 50,000 codes, two sizes of data in shards of equal size; the peak memory next to the output.
+* sparse: features of every code. Serrate writes a row per value, or one sparse matrix; Polars writes a row per code
+  that occurs in a window, with one column per aggregate.
+* triples: the features of `sparse`, for which Polars writes the same rows as Serrate.
+* meds-tab: the aggregates that both have. Three lines of meds-tab 0.2.0 are repaired (`REPAIRS`); without the repairs,
+  its values are missing or wrong. `expected` defines its aggregates.
+* million: 50,000 codes, two sizes of data in shards of equal size; the table shows the peak memory and the output.
 
-Commands are timed from start to exit, Polars within its process (without importing it). CPU is user and
-system time, which other work on the machine changes less than elapsed time.
+Commands are timed from start to exit; Polars is timed within its process, without its import. CPU is the user and
+system time, which other work on the machine changes less than the elapsed time.
 """
 
 import argparse
@@ -34,33 +34,33 @@ WINDOWS = {"30d": 30, "365d": 365, "all": None}
 AGGREGATES = ["count", "sum", "mean", "min", "max", "last", "slope"]
 EXACT = {"count", "value_count", "min", "max", "last"}
 PATIENTS, LABELS = 250, 2_000
-# meds-tab takes time per event, window and aggregate; it gets less data.
+# The time of meds-tab grows with events, windows and aggregates, so it gets less data.
 TAB_PATIENTS, TAB_LABELS = 20, 160
-# Aggregates of meds-tab and the aggregates of Serrate that they are made of.
+# Maps aggregates of meds-tab to the aggregates of Serrate that they are made of.
 TAB = {"code/count": "count", "value/count": "value_count", "value/sum": "sum", "value/min": "min", "value/max": "max"}
-# Patients in shards of ten, eight labels each.
+# Numbers of patients. A shard has ten patients, and each patient has eight labels.
 MILLION = {"1x": 50, "4x": 200}
-# Codes are divided by five: 10,003 codes become 50,015.
+# Each code becomes five codes: 10,003 codes become 50,015.
 SITES = 5
 
-# Lines of meds-tab 0.2.0, what they do, and what they are replaced by.
+# Module, function and wrong line of meds-tab 0.2.0, and the line that replaces it.
 REPAIRS = [
     (
         "generate_ts_features",
         "get_long_value_df",
-        'pl.col("code").is_in(ts_columns)',  # compares codes with names of features: no values are left
+        'pl.col("code").is_in(ts_columns)',  # compares codes with feature names, so no values remain
         'pl.col("code").is_in(list(column_to_int))',
     ),
     (
         "generate_summarized_reps",
         "compute_agg",
-        'group_df.select(pl.col("min_index", "max_index"))',  # leaves out the last measurement of each event
+        'group_df.select(pl.col("min_index", "max_index"))',  # omits the last measurement of each event
         'group_df.select(pl.col("min_index"), pl.col("max_index") + 1)',
     ),
     (
         "generate_summarized_reps",
         "aggregate_matrix",
-        "row.append(agg_matrix.row)",  # puts all minima and maxima into the first row
+        "row.append(agg_matrix.row)",  # writes all minima and maxima to the first row
         "row.append(np.full(len(agg_matrix.data), i, dtype=np.int32))",
     ),
 ]
@@ -83,7 +83,7 @@ class Run(NamedTuple):
     output: str
 
 
-# A process counts the memory of the one that started it, so that commands are started by a small one.
+# The peak memory of a process includes that of its parent before exec, so a small process starts the commands.
 LAUNCH = """
 import json, os, subprocess, sys, time
 start = time.perf_counter()
@@ -96,7 +96,7 @@ with open(sys.argv[1], "w") as out:
 
 
 def measured(command) -> Run:
-    """Elapsed and CPU seconds and the largest resident memory of a command."""
+    """Runs a command and returns its elapsed and CPU seconds, its largest resident memory in bytes, and its output."""
     command = [str(c) for c in command]
     with tempfile.NamedTemporaryFile() as result:
         launch = [sys.executable, "-S", "-c", LAUNCH, result.name, *command]
@@ -108,7 +108,7 @@ def measured(command) -> Run:
 
 
 def best(runs) -> Run:
-    """The least time of each kind, and the largest memory."""
+    """Returns the least elapsed time, the least CPU time and the largest memory of several runs."""
     return Run(min(r.seconds for r in runs), min(r.cpu for r in runs), max(r.memory for r in runs), runs[-1].output)
 
 
@@ -120,7 +120,7 @@ def size(path: Path) -> int:
 
 
 def make_meds(args, patients, shards=5, sites=0) -> Path:
-    """A MEDS folder of `serrate generate`; with `sites`, each code is divided by that many suffixes."""
+    """Writes a MEDS folder with `serrate generate`; `sites` splits each code into that many codes with suffixes."""
     plain = args.work / f"features-meds-{patients}-{shards}"
     if not plain.exists():
         command = [args.bin / "serrate", "generate", "--patients", patients, "--seed", 7, "--to", "meds"]
@@ -163,7 +163,7 @@ def prefixes():
     return [option for prefix in PREFIXES for option in ("--prefix", prefix)]
 
 
-# Polars by hand, in a process of its own
+# Polars code, in its own process
 
 
 def aggregates_by_hand():
@@ -180,11 +180,11 @@ def aggregates_by_hand():
 
 
 def windows_by_hand(meds, labels, key, select):
-    """For each window, the aggregates of each label and key, lazily; the join is shared."""
+    """Returns, per window, a lazy table of the aggregates of each label and key. The windows share one join."""
     data = pl.scan_parquet(f"{meds}/data/**/*.parquet").filter(pl.col("time").is_not_null())
     data = select(data)
     targets = pl.scan_parquet(labels).with_row_index("row").select("row", "subject_id", "prediction_time")
-    # The last value needs the order of the data.
+    # The aggregate `last` depends on the order of the data.
     known = targets.join(data, on="subject_id", maintain_order="right")
     known = known.filter(pl.col("time") <= pl.col("prediction_time"))
     days = (pl.col("time") - pl.col("prediction_time")).dt.total_microseconds() / 86_400e6
@@ -199,18 +199,18 @@ def windows_by_hand(meds, labels, key, select):
 
 
 def polars_sparse(meds, labels, out, engine):
-    """One file per window: a row per label and code, a column per aggregate."""
+    """Writes one file per window, with a row per label and code and a column per aggregate."""
     parts = windows_by_hand(meds, labels, "code", lambda data: data.with_columns(pl.col("code").cast(pl.Categorical)))
     pl.collect_all([part.sink_parquet(f"{out}/{name}.parquet", lazy=True) for name, part in parts.items()], engine=engine)
 
 
 def polars_triples(meds, labels, out, engine):
-    """One file as Serrate writes it: row, feature and value, by row and feature."""
+    """Writes one file like Serrate: row, feature and value, sorted by row and feature."""
     codes = pl.read_parquet(f"{meds}/metadata/codes.parquet").select("code").unique().sort("code").with_row_index("key")
     numbered = lambda data: data.join(codes.lazy(), on="code", maintain_order="left").drop("code")
     parts = []
     for w, part in enumerate(windows_by_hand(meds, labels, "key", numbered).values()):
-        # No values have no sum.
+        # Serrate omits the sum of no values, which is 0 in Polars, so replace it by NULL.
         part = part.with_columns(pl.when(pl.col("mean").is_not_null()).then("sum").alias("sum"))
         for a, aggregate in enumerate(AGGREGATES):
             feature = ((pl.col("key") * len(WINDOWS) + w) * len(AGGREGATES) + a).cast(pl.UInt32)
@@ -220,7 +220,7 @@ def polars_triples(meds, labels, out, engine):
 
 
 def polars_dense(meds, labels, out, engine):
-    """One file: a row per label, a column per prefix, window and aggregate."""
+    """Writes one file with a row per label and a column per prefix, window and aggregate."""
     key = pl.coalesce([pl.when(pl.col("code").str.starts_with(p)).then(pl.lit(f"{p}*")) for p in PREFIXES])
     parts = windows_by_hand(
         meds, labels, "key", lambda data: data.with_columns(key=key).filter(pl.col("key").is_not_null())
@@ -254,7 +254,7 @@ def polars_process(what, meds, labels, out, engine):
 
 
 def check_values(name, aggregate, ours, theirs):
-    """Stops if two arrays of values differ; returns the largest relative difference."""
+    """Exits if two arrays of values differ, and otherwise returns their largest relative difference."""
     ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     if len(ours) != len(theirs):
         raise SystemExit(f"{name}, {aggregate}: {len(ours)} values and {len(theirs)} values")
@@ -269,7 +269,7 @@ def check_values(name, aggregate, ours, theirs):
 
 
 def by_window(folder: Path, names):
-    """The values of Serrate's folder: (window, aggregate) to a table of row, code and value, by row and code."""
+    """Yields each window and aggregate of an output of Serrate, with a sorted table of row, code and value."""
     features = pl.read_parquet(folder / "features.parquet").with_columns(pl.col("code").cast(pl.Categorical))
     values = pl.scan_parquet(folder / "values.parquet")
     for window in WINDOWS:
@@ -296,7 +296,7 @@ def check_sparse(ours: Path, theirs: Path):
 
 
 def check_matrix(matrix: Path, folder: Path):
-    """The sparse matrix holds the values of the folder."""
+    """Checks that the sparse matrix has the values of the folder."""
     from safetensors.numpy import load_file
 
     tensors, values = load_file(matrix), pl.read_parquet(folder / "values.parquet")
@@ -322,7 +322,7 @@ def check_dense(ours: Path, theirs: Path):
 
 
 def report(head, rows, first):
-    """`rows`: name, run, bytes written; factors are relative to the row `first`."""
+    """Prints a table. A row has a name, a `Run`, and the bytes written; factors are relative to the run `first`."""
     table(
         ["engine", "seconds", "times as fast", "CPU, s", "times less", "peak memory, MB", "written, MB", *head],
         [
@@ -342,7 +342,7 @@ def report(head, rows, first):
 
 
 def fastest(what, args, meds, labels):
-    """Polars with the engine that takes less time; its folder holds the results."""
+    """Runs both engines of Polars. Returns, per engine, the best run and the folder of its results."""
     runs = {}
     for engine in ("streaming", "in-memory"):
         out = args.work / f"features-polars-{what}-{engine}"
@@ -412,12 +412,12 @@ def triples(args):
 
 
 def expected(meds, labels):
-    """Computes what meds-tab computes, from its definition, by window: a table of row, code and aggregates.
+    """Computes the aggregates of meds-tab from their definition. Yields each window with a table of its values.
 
-    It aggregates twice: the measurements of an event (subject and time), and the events of a window. Counts
-    count what the second step sees: events with the code, not measurements. Minimum and maximum are those
-    of a sparse matrix, so that an event (and, within an event, a measurement) of another code counts as 0,
-    and zeros are not stored.
+    meds-tab aggregates the measurements of an event (subject and time) first, and then the events of a window. Its
+    counts are numbers of events with the code, not of measurements. Its minimum and maximum are those of a sparse
+    matrix: an event of another code counts as 0, and so does a measurement of another code within an event. Zeros are
+    not stored.
     """
     data = pl.scan_parquet(f"{meds}/data/**/*.parquet").filter(pl.col("time").is_not_null())
     value = pl.col("numeric_value")
@@ -425,7 +425,7 @@ def expected(meds, labels):
     cells = data.group_by("subject_id", "time", "code").agg(
         pl.len().alias("n"), value.count().alias("values"), value.sum().alias("sum"), value.min(), value.max().alias("max")
     ).rename({"numeric_value": "min"}).join(events, on=["subject_id", "time"])
-    # A measurement of another code, or without a value, is a 0 within its event.
+    # A measurement of another code or without a value counts as 0 within its event.
     partial = pl.col("values") < pl.col("size")
     cells = cells.with_columns(
         min=pl.when(partial).then(pl.min_horizontal("min", 0.0)).otherwise("min"),
@@ -456,7 +456,7 @@ def expected(meds, labels):
 
 
 def tab_matrices(meds, labels, out):
-    """The matrices of meds-tab: (window, aggregate) to a table of row, code and value."""
+    """Yields each window and aggregate of meds-tab, with a table of row, code and value."""
     features = sorted(pl.read_parquet(out / "metadata/codes.parquet")["code"].to_list())
     targets = {"30d": "30d", "365d": "365d", "all": "full"}
     for window, their_window in targets.items():
@@ -481,7 +481,7 @@ def tab_matrices(meds, labels, out):
 
 
 def compare_tab(meds, labels, split, out, ours: Path):
-    """Checks meds-tab against its definition; the rows of a table that compares it with Serrate."""
+    """Checks meds-tab against its definition. Returns table rows that compare it with Serrate, and its cell count."""
     definition = dict(expected(meds, labels))
     own = {(w, a): part for w, a, part in by_window(ours, TAB.values())}
     rows, cells = [], 0
@@ -491,12 +491,11 @@ def compare_tab(meds, labels, split, out, ours: Path):
         assert len(part) == len(wanted), (window, aggregate, len(part), len(wanted))
         assert (part["row"] == wanted["row"]).all() and (part["code"] == wanted["code"]).all(), (window, aggregate)
         difference = (part["value"] - wanted["value"]).abs() / wanted["value"].abs().clip(1.0)
-        # Sums of meds-tab are float32.
+        # meds-tab adds in float32.
         assert (difference.max() or 0) <= 1e-4, (window, aggregate, difference.max())
         ours_part = own[window, TAB[aggregate]].with_columns(pl.col("code").cast(pl.String))
         tab = part.with_columns(pl.col("row").cast(ours_part["row"].dtype))
         both = ours_part.join(tab, on=["row", "code"], how="left", suffix="_tab")
-        # float32 in meds-tab
         near = (both["value"] - both["value_tab"]).abs() <= 1e-4 * both["value"].abs().clip(1.0)
         equal = int(near.sum())
         zero = int((both["value_tab"].is_null() & (both["value"] == 0)).sum())
@@ -515,7 +514,7 @@ def meds_tab(args):
     out = args.work / "features-tab"
     for folder in (split, out):
         shutil.rmtree(folder, ignore_errors=True)
-    # meds-tab wants the labels of each shard in a file of the shard's name.
+    # meds-tab reads the labels of each shard from a file with the name of the shard.
     for shard in sorted((meds / "data").glob("*/*.parquet")):
         to = split / shard.relative_to(meds / "data")
         to.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Reductions, arithmetic and filters on the lists of 1,250 patients: awkward and Serrate, each on one thread."""
+"""Compares awkward and Serrate on one thread: reductions, arithmetic and filters on the lists of 1,250 patients."""
 
 import os
 
@@ -9,7 +9,10 @@ from safetensors.numpy import load_file, save_file
 
 
 def make(data, path):
-    """The lists of the patients' events and measurements, with numbers of which a tenth is missing, and two masks."""
+    """Writes and returns the measurements of each event, with random numbers, a validity mask, and a filter mask.
+
+    A tenth of the numbers is invalid.
+    """
     tensors = load_file(data)
     outer, inner = (
         np.concatenate(([0], tensors[name])).astype(np.int64) for name in ("dim1/bounds", "dim2/bounds")
@@ -42,7 +45,7 @@ def main():
     v = lists(numbers)
     holes = lists(ak.contents.ByteMaskedArray(ak.index.Index8(d["valid"].view(np.int8)), numbers, valid_when=True))
     mask = lists(ak.contents.NumpyArray(d["mask"]))
-    # Names as in benches/kernels.rs.
+    # benches/kernels.rs uses the same names.
     asked = [
         ("sum, innermost", lambda: ak.sum(v, axis=-1)),
         ("max, innermost", lambda: ak.max(v, axis=-1)),

@@ -1,7 +1,7 @@
-//! Serrate's side of the comparisons with other libraries, as JSON for the scripts next to this
-//! file: `densify FILE --rows N`, `storage FILE --batch B --window L --rounds R` and `dok FILE
-//! --rounds R`. With other arguments, such as those of `cargo bench`, it prints a note and does
-//! nothing.
+//! Runs the measurements of Serrate for the Python scripts in this folder, which compare them with
+//! other libraries, and prints JSON: `densify FILE --rows N`,
+//! `storage FILE --batch B --window L --rounds R` and `dok FILE --rounds R`. Without these
+//! arguments, as `cargo bench` calls it, it only prints a note.
 #![allow(missing_docs)]
 
 mod densify;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use serrate::Result;
 use serrate::dense::DenseTensor;
 
-/// Pairs `--name N` after the command and the file.
+/// The file, and the options `--name N` after it.
 struct Arguments {
     file: PathBuf,
     numbers: Vec<(String, usize)>,
@@ -26,7 +26,7 @@ impl Arguments {
     }
 }
 
-/// Returns the sum of the bits of all cells, each read as an unsigned integer of its width.
+/// Returns a checksum: the sum of all elements, each read as an unsigned integer of its width.
 fn bits<'a>(tensors: impl IntoIterator<Item = &'a DenseTensor>) -> u64 {
     let sum = |t: &DenseTensor| {
         let width = t.dtype().size();

@@ -1,7 +1,7 @@
-"""The Python package, compared with nested_ragged_tensors, meds-torch-data and the same calls in Rust.
+"""Compares the Python package with nested_ragged_tensors, meds-torch-data and the same calls in Rust.
 
-Engines take turns in every round, and the fastest round counts. Batches of the classes are compared by the
-sum of the bits of all cells; those of meds-torch-data by the tests of the package.
+Engines take turns in every round, and the fastest round counts. The batches of both classes must have the same
+sum of the bits of all cells; the tests of the package compare the batches of meds-torch-data.
 """
 
 import json
@@ -22,7 +22,7 @@ STATEMENTS = ["SELECT 1 AS a", "SELECT x FROM t"]
 
 
 def in_turn(rounds, **runs):
-    """The seconds of the fastest run of each."""
+    """Runs the functions in turn and returns the seconds of the fastest run of each."""
     best = dict.fromkeys(runs, float("inf"))
     for _ in range(rounds):
         for name, run in runs.items():
@@ -55,10 +55,10 @@ def calls(args):
     if len(sums) != 1:
         raise SystemExit(f"the classes made different values: {sums}")
     rows = ",".join(map(str, order[:BATCH]))
-    call = [args.bin / "examples" / "python_calls", path, "--rows", rows, "--window", WINDOW]
+    call = ["cargo", "bench", "--quiet", "--bench", "python_calls", "--", path, "--rows", rows, "--window", WINDOW]
     stack, rust = {}, {"stack": float("inf"), "statements": dict.fromkeys(STATEMENTS, float("inf"))}
     for _ in range(args.rounds):
-        found = run_json(*call)
+        found = run_json(*call, target=args.bin.parent)
         rust["stack"] = min(rust["stack"], found["stack"])
         for text, s in found["statements"].items():
             rust["statements"][text] = min(rust["statements"][text], s)
@@ -103,7 +103,7 @@ def statements(args, rust):
 
 
 def their_epoch(cohort, mode):
-    """Seconds of an epoch of meds-torch-data, after one that opens its files."""
+    """Prints the seconds of the fastest of three epochs of meds-torch-data; the first one opens its files."""
     import torch
     from meds_torchdata import MEDSPytorchDataset, MEDSTorchDataConfig
 
@@ -128,7 +128,7 @@ def their_epoch(cohort, mode):
 
 
 def our_epoch(cohort, mode, trust):
-    """Seconds of an epoch of `MedsLoader`, as torch tensors, after one that touches the memory."""
+    """Prints the seconds of the fastest of 20 epochs of `MedsLoader` with torch tensors; the first allocates memory."""
     loader = serrate.MedsLoader(
         cohort,
         split="train",

@@ -1,8 +1,10 @@
-//! The Rust calls that correspond to calls of the Python package. Prints JSON with the seconds of
-//! the fastest of some runs.
+//! Measures Rust calls that correspond to calls of the Python package, for `python.py`, and prints
+//! JSON with the seconds of the fastest run of each. Without a file, as `cargo bench` calls it, it
+//! only prints a note.
 //!
-//! `python_calls FILE.nrt --rows 0,7,.. --window W --rounds R`: the first W events of each row, stacked and
-//! padded with the threads and the pool of memory that the package uses; and small statements over a table in memory, on one partition.
+//! `python_calls FILE.nrt --rows 0,7,.. --window W --rounds R` stacks and pads the first W events
+//! of each row, with as many threads and the memory pool that the package uses, and runs small
+//! statements over a table in memory, on one partition.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -22,7 +24,7 @@ use serrate::table::{Column, RaggedTable};
 
 type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The statements of `python.py`.
+/// The statements that `python.py` runs, too.
 const STATEMENTS: [&str; 2] = ["SELECT 1 AS a", "SELECT x FROM t"];
 
 /// Returns the seconds of the fastest of `rounds` runs.
@@ -54,12 +56,18 @@ fn main() -> Done<()> {
                 rows = text.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>()?;
             }
             Long("window") => window = parser.value()?.to_string_lossy().parse()?,
+            // `cargo bench` passes this option.
+            Long("bench") => {}
             Long("rounds") => rounds = parser.value()?.to_string_lossy().parse()?,
             Value(file) => path = file.into(),
             other => return Err(Box::new(other.unexpected())),
         }
     }
 
+    if path.as_os_str().is_empty() {
+        println!("python_calls: run benches/peers/run to compare with other libraries");
+        return Ok(());
+    }
     let file = NrtFile::open(&path, &ReadOptions { mmap: true, large_lists: true })?;
     let item = |row: usize| {
         let events = file.read(row..row + 1, None)?.squeeze(0)?;

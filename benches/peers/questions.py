@@ -1,12 +1,12 @@
-"""Nine questions about patients, asked of DuckDB, Polars, DataFusion and Serrate.
+"""Compares DuckDB, Polars, DataFusion and Serrate by nine queries about patients.
 
-Data: the patients of `serrate generate`, t (list of float32), code (list of lists of uint16) and val (list
-of lists of float32, NULL where there is no number). Asked in memory, from one Parquet file, and, of
-Serrate, from `.nrt`. Every engine is asked in its own best way: of several spellings the fastest counts.
-Answers are compared, floats to one part in a million. Two threads each.
+The patients of `serrate generate` have t (list of float32), code (list of lists of uint16) and val (list of lists of
+float32, NULL where a number is missing). The queries read memory, one Parquet file, and, only in Serrate, an `.nrt`
+file. A query may be written in several ways for an engine; the fastest one counts. The answers must agree, floats to
+one part in a million. Each engine uses two threads.
 
-In memory the time is that of executing a prepared plan, with the time of planning next to it; Polars plans as it runs.
-From files it is both together.
+The time in memory is that of executing a prepared plan, and the time of planning is shown beside it; Polars plans while
+it runs. The time from files includes planning.
 """
 
 import math
@@ -25,12 +25,12 @@ import pyarrow.parquet as pq
 from common import arguments, machine, run_json, seconds, table
 from safetensors.numpy import load_file, save_file
 
-# Relative tolerance for floats: a mean is compared with sums that were rounded per row.
+# The relative tolerance for floats. Some engines round the sum of each row before they compute a mean.
 TOLERANCE = 1e-6
 
 
 def files(data: Path, work: Path):
-    """The same three columns as `.nrt` and as Parquet, in eight row groups."""
+    """Writes the columns as `.nrt` and as Parquet with eight row groups. Returns the files and the constants of queries."""
     nrt, parquet = work / f"{data.stem}-questions.nrt", work / f"{data.stem}-questions.parquet"
     tensors = load_file(data)
     if not nrt.exists() or nrt.stat().st_mtime < data.stat().st_mtime:
@@ -50,7 +50,7 @@ def files(data: Path, work: Path):
         }
         rows = len(events) - 1
         pq.write_table(pa.table(columns), parquet, compression="zstd", row_group_size=max(1, -(-rows // 8)))
-    # A code with numbers that neither all nor few have, and a place in the middle.
+    # Choose a code with numbers that is neither most frequent nor rare, and a measurement in the middle of the data.
     counts = np.bincount(code[~np.isnan(val)])
     wanted = int(np.argsort(-counts, kind="stable")[min(20, np.count_nonzero(counts) - 1)])
     p = (len(events) - 1) // 2
@@ -127,7 +127,7 @@ def numbers(rows):
 
 
 def best(rounds, ways, ask):
-    """The fastest way to ask: seconds and answer."""
+    """Returns the seconds and the answer of the fastest of several spellings of a query."""
     found = None
     for way in ways:
         try:
@@ -157,7 +157,7 @@ def ask_duck(rounds, code, point, parquet, memory):
         if not memory:
             out[name] = best(rounds, ways, lambda sql: con.execute(sql).fetchall())
             continue
-        # The plan is made before the clock starts.
+        # The query is planned before its execution is timed.
         found = None
         for sql in ways:
             try:
@@ -200,7 +200,7 @@ def geometric(ratios):
 
 
 def show(title, ours, peers, total):
-    """One table: milliseconds, and how many times as fast as the best peer."""
+    """Prints a table of milliseconds, and of how many times as fast Serrate is as the fastest peer."""
     took = lambda answer: (answer["execution"] + (answer["planning"] if total else 0.0)) * 1e3
     shown = lambda ms: f"{ms:.2f}" if ms >= 0.1 else f"{ms:.3f}"
     rows, ratios = [], []
@@ -221,9 +221,9 @@ def show(title, ours, peers, total):
 def main():
     args = arguments()
     nrt, parquet, code, point = files(args.data, args.work)
-    binary = args.bin / "examples" / "questions"
+    command = ["cargo", "bench", "--quiet", "--bench", "questions", "--"]
     options = ["--code", code, "--point", ",".join(map(str, point)), "--rounds", args.rounds, "--threads", THREADS]
-    rust = lambda who, place, file: run_json(binary, who, place, file, *options)
+    rust = lambda who, place, file: run_json(*command, who, place, file, *options, target=args.bin.parent)
     print(f"## Nine questions about {args.data.stem}\n")
     print(f"{machine()}; DuckDB {duckdb.__version__}, Polars {pl.__version__}; {THREADS} threads; best of {args.rounds}.\n")
     memory = {

@@ -1,8 +1,9 @@
-//! Serrate and stock DataFusion on the nine questions of `questions.py`, as JSON: seconds of
-//! planning and of execution of the prepared plan, and the answer.
+//! Measures Serrate or stock DataFusion on the nine questions of `questions.py`, and prints JSON:
+//! the seconds of planning, the seconds of executing the plan, and the answer.
 //!
 //! `questions WHO WHERE FILE --code C --point P,E,M --rounds R --threads T`, where WHO is `serrate`
-//! or `datafusion` and WHERE is `memory` (the Parquet file, loaded before) or `file`.
+//! or `datafusion` and WHERE is `memory` (the Parquet file is loaded before) or `file`. Without
+//! WHO, WHERE and FILE, as `cargo bench` calls it, it only prints a note.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ struct Arguments {
     explain: bool,
 }
 
-fn arguments() -> Done<Arguments> {
+fn read_arguments() -> Done<Option<Arguments>> {
     use lexopt::Arg::{Long, Value as Given};
     let mut out = Arguments {
         who: String::new(),
@@ -55,6 +56,8 @@ fn arguments() -> Done<Arguments> {
             Long("threads") => out.threads = parser.value()?.to_string_lossy().parse()?,
             Long("only") => out.only = Some(parser.value()?.to_string_lossy().into_owned()),
             Long("explain") => out.explain = true,
+            // `cargo bench` passes this option.
+            Long("bench") => {}
             Long("point") => {
                 let text = parser.value()?.to_string_lossy().into_owned();
                 let parts = text.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>()?;
@@ -64,17 +67,20 @@ fn arguments() -> Done<Arguments> {
             other => return Err(Box::new(other.unexpected())),
         }
     }
+    if given.is_empty() {
+        return Ok(None);
+    }
     let [who, place, file] = <[_; 3]>::try_from(given).map_err(|_| {
         "questions: serrate|datafusion memory|file FILE [--code C] [--point P,E,M] [--rounds R] [--threads T]"
     })?;
     out.who = who.to_string_lossy().into_owned();
     out.place = place.to_string_lossy().into_owned();
     out.file = file.into();
-    Ok(out)
+    Ok(Some(out))
 }
 
-/// Returns the questions in Serrate's SQL. If a question has several statements, the fastest one
-/// counts.
+/// Returns the questions as statements of Serrate. If a question has several statements, the
+/// fastest one counts.
 fn ours(code: u64, [p, e, m]: [usize; 3]) -> Vec<(&'static str, Vec<String>)> {
     vec![
         ("total codes", vec!["SELECT sum(ragged_count(code)) FROM p".into()]),
@@ -186,7 +192,7 @@ async fn session(arguments: &Arguments) -> Done<SessionContext> {
             let table = parquet::read(&arguments.file, &ParquetReadOptions::default())?;
             serrate::sql::register_table(&ctx, "p", table)?;
         } else {
-            // The files do not change during a run.
+            // A view suffices, because the files do not change during a run.
             let view = format!("CREATE VIEW p AS SELECT * FROM '{file}'");
             serrate::sql::sql(&ctx, &view).await?.collect().await?;
         }
@@ -197,7 +203,7 @@ async fn session(arguments: &Arguments) -> Done<SessionContext> {
     let ctx = SessionContext::new_with_config(config);
     ctx.register_parquet("p", &file, StockOptions::default()).await?;
     if memory {
-        // The batches come from the file, in as many partitions as there are threads.
+        // The table has the batches of the file, in as many partitions as there are threads.
         let frame = ctx.table("p").await?;
         let schema = Arc::clone(frame.schema().inner());
         let parts = frame.collect_partitioned().await?;
@@ -244,10 +250,10 @@ async fn asked(arguments: &Arguments, ctx: &SessionContext, sql: &str) -> Done<V
     let (mut planning, mut execution) = (f64::INFINITY, f64::INFINITY);
     let mut found = Vec::new();
     for _ in 0..arguments.rounds.max(1) {
-        // Every plan runs once, because plans keep the metrics and state of a run.
+        // Each round plans again, because a plan keeps the metrics and the state of its run.
         let start = Instant::now();
         let plan = planned(arguments, ctx, sql).await?;
-        // The task context is created once, like the plan: it copies the names of all functions.
+        // The time of planning includes the task context, which copies the names of all functions.
         let task = ctx.task_ctx();
         planning = planning.min(start.elapsed().as_secs_f64());
         if arguments.explain && found.is_empty() {
@@ -255,7 +261,7 @@ async fn asked(arguments: &Arguments, ctx: &SessionContext, sql: &str) -> Done<V
             eprintln!("{sql}\n{text}");
         }
         let start = Instant::now();
-        // An application that prepares a plan keeps both the plan and its context.
+        // The time of execution excludes both, because an application can prepare and keep them.
         let batches = collect(Arc::clone(&plan), Arc::clone(&task)).await?;
         execution = execution.min(start.elapsed().as_secs_f64());
         found = answer(&batches)?;
@@ -294,13 +300,16 @@ async fn run(arguments: &Arguments) -> Done<Value> {
 }
 
 fn main() -> Done<()> {
-    let arguments = arguments()?;
+    let Some(arguments) = read_arguments()? else {
+        println!("questions: run benches/peers/run to compare with other libraries");
+        return Ok(());
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(arguments.threads)
         .enable_all()
         .build()?;
-    // The query starts on a worker, as in a server; otherwise every answer would wake up another
-    // thread.
+    // The query starts on a worker thread, as in a server. On the main thread, each batch would
+    // wake up another thread.
     let done = runtime
         .block_on(async move { tokio::spawn(async move { run(&arguments).await }).await })?;
     println!("{}", done?);

@@ -1,8 +1,8 @@
-"""The cost of a patient data set on disk, per item, per batch and per epoch, by the way it is stored.
+"""Compares formats of a patient data set: size on disk, and time per item, batch and epoch.
 
-The comparison of nested_ragged_tensors' own documentation, made again: 1,250 patients, at most 256
-events of an item, batches of 64. An item is the first events of one patient, in the form the store
-gives it; collating makes padded batches of t, code, value and the masks.
+This repeats the comparison in the documentation of nested_ragged_tensors: 1,250 patients, items of at most 256
+events, batches of 64. An item has the first events of one patient, in a form that depends on the format; `collate`
+builds padded batches of t, code, value and the masks.
 """
 
 import pickle
@@ -23,7 +23,7 @@ def offsets(tensors, axis):
 
 
 def patients(tensors):
-    """Every patient as (t, list of code arrays, list of value arrays)."""
+    """Yields, per patient, t, a list of code arrays, and a list of value arrays."""
     events, leaves = offsets(tensors, 1), offsets(tensors, 2)
     t, code, value = (tensors[k] for k in ("dim1/t", "dim2/code", "dim2/value"))
     for first, last in zip(events, events[1:]):
@@ -32,12 +32,12 @@ def patients(tensors):
 
 
 def head(tensor):
-    """The window of a tensor in a file; slices past the end are errors there."""
+    """Reads the window of a tensor in a file, in which slices past the end are errors."""
     return tensor[: min(WINDOW, tensor.get_shape()[0])]
 
 
 def place(shape, rows):
-    """Copies arrays [E, M] into the corners of one padded array [B, W, M]."""
+    """Copies each array [E, M] to the beginning of one row of a padded array [B, W, M]."""
     dense = np.zeros(shape, rows[0].dtype)
     for i, row in enumerate(rows):
         dense[(i, *(slice(0, n) for n in row.shape))] = row
@@ -54,7 +54,7 @@ def collate_dense(items):
 
 
 def collate_nested(items):
-    """Lists of lists to padded arrays, list by list."""
+    """Copies lists of lists to padded arrays, list by list."""
     width = max(len(i["t"]) for i in items)
     deep = max((len(c) for i in items for c in i["code"]), default=0)
     shape = (len(items), width, deep)
@@ -69,7 +69,7 @@ def collate_nested(items):
 
 
 class Dense:
-    """A file a patient: its arrays padded to its longest event."""
+    """One file per patient, with arrays that are padded to the longest event of the patient."""
 
     name = "dense, a safetensors file a patient (numpy)"
 
@@ -95,7 +95,7 @@ class Dense:
 
 
 class Pickled:
-    """A file a patient: plain lists of lists, pickled."""
+    """One file per patient, with pickled lists of lists."""
 
     name = "plain nested lists, a pickle a patient (Python)"
 
@@ -116,7 +116,7 @@ class Pickled:
 
 
 class Named:
-    """A file a patient: one named tensor per event and column."""
+    """One file per patient, with one named tensor per event and column."""
 
     name = "named safetensors, a tensor an event (numpy)"
 
@@ -139,7 +139,7 @@ class Named:
 
 
 class Library:
-    """One file, the real package, read lazily."""
+    """One `.nrt` file, which nested_ragged_tensors reads lazily."""
 
     name = "`.nrt` (nested_ragged_tensors)"
 
@@ -157,7 +157,7 @@ class Library:
 
 
 class Parquet:
-    """One file of list columns, zstd, read into memory by pyarrow."""
+    """One Parquet file of list columns with zstd, which pyarrow reads into memory."""
 
     name = "Parquet, zstd (pyarrow)"
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use serrate::io::nrt::{NrtFile, ReadOptions};
 use serrate::io::parquet::{self, ParquetReadOptions, ParquetWriteOptions};
-use serrate::loader::{Loader, LoaderOptions, Sampling};
+use serrate::loader::{Loader, LoaderOptions, WindowSampling};
 use serrate::table::RaggedTable;
 use serrate::{Error, Result};
 
@@ -17,7 +17,7 @@ use super::Arguments;
 pub(super) fn run(arguments: &Arguments) -> Result<Value> {
     let folder = tempfile::tempdir().map_err(|e| Error::invalid(e.to_string()))?;
     let packed = folder.path().join("patients.parquet");
-    // `serrate convert` also writes missing numbers as NULL.
+    // `serrate convert` writes NaN as NULL in Parquet files, too.
     let table = mapped(&arguments.file)?.nan_to_null()?;
     parquet::write(&packed, &table, &ParquetWriteOptions::default())?;
     let nrt = store("**`.nrt`, mapped (Serrate)**", arguments, &arguments.file, &mapped)?;
@@ -46,8 +46,8 @@ fn store(
         let table = open(path)?;
         least(0, start.elapsed().as_secs_f64());
 
-        // Reads all rows, because a single access is too short to be timed: in random order, each
-        // with the arrays of all columns.
+        // All rows are read, in random order and with all columns, because one access is too short
+        // to be timed.
         let rows = table.num_rows();
         let columns: Vec<String> = table.columns().iter().map(|c| c.name().to_owned()).collect();
         let start = Instant::now();
@@ -61,7 +61,8 @@ fn store(
         }
         least(1, start.elapsed().as_secs_f64() / rows as f64);
 
-        let options = LoaderOptions::new(batch).window(window, Sampling::FromStart).shuffle(7);
+        let options =
+            LoaderOptions::new(batch).window(window, WindowSampling::FromStart).shuffle(7);
         let loader = Loader::try_new([table], options)?;
         let start = Instant::now();
         let mut batches = 0usize;

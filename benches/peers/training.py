@@ -1,8 +1,8 @@
-"""From MEDS to training batches, by Serrate and by meds-torch-data; labels and windows, compared with DuckDB.
+"""Compares Serrate with meds-torch-data from MEDS data to training batches, and windows before labels with DuckDB.
 
-Preparation is timed as a user sees it: one command from the folder of MEDS to the folder of normalised
-tensors, its peak memory with it. An epoch is what a training loop waits for: every batch of the train
-split once, made in the process that uses it (meds-torch-data's DataLoader without workers).
+Preparation is one command that reads a MEDS folder and writes a folder of normalised tensors; its time and its peak
+memory are measured. An epoch builds every batch of the train split once, in the process that uses the batches
+(meds-torch-data uses a DataLoader without workers).
 """
 
 import json
@@ -25,7 +25,7 @@ TOOL = Path(sys.executable).parent / "MTD_preprocess"
 
 
 def timed(command, **options):
-    """Seconds and the largest resident memory (bytes) of a command and what it starts."""
+    """Returns the seconds and the largest resident memory in bytes of a command, including its child processes."""
     start = time.perf_counter()
     child = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
     peak = [0]
@@ -46,7 +46,7 @@ def timed(command, **options):
 
 
 def tree_memory(root) -> int:
-    """Resident bytes of a process and its children now."""
+    """Returns the current resident bytes of a process and its child processes."""
     total, todo = 0, [root]
     while todo:
         pid = todo.pop()
@@ -110,7 +110,7 @@ def their_epoch(cohort, mode):
 
 
 def fill(size, batches):
-    """Times writes of as many bytes into existing buffers, the least that padding can cost."""
+    """Returns the seconds of writing as many bytes to existing buffers, which is the least cost of padding."""
     buffer = np.ones(max(size // max(batches, 1), 1), np.uint8)
     start = time.perf_counter()
     for i in range(batches):
@@ -119,7 +119,7 @@ def fill(size, batches):
 
 
 def own_epochs(*command):
-    """The epochs that one run makes; the first pays for fresh memory."""
+    """Returns the measurements of the epochs of one run, whose first epoch allocates memory."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -146,7 +146,7 @@ def epochs(args, cohort):
 
 
 def labels(args, meds):
-    """Labels at random measured times of random subjects: the last 10 events before each."""
+    """Compares queries for the last 10 events up to each label. Labels have random subjects and measurement times."""
     import duckdb
 
     folder = args.work / "labels"
@@ -162,7 +162,7 @@ def labels(args, meds):
             ORDER BY hash(time, subject_id) LIMIT {LABELS}"""
     )
     db.execute(f"COPY labels TO '{folder}/labels.parquet'")
-    # Events are distinct times; the last ten at or before the label, each as the list of its codes.
+    # An event is a distinct time of a subject, with the list of its codes.
     db.execute(
         """CREATE TABLE events AS
            SELECT subject_id, time, list(code) AS codes FROM meds WHERE time IS NOT NULL GROUP BY ALL"""

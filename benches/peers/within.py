@@ -1,10 +1,10 @@
-"""Functions within a row, compared with DuckDB: groups, windows over time, rolling windows, slopes, dates.
+"""Compares functions on the lists of a row with DuckDB: groups, windows over time, rolling windows, slopes, dates.
 
-Both engines hold the same lists in memory: `rows` rows with a list of times, one of values, one of values with
-gaps, one of codes, a list of visits with lists of codes, and a short list of times to look from. DuckDB unnests
-the lists where it has no function for them, as its users do, and groups again by the row. The answers, one
-number each, have to be the same. The floor is the
-time in which one thread copies as many bytes as the columns and the lists of results have.
+Both engines hold the same `ROWS` rows in memory. A row has lists of times, of values, of values with gaps, of codes,
+of visits (each a list of codes), and of a few times at which windows end. If DuckDB has no function for lists, it
+unnests them and groups the result by row, as its users do. Each query returns one number, and both engines must return
+the same one. The floor is the time in which one thread copies as many bytes as the columns and the lists of results
+have.
 """
 
 import math
@@ -19,13 +19,13 @@ from common import arguments, machine, seconds, table
 
 ROWS, MEAN, LOOKS, SEED = 20_000, 300, 20, 7
 
-# Bytes per element. A visit has a time and, on average, `VISIT` codes.
+# Bytes per element of each column. A visit has a time and, on average, `VISIT` codes.
 VISIT = 10
 WIDTHS = {"t": 8, "day": 8, "x": 8, "gaps": 8, "code": 4, "at": 8, "visits": 4, "seen": 8 / VISIT}
 
 
 def before(name, values, how, theirs, answer="{}", total="sum(s)", more=""):
-    """A question about the 30 days before each of 20 times; without values in them, DuckDB has no row."""
+    """Returns a query about the 30 days before each of 20 times. DuckDB has no row for a time without values."""
     ours = f"ragged_window({values}, t, at, '{how}', before => INTERVAL '30 days'{more})"
     return (
         f"{name} of 30 days before 20 times", f"sum(ragged_sum({answer.format(ours)}))",
@@ -36,7 +36,7 @@ def before(name, values, how, theirs, answer="{}", total="sum(s)", more=""):
 
 
 def moving(name, how, theirs, more=""):
-    """A question about the 30 days up to each time."""
+    """Returns a query about the 30 days up to each time."""
     return (
         f"{name} of 30 days up to each time",
         f"sum(ragged_sum(ragged_window(x, t, t, '{how}', before => INTERVAL '30 days', closed => '[]'{more})))",
@@ -47,7 +47,7 @@ def moving(name, how, theirs, more=""):
 
 
 def rolling(name, how, theirs):
-    """A question about each value and the six before it."""
+    """Returns a query about each value and the six values before it."""
     return (
         f"{name} of 7 values", f"sum(ragged_sum(ragged_rolling(x, 7, '{how}')))",
         f"""SELECT sum(m) FROM (SELECT CASE WHEN count(*) OVER w = 7 THEN {theirs} OVER w END AS m FROM e
@@ -63,9 +63,9 @@ def part(name):
     )
 
 
-# Each question: its name, the statement for Serrate and for DuckDB, the columns read, and what has a result of 8
-# bytes. `e` has a row per element, `g` one per element that may be missing, `v` one per visit, `a` one per time to
-# look from.
+# A query: its name, the expression for Serrate, the statement for DuckDB, the columns that it reads, and the key in
+# `floors` of the number of its results of 8 bytes. `e` and `g` have a row per element (`g` has the values with gaps),
+# `v` has a row per visit, and `a` has a row per time at which a window ends.
 QUESTIONS = [
     ("group by a code, sums", "sum(ragged_sum(ragged_sum(ragged_group(x, code), -1)))",
      "SELECT sum(s) FROM (SELECT sum(x) AS s FROM e GROUP BY id, code)",
@@ -234,7 +234,7 @@ def make_rows(path):
 
 
 def serrate(binary, path, rounds):
-    """Times and answers of all questions in one process; the first run of each is not counted."""
+    """Returns the time and the answer of each query. One process runs all; the first run of a query is not counted."""
     lines = [f"CREATE TABLE r AS SELECT * FROM '{path}';"]
     for _, ours, *_ in QUESTIONS:
         lines += [f"SELECT {ours} AS answer FROM r;"] * (rounds + 1)
@@ -265,7 +265,7 @@ def by_duckdb(path, rounds):
         db.sql(view)
     found = []
     for _, _, theirs, *_ in QUESTIONS:
-        # DuckDB unnests all lists of a view, so the view has only those of the question.
+        # DuckDB unnests all lists of a view, so the view has only the lists that the query reads.
         used = [c for c in ("t", "day", "x", "code") if re.search(rf"\b{c}\b", theirs)]
         lists = [f"unnest({c}) AS {c}" for c in used]
         if re.search(r"\bi\b", theirs):
@@ -277,7 +277,7 @@ def by_duckdb(path, rounds):
 
 
 def floors(path):
-    """Seconds to copy the bytes of each question."""
+    """Returns the seconds in which one thread copies the bytes of each query."""
     db = duckdb.connect()
     counts = dict(zip(
         ("rows", "elements", "looks", "codes of rows", "months of rows"),

@@ -1,13 +1,13 @@
-"""Questions over `.nrt` files, asked of one process and of 1, 2 and 4 workers on this machine.
+"""Compares queries over `.nrt` files in one process and with 1, 2 and 4 workers on this machine.
 
     cargo build --release --features cluster
     python benches/peers/workers.py --bin target/release --work target/peers --patients 10000 100000
 
-All processes share the cores of one machine, so this measures what workers cost and ship, not how much
-faster several machines are. CPU is that of the session, and that of all workers. The memory of workers
-is sampled during a question, without mapped files. The bytes shipped are those
-that the loopback interface received meanwhile. Every question runs in a session of its own; the time is
-the best of three rounds. Answers are compared with those of the session without workers.
+All processes share the cores of one machine, so this measures the cost of workers and the bytes that they send, not how
+much faster several machines are. CPU times are shown for the session and for all workers. The memory of workers is
+sampled during a query, without mapped files. The bytes shipped are those that the loopback interface received during
+the query. Every query runs in its own session; the time is the best of three rounds. Answers must equal those of the
+session without workers.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from common import machine, table
 
-# Seconds between samples of the memory of workers.
+# The number of seconds between samples of the memory of workers.
 SAMPLE = 0.05
 TICKS = os.sysconf("SC_CLK_TCK")
 QUESTIONS = {
@@ -47,7 +47,7 @@ class Worker:
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def memory(self):
-        """Resident memory without mapped files, in MB."""
+        """Returns the resident memory without mapped files, in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"RssAnon:\s+(\d+) kB", status).group(1)) / 1024
 
@@ -57,7 +57,7 @@ class Worker:
 
 
 class PeakMemory:
-    """Samples the memory of workers while a block runs. `peak` is the highest of any worker, in MB."""
+    """Samples the memory of workers while a `with` block runs. `peak` is the highest memory of a worker, in MB."""
 
     def __init__(self, workers):
         self.workers, self.peak = workers, 0

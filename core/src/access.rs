@@ -1,9 +1,7 @@
-//! Access to files.
-//!
-//! [`confine`] restricts the access to one folder, to reading, or to both.
+//! Opens, reads, writes and lists files within the limits that [`confine`] sets for the process.
 //!
 //! The crate opens every file with the functions of this module, so one policy holds for every path
-//! in an argument, a statement, a URL or a file. `tests/layers.rs` finds calls that bypass it.
+//! in an argument, a statement, a URL or a file. `tests/layers.rs` finds calls that bypass them.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -18,7 +16,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::error::{Error, Result, add_copy};
 
 /// The policy of the process. It is set at most once, so that no later call can relax it.
-static POLICY: OnceLock<Policy> = OnceLock::new();
+static POLICY: OnceLock<AccessPolicy> = OnceLock::new();
 
 /// Maximum number of attempts to open a file that another process may replace during an attempt.
 const REOPENS: usize = 16;
@@ -75,7 +73,7 @@ impl Confinement {
 }
 
 #[derive(Debug)]
-struct Policy {
+struct AccessPolicy {
     /// The folder as the caller named it, and its path without symbolic links.
     root: Option<(PathBuf, PathBuf)>,
     read_only: bool,
@@ -122,7 +120,7 @@ pub fn confine(rules: &Confinement) -> Result<()> {
         }
     };
     let root = rules.root.as_ref().map(resolve).transpose()?;
-    POLICY.set(Policy { root, read_only: rules.read_only }).map_err(|_| {
+    POLICY.set(AccessPolicy { root, read_only: rules.read_only }).map_err(|_| {
         Error::invalid("the file access of this process is already restricted, and restrictions cannot change; call `confine` only once")
     })
 }
@@ -131,7 +129,7 @@ fn to_refusal(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-impl Policy {
+impl AccessPolicy {
     fn check_path(&self, path: &Path, writes: bool) -> io::Result<()> {
         if writes && self.read_only {
             return Err(refuse_write());
@@ -143,8 +141,7 @@ impl Policy {
         }
     }
 
-    /// Returns an error if `path` is outside the root folder. Returns [`PathCheck::Replaced`] if
-    /// `path`, from which `file` was opened, does not name this file any more.
+    /// Returns an error if `path` is outside the root folder now, after `file` was opened from it.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<PathCheck> {
         let Some((given, real)) = &self.root else { return Ok(PathCheck::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(PathCheck::Replaced) };
@@ -245,19 +242,16 @@ pub fn check_store() -> io::Result<()> {
 
 /// Copies the object or folder at a URL to a local path and returns that path. The second argument
 /// has the names of the files to copy from a folder; if it is empty, all files are copied.
-type Fetch = fn(&str, &[&str]) -> io::Result<PathBuf>;
+type FetchObject = fn(&str, &[&str]) -> io::Result<PathBuf>;
 
-/// The function that copies objects to local files. Without it, [`localize_path`] refuses the URLs of
-/// object stores.
-static FETCH: OnceLock<Fetch> = OnceLock::new();
+/// Copies objects to local files. Without it, [`localize_path`] refuses the URLs of object stores.
+static FETCH: OnceLock<FetchObject> = OnceLock::new();
 
-/// Schemes of the URLs of object stores.
 const STORES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
-/// Sets the function that [`localize_path`] calls for the URLs of object stores. Only the first call has
-/// an effect.
+/// Sets the function that [`localize_path`] calls for URLs of object stores, if none is set yet.
 #[doc(hidden)]
-pub fn set_fetch(fetch: Fetch) {
+pub fn set_fetch(fetch: FetchObject) {
     let _ = FETCH.set(fetch);
 }
 
@@ -394,7 +388,8 @@ pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates a temporary file without a name in a folder.
+/// Creates a temporary file in `folder`. The file has no name, and the operating system removes the
+/// file when it is closed.
 #[doc(hidden)]
 pub fn create_temporary_file(folder: impl AsRef<Path>) -> io::Result<File> {
     check_write(&folder)?;
@@ -528,7 +523,8 @@ mod tests {
         let base = dir.path().canonicalize().unwrap();
         fs::create_dir_all(base.join("in/sub")).unwrap();
         fs::write(base.join("secret"), "s").unwrap();
-        let policy = Policy { root: Some((base.join("in"), base.join("in"))), read_only: false };
+        let policy =
+            AccessPolicy { root: Some((base.join("in"), base.join("in"))), read_only: false };
         let allowed = |path: &str| policy.check_path(&base.join(path), true).is_ok();
         assert!(
             allowed("in") && allowed("in/new") && allowed("in/a/b/c") && allowed("in/sub/../x")
@@ -565,7 +561,8 @@ mod tests {
         fs::create_dir(base.join("in")).unwrap();
         fs::write(base.join("secret"), "s").unwrap();
         fs::write(base.join("in/x"), "x").unwrap();
-        let policy = Policy { root: Some((base.join("in"), base.join("in"))), read_only: false };
+        let policy =
+            AccessPolicy { root: Some((base.join("in"), base.join("in"))), read_only: false };
         let path = base.join("in/x");
         let file = File::open(&path).unwrap();
         assert!(matches!(policy.check_opened(&file, &path).unwrap(), PathCheck::Inside));
@@ -580,7 +577,7 @@ mod tests {
 
     #[test]
     fn a_policy_of_reading_refuses_writes_only() {
-        let policy = Policy { root: None, read_only: true };
+        let policy = AccessPolicy { root: None, read_only: true };
         assert!(policy.check_path(Path::new("x"), false).is_ok());
         let refused = policy.check_path(Path::new("x"), true).unwrap_err();
         assert!(refused.to_string().contains("--read-only"), "{refused}");

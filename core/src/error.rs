@@ -21,12 +21,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
 
-/// Local copies of files and folders of an object store such as S3, with the URLs of the originals.
-/// Also the temporary folders of writers, with the paths that they will have.
+/// Local copies of objects with their URLs, and temporary folders of writers with their targets.
 static COPIES: RwLock<Vec<(PathBuf, String)>> = RwLock::new(Vec::new());
 
-/// Records that `copy`, a file or folder, is a local copy of `url`, so that error messages name the
-/// URL.
+/// Records that `copy`, a file or folder, is a local copy of `url`, so that errors name the URL.
 #[doc(hidden)]
 pub fn add_copy(copy: &Path, url: &str) {
     let mut copies = COPIES.write().unwrap_or_else(PoisonError::into_inner);
@@ -510,8 +508,7 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` of a transparent variant skips the wrapped error and returns the source of
-            // that error, so continue with the wrapped error.
+            // `source()` of a transparent variant skips the wrapped error, so continue with it.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

@@ -1,7 +1,5 @@
-//! Items that only the SQL layer and the command line use.
-//!
-//! They are not part of the public interface: they change without notice, and `serrate` does not
-//! export them.
+//! Items that only the SQL layer and the command line use. They change without notice, and
+//! `serrate` does not export them.
 //!
 //! Methods of public types that only the SQL layer calls are `#[doc(hidden)]`.
 
@@ -16,15 +14,15 @@ pub use crate::index::index_parser::find_item_positions;
 #[cfg(feature = "sql")]
 pub use crate::io::atomic::move_into_place;
 pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
-pub use crate::io::contain::find_panic_text;
-pub use crate::io::lease::{Lease, remove_temporaries};
-pub use crate::io::listing::{is_hidden, is_hidden_name};
+pub use crate::io::hidden_names::{is_hidden, is_hidden_name};
+pub use crate::io::lease::{NameLease, remove_temporaries};
 pub use crate::io::natural_order::{make_natural_key, make_text_key};
+pub use crate::io::reader_panics::find_panic_text;
 #[cfg(feature = "sql")]
-pub use crate::io::stamp::Stamp;
+pub use crate::io::stamp::FileStamp;
 pub use crate::kernels::align::{align_arrays, share_lists};
 #[cfg(feature = "sql")]
-pub use crate::kernels::args::cast_exactly;
+pub use crate::kernels::argument_casts::cast_exactly;
 #[cfg(feature = "sql")]
 pub use crate::kernels::canonical::{holds_float, to_canonical_floats};
 #[cfg(feature = "sql")]
@@ -32,15 +30,15 @@ pub use crate::kernels::elementwise::spans::{choose_span_type, compute_spans, is
 pub use crate::kernels::levels::find_leaf_lists;
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};
-pub use crate::kernels::seeded::Seeded;
+pub use crate::kernels::secret_hash::SecretHashState;
 pub use crate::kernels::text_lists::parse_lists;
 #[cfg(feature = "sql")]
 pub use crate::kernels::time_parts::{TimePart, extract_time_part};
 pub use crate::loader::save::check_target;
 
-/// Checks and writers of Arrow IPC files.
+/// Checks of Arrow IPC data before it is read, and conversions of batches before they are written.
 pub mod arrow_ipc {
-    pub use crate::io::arrow_ipc::message_check::Checker;
+    pub use crate::io::arrow_ipc::message_check::MessageChecker;
     pub use crate::io::arrow_ipc::writer::{as_schema, remove_dictionaries};
 }
 
@@ -53,7 +51,9 @@ pub mod csv {
 /// Exact sums of floats, which do not depend on the order of the terms.
 #[cfg(feature = "sql")]
 pub mod exact {
-    pub use crate::kernels::reduce::exact_sums::{ExactSumKind, ExactSums, ScaledInteger, Terms};
+    pub use crate::kernels::reduce::exact_sums::{
+        ExactSumKind, ExactSums, ScaledInteger, SumTerms,
+    };
 }
 
 /// Conversion of list columns to JSON strings, and the schema of the result.
@@ -62,10 +62,11 @@ pub mod json {
     pub use crate::io::json::json_columns::{convert_lists_to_json, make_text_schema};
 }
 
-/// Finds the row of each key in a table, and the bin of each number among the bin edges of its key.
+/// Finds the row of each key in a table, and the bin of each number among the bin edges of the key
+/// that the number has.
 pub mod lookup {
     pub use crate::kernels::lookup::{
-        Lookup, check_comparable, find_bins, look_up_values, read_cuts,
+        LookupIndex, check_comparable, find_bins, look_up_values, read_cuts,
     };
 }
 
@@ -80,35 +81,40 @@ pub mod times {
     };
 }
 
+/// Local times in time zones whose offset from UTC changes.
+pub mod zones {
+    pub use crate::kernels::zones::{add_intervals, local_to_instants, may_change, to_local};
+}
+
 /// Durations and intervals as text in CSV and JSON.
 #[cfg(feature = "sql")]
 pub mod spans {
     pub use crate::io::span_columns::{convert_spans_to_texts, make_span_text_schema};
 }
 
-/// Files of sparse tensors and of dictionaries. SQL statements can change these files.
+/// Reads and changes files of sparse tensors and of dictionaries (maps from keys to values).
 #[cfg(feature = "sql")]
 pub mod keyed {
     pub use crate::io::keyed::*;
 }
 
-/// Views of MEDS (Medical Event Data Standard) data sets for queries.
+/// List columns and column types of MEDS (Medical Event Data Standard) data sets, for queries.
 #[cfg(feature = "parquet")]
 pub mod meds {
     pub use crate::io::meds::list_view::{
         AsOfBatchLimits, AsOfRanges, AsOfView, AsOfViewStep, divide_labels,
     };
     pub use crate::io::meds::plain_types::{find_plain_type, unify_types};
-    pub use crate::io::meds::shard::Needed;
+    pub use crate::io::meds::shard::NeededColumns;
 }
 
-/// The types with which columns are written to Parquet files.
+/// Conversion of columns to the types with which Parquet files store them.
 #[cfg(feature = "parquet")]
 pub mod parquet {
     pub use crate::io::parquet::stored_types::{to_stored, to_stored_schema};
 }
 
-/// Headers of safetensors files in object stores.
+/// Makes the first request for a safetensors file in an object store, and converts store errors.
 #[cfg(feature = "object_store")]
 pub mod safetensors {
     pub use crate::io::safetensors::object::{convert_store_error, make_first_request};

@@ -4,8 +4,7 @@ use crate::error::{Error, Result};
 
 pub(crate) const DEFAULT_LIMIT: u64 = 4 << 30;
 
-/// Returns `bytes` as a `usize`, or an error if it exceeds `limit` or the address space. In the error message,
-/// `what` names the result that needs the memory, and `hint` is advice to the user.
+/// In the error message, `what` names the result, and `hint` says how to reduce its size.
 pub(crate) fn check_bytes(
     limit: Option<u64>,
     bytes: u128,
@@ -20,8 +19,7 @@ pub(crate) fn check_bytes(
     }
 }
 
-/// Returns an error if a result of `elements` elements of `bits` bits would exceed [`DEFAULT_LIMIT`] bytes.
-/// Call it before the result is allocated, because an element count that comes from data may have any value.
+/// Call it before the result is allocated, because an element count from data may have any value.
 pub(crate) fn check_size(what: &str, elements: usize, bits: usize) -> Result<()> {
     let bytes = (elements as u128).saturating_mul(bits as u128) / 8;
     check_bytes(

@@ -1,8 +1,6 @@
-//! The memory limit of the process, to which large objects are charged.
-//!
-//! SQL sessions share the limit through their memory pools, and operators spill to disk when the
-//! limit is reached. For any other large object (a whole file, a look-up table, a sparse tensor),
-//! its owner takes a [`Charge`], which fails if it would exceed the limit.
+//! The memory limit of the process. SQL sessions share it through their memory pools, and operators
+//! spill to disk at the limit. For any other large object (a whole file, a look-up table, a sparse
+//! tensor), its owner takes a [`MemoryCharge`], which fails if it would exceed the limit.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,11 +29,11 @@ pub fn memory_limit() -> usize {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::memory::{Charge, memory_used, set_memory_limit};
+/// use serrate::memory::{MemoryCharge, memory_used, set_memory_limit};
 /// set_memory_limit(memory_used() + 1000);
-/// assert!(Charge::take("a table", 2000).is_err_and(|e| e.is_memory_limit()));
+/// assert!(MemoryCharge::take("a table", 2000).is_err_and(|e| e.is_memory_limit()));
 /// set_memory_limit(usize::MAX);
-/// assert!(Charge::take("a table", 2000).is_ok());
+/// assert!(MemoryCharge::take("a table", 2000).is_ok());
 /// ```
 pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
@@ -45,8 +43,8 @@ pub fn set_memory_limit(bytes: usize) {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::memory::{Charge, memory_used};
-/// let charge = Charge::take("a look-up table", 100)?;
+/// use serrate::memory::{MemoryCharge, memory_used};
+/// let charge = MemoryCharge::take("a look-up table", 100)?;
 /// assert!(memory_used() >= 100);
 /// # drop(charge);
 /// # Ok::<(), serrate::Error>(())
@@ -55,13 +53,14 @@ pub fn memory_used() -> usize {
     USED.load(Ordering::Relaxed)
 }
 
-/// Charges bytes even if they exceed the limit.
+/// Charges `bytes` to the memory limit, even if they exceed it.
 #[doc(hidden)]
 pub fn add_used(bytes: usize) {
     USED.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Charges bytes and returns true; if they would exceed the limit, charges nothing and returns false.
+/// Charges `bytes` to the memory limit and returns true; if they would exceed it, charges nothing
+/// and returns false.
 #[doc(hidden)]
 pub fn try_add_used(bytes: usize) -> bool {
     let limit = memory_limit();
@@ -69,7 +68,7 @@ pub fn try_add_used(bytes: usize) -> bool {
     USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
 }
 
-/// Subtracts bytes that are no longer in use from the charged bytes.
+/// Subtracts `bytes`, which are no longer in use, from the charged bytes.
 #[doc(hidden)]
 pub fn subtract_used(bytes: usize) {
     USED.fetch_sub(bytes, Ordering::Relaxed);
@@ -79,23 +78,23 @@ pub fn subtract_used(bytes: usize) {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::memory::{Charge, memory_used};
-/// let charge = Charge::take("a look-up table", 100)?;
+/// use serrate::memory::{MemoryCharge, memory_used};
+/// let charge = MemoryCharge::take("a look-up table", 100)?;
 /// assert!(memory_used() >= 100);
 /// # drop(charge);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Charge(usize);
+pub struct MemoryCharge(usize);
 
-impl Charge {
+impl MemoryCharge {
     /// Charges `bytes`; `what` names the object that needs them in the error message.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::memory::{Charge, memory_used};
+    /// use serrate::memory::{MemoryCharge, memory_used};
     /// let before = memory_used();
-    /// let charge = Charge::take("a look-up table", 100)?;
+    /// let charge = MemoryCharge::take("a look-up table", 100)?;
     /// assert!(memory_used() >= before + 100);
     /// drop(charge);
     /// # Ok::<(), serrate::Error>(())
@@ -132,8 +131,8 @@ impl Charge {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::memory::{Charge, memory_used};
-    /// let mut charge = Charge::take("a table", 100)?;
+    /// use serrate::memory::{MemoryCharge, memory_used};
+    /// let mut charge = MemoryCharge::take("a table", 100)?;
     /// charge.grow("a table", 50)?;
     /// assert!(memory_used() >= 150);
     /// assert!(charge.grow("a table", usize::MAX).is_err());
@@ -149,7 +148,7 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for MemoryCharge {
     fn drop(&mut self) {
         subtract_used(self.0);
     }
@@ -158,19 +157,19 @@ impl Drop for Charge {
 /// A value whose memory is charged to the memory limit until the value is dropped.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Charged<T> {
+pub struct ChargedValue<T> {
     value: T,
-    _charge: Charge,
+    _charge: MemoryCharge,
 }
 
-impl<T> Charged<T> {
+impl<T> ChargedValue<T> {
     /// Combines a value with the charge for its memory.
-    pub fn new(value: T, charge: Charge) -> Self {
+    pub fn new(value: T, charge: MemoryCharge) -> Self {
         Self { value, _charge: charge }
     }
 }
 
-impl<T> Deref for Charged<T> {
+impl<T> Deref for ChargedValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -184,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_charge_that_does_not_fit_names_the_limit() {
-        let _held = Charge::hold_bytes(1);
-        let error = Charge::take("the table", usize::MAX).unwrap_err();
+        let _held = MemoryCharge::hold_bytes(1);
+        let error = MemoryCharge::take("the table", usize::MAX).unwrap_err();
         assert!(error.is_memory_limit());
         let said = error.to_string();
         assert!(said.contains("the table") && said.contains("--memory-limit"), "{said}");
@@ -194,7 +193,7 @@ mod tests {
     #[test]
     fn what_is_dropped_is_no_longer_charged() {
         let bytes = 1 << 40;
-        let mut charge = Charge::take("x", bytes).unwrap();
+        let mut charge = MemoryCharge::take("x", bytes).unwrap();
         charge.grow("x", bytes).unwrap();
         assert!(memory_used() >= 2 * bytes);
         drop(charge);

@@ -15,7 +15,7 @@ type Done = Result<(), Box<dyn Error>>;
 /// Larger files slow down a target more than they add.
 const LARGEST: u64 = 8 << 10;
 
-/// For each target, folders and files under `tests`, and the ending of the names of the files to
+/// For each target, files and folders under `tests`, and the ending of the names of the files to
 /// copy.
 const REAL: &[(&str, &[&str], &str)] = &[
     ("header", &["vectors/nrt-files", "data/tiny-dok"], ""),
@@ -31,7 +31,7 @@ const REAL: &[(&str, &[&str], &str)] = &[
     ("json", &["vectors/nrt", "data/cohorts/answers"], "json"),
 ];
 
-/// For each target, which small files it reads, by the end of their names.
+/// For each target, the endings of the names of the small files that it reads.
 const SMALL: &[(&str, &[&str])] = &[
     ("header", &[".nrt", ".safetensors"]),
     ("nrt", &[".nrt"]),
@@ -118,7 +118,7 @@ fn copy_real(from: &Path, to: &Path, ending: &str) -> Done {
         let path = entry?.path();
         let name = path.file_name().ok_or("a file has a name")?.to_string_lossy().into_owned();
         if path.is_dir() {
-            // Keeps the folder, because files of several folders have the same name.
+            // The name of the folder is kept, because files in several folders have the same name.
             copy_real(&path, &to.join(name), ending)?;
         } else if name.ends_with(ending) && fs::metadata(&path)?.len() <= LARGEST {
             fs::copy(&path, to.join(name))?;
@@ -127,7 +127,7 @@ fn copy_real(from: &Path, to: &Path, ending: &str) -> Done {
     Ok(())
 }
 
-/// Writes the files of a shard of a small cohort, one after the other.
+/// Writes each shard of a small cohort as one file: the bytes of its files, one after the other.
 fn write_cohort(tests: &Path, root: &Path) -> Done {
     use serrate::io::meds::MedsDataset;
     use serrate::io::meds_torch::{ShardReport, TensorizedCohort, tensorize};

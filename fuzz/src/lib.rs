@@ -17,12 +17,12 @@ mod counting;
 pub mod rows;
 pub mod targets;
 
-/// Number of bytes that a reader may allocate whatever the length of its input, for buffers of
-/// fixed sizes.
+/// Number of bytes that a reader may allocate for any length of its input, for buffers of fixed
+/// sizes.
 pub const FIXED: usize = 128 << 10;
 
-/// Number of bytes that a reader of encoded and compressed files may allocate whatever the length
-/// of its input: a valid file may encode any number of equal values in a few bytes.
+/// Number of bytes that a reader of encoded or compressed files may allocate for any length of its
+/// input, because a valid file may encode any number of equal values in a few bytes.
 pub const ENCODED: usize = 256 << 20;
 
 /// Runs a reader of `data`, and ends the process when the reader allocates more bytes than `fixed`
@@ -36,9 +36,9 @@ pub fn read_within<T>(data: &[u8], fixed: usize, read: impl FnOnce() -> T) -> T 
     read
 }
 
-/// Lets panics of other crates unwind, because the readers of this project convert them to errors.
-/// All other panics end the process at once through the hook of libFuzzer, and so do panics that
-/// nothing catches.
+/// Installs a panic hook that lets panics of other crates unwind, because the readers of this
+/// project convert them to errors. Panics of this project end the process in the hook of libFuzzer.
+/// So do panics that nothing catches.
 pub fn leave_contained_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -51,7 +51,7 @@ pub fn leave_contained_panics() {
     });
 }
 
-/// Checks every offset, length and value of an array.
+/// Panics if an offset, length or value of an array is invalid.
 pub fn check_array(array: &dyn Array) {
     array.to_data().validate_full().unwrap_or_else(|e| panic!("invalid array: {e}"));
     for row in 0..array.len().min(64) {
@@ -59,7 +59,7 @@ pub fn check_array(array: &dyn Array) {
     }
 }
 
-/// Checks every column of a batch.
+/// Panics if a column of a batch is invalid.
 pub fn check_batch(batch: &RecordBatch) {
     for column in batch.columns() {
         assert_eq!(column.len(), batch.num_rows());
@@ -67,8 +67,8 @@ pub fn check_batch(batch: &RecordBatch) {
     }
 }
 
-/// Checks every column of a table: a column has as many values as its axis has elements, and its
-/// values and lists are valid.
+/// Panics if a column of a table is invalid: it must have as many values as its axis has elements,
+/// and valid lists.
 pub fn check_table(table: &RaggedTable) {
     for column in table.columns() {
         assert!(table.axis_len(column.axis()).is_ok_and(|len| len == column.values().len()));
@@ -88,7 +88,7 @@ pub fn check_table(table: &RaggedTable) {
     let _ = table.to_string();
 }
 
-/// Returns the folder of this process's files, for readers that take paths.
+/// Returns a folder of this process, for files of readers that take paths.
 pub fn folder() -> PathBuf {
     thread_local!(static FOLDER: OnceCell<PathBuf> = const { OnceCell::new() });
     FOLDER.with(|folder| {
@@ -102,7 +102,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// Writes a file in [`folder`], and returns its path.
-pub fn place(name: &str, bytes: &[u8]) -> PathBuf {
+pub fn place_file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder().join(name);
     let parent = path.parent().unwrap_or_else(|| Path::new("."));
     let write = || fs::create_dir_all(parent).and_then(|()| fs::write(&path, bytes));

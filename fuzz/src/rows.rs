@@ -1,4 +1,4 @@
-//! Parquet files of rows with given column names and any types, from the bytes of libFuzzer. A
+//! Generates Parquet files from the bytes of libFuzzer, with given column names and any types. A
 //! Parquet file with changed bytes is rarely readable, so only generated files test the code after
 //! the decoder.
 
@@ -14,14 +14,15 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use libfuzzer_sys::arbitrary::{Error, Result, Unstructured};
 use parquet::arrow::ArrowWriter;
 
-/// Returns Parquet bytes as they are, and makes a Parquet file of rows from all other bytes.
+/// Returns `data` if it begins like a Parquet file, and otherwise a Parquet file generated from
+/// `data`, or `None` if the writer does not support the drawn types.
 pub fn as_parquet<'a>(data: &'a [u8], names: &[&str]) -> Option<Cow<'a, [u8]>> {
     if data.starts_with(b"PAR1") {
         return Some(data.into());
     }
     let batch = make_batch(&mut Unstructured::new(data), names).ok()?;
     let mut out = Vec::new();
-    // The writer does not support every type.
+    // Some drawn types are not supported by the writer.
     let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), None).ok()?;
     writer.write(&batch).ok()?;
     writer.close().ok()?;
@@ -100,7 +101,7 @@ fn flat_values(u: &mut Unstructured<'_>, rows: usize) -> Result<ArrayRef> {
     if *of == Null {
         return Ok(arrow::array::new_null_array(&Null, rows));
     }
-    // Some casts of numbers are made in two steps.
+    // Some casts exist only from Int32.
     cast(&values, of)
         .or_else(|_| cast(&cast(&values, &Int32)?, of))
         .map_err(|_| Error::IncorrectFormat)

@@ -1,4 +1,4 @@
-//! Every target accepts every file of its folder in `seeds`, without libFuzzer.
+//! Runs every fuzz target without libFuzzer on the files of its folder in `seeds`.
 
 use std::fs;
 use std::path::Path;

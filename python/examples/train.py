@@ -1,4 +1,4 @@
-"""Trains a small transformer to predict the next code of a health record, and resumes it anywhere.
+"""Trains a small transformer to predict the next code of a health record; a run can be resumed at any step.
 
     python python/examples/train.py /tmp/cohort --minutes 60 --log losses.csv --checkpoint run.pt
     python python/examples/train.py /tmp/cohort --minutes 60 --log rest.csv --checkpoint run.pt --resume
@@ -22,7 +22,7 @@ import serrate
 
 
 class NextCode(nn.Module):
-    """Codes, values and times of a record in; scores of the code that follows each position out."""
+    """Predicts the code that follows each position from the codes, values and times of a record."""
 
     def __init__(self, codes: int, width: int = 64, layers: int = 2):
         super().__init__()
@@ -48,7 +48,7 @@ def loss_of(model, batch):
 
 
 def resident() -> int:
-    """Resident memory in bytes; where /proc is missing, its maximum."""
+    """Returns the resident memory in bytes, or its maximum if /proc is missing."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:
@@ -56,7 +56,7 @@ def resident() -> int:
 
 
 def save(path: Path, **state):
-    """Replaces the checkpoint at once, so that an interruption leaves the old one."""
+    """Replaces the checkpoint atomically, so that an interruption leaves the old one."""
     part = path.with_suffix(".part")
     torch.save(state, part)
     os.replace(part, path)

@@ -18,17 +18,17 @@ use serrate::arrow::datatypes::{DataType, Field};
 use serrate::dense::{DType, DenseOptions, DenseTensor, Fill};
 use serrate::index::{Index, IndexArray};
 use serrate::kernels::densify::densify;
-use serrate::kernels::elementwise::{self, Op, Operand};
+use serrate::kernels::elementwise::{self, BinaryOp, Operand};
 use serrate::kernels::reduce::{Reduction, reduce, total};
-use serrate::kernels::unary::{Unary, unary};
+use serrate::kernels::unary::{UnaryOp, unary};
 use serrate::table::{Column, RaggedTable as Table};
 
 use crate::errors::{OrRaise, make_invalid_error, make_type_error};
-use crate::memory::{column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy};
-use crate::nested;
+use crate::numpy_memory::{column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy};
+use crate::python_lists;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
 use crate::sql::extract_ragged;
-use crate::tensor::{Library, give_tensor};
+use crate::tensor::{TensorLibrary, give_tensor};
 
 /// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
 ///
@@ -53,7 +53,7 @@ impl From<Ragged> for RaggedArray {
 }
 
 impl RaggedArray {
-    pub(crate) fn inner(&self) -> &Ragged {
+    pub(crate) fn as_ragged(&self) -> &Ragged {
         &self.inner
     }
 }
@@ -71,14 +71,14 @@ pub(crate) fn as_table(array: &Ragged) -> serrate::Result<Table> {
 }
 
 /// Converts the index expression between the brackets of `x[..]`.
-pub(crate) fn index_of(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
+pub(crate) fn extract_index(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     match index.cast::<PyTuple>() {
-        Ok(items) => items.iter().map(|item| index_item(&item)).collect(),
-        Err(_) => Ok(vec![index_item(index)?]),
+        Ok(items) => items.iter().map(|item| extract_index_item(&item)).collect(),
+        Err(_) => Ok(vec![extract_index_item(index)?]),
     }
 }
 
-fn index_item(item: &Bound<'_, PyAny>) -> PyResult<Index> {
+fn extract_index_item(item: &Bound<'_, PyAny>) -> PyResult<Index> {
     let py = item.py();
     if item.is_none() {
         return Ok(Index::NewAxis);
@@ -137,7 +137,7 @@ enum OwnedOperand {
 }
 
 impl OwnedOperand {
-    fn operand(&self) -> Operand<'_> {
+    fn as_operand(&self) -> Operand<'_> {
         match self {
             Self::Array(a) => Operand::Array(a),
             Self::Scalar(s) => Operand::Scalar(s),
@@ -182,7 +182,7 @@ fn convert_operand(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option
     if value.is_instance_of::<pyo3::types::PyString>() || value.hasattr("isoformat")? {
         let one = PyList::new(py, [value])?;
         return Ok(Some(OwnedOperand::Scalar(
-            nested::parse_lists(one.as_any(), "the other operand", None)?.into_flat()?,
+            python_lists::parse_lists(one.as_any(), "the other operand", None)?.into_flat()?,
         )));
     }
     Ok(None)
@@ -197,9 +197,9 @@ fn as_floats(array: &Ragged) -> serrate::Result<Ragged> {
 
 /// Returns the remainder with the sign of the divisor, as in Python.
 fn compute_modulo(a: Operand<'_>, b: &OwnedOperand) -> serrate::Result<Ragged> {
-    let rest = elementwise::binary(Op::Rem, a, b.operand())?;
-    let above = elementwise::binary(Op::Add, Operand::Array(&rest), b.operand())?;
-    elementwise::binary(Op::Rem, Operand::Array(&above), b.operand())
+    let rest = elementwise::binary(BinaryOp::Rem, a, b.as_operand())?;
+    let above = elementwise::binary(BinaryOp::Add, Operand::Array(&rest), b.as_operand())?;
+    elementwise::binary(BinaryOp::Rem, Operand::Array(&above), b.as_operand())
 }
 
 impl RaggedArray {
@@ -207,15 +207,15 @@ impl RaggedArray {
         &self,
         py: Python<'py>,
         value: &Bound<'py, PyAny>,
-        op: Op,
+        op: BinaryOp,
         reverse: bool,
     ) -> PyResult<Py<PyAny>> {
         let Some(other) = convert_operand(value, self.inner.leaf_type())? else {
             return Ok(py.NotImplemented());
         };
         let out = run_detached(py, || match reverse {
-            false => elementwise::binary(op, Operand::Array(&self.inner), other.operand()),
-            true => elementwise::binary(op, other.operand(), Operand::Array(&self.inner)),
+            false => elementwise::binary(op, Operand::Array(&self.inner), other.as_operand()),
+            true => elementwise::binary(op, other.as_operand(), Operand::Array(&self.inner)),
         })?;
         Self::from(out).into_py_any(py)
     }
@@ -235,8 +235,10 @@ impl RaggedArray {
             scalar => scalar,
         };
         let out = run_detached(py, || match reverse {
-            false => elementwise::binary(Op::Div, Operand::Array(&floats), other.operand()),
-            true => elementwise::binary(Op::Div, other.operand(), Operand::Array(&floats)),
+            false => {
+                elementwise::binary(BinaryOp::Div, Operand::Array(&floats), other.as_operand())
+            }
+            true => elementwise::binary(BinaryOp::Div, other.as_operand(), Operand::Array(&floats)),
         })?;
         Self::from(out).into_py_any(py)
     }
@@ -250,7 +252,7 @@ impl RaggedArray {
         match axis {
             None => {
                 let out = run_detached(py, || total(&self.inner, how))?;
-                nested::to_list(py, out.leaves())?.get_item(0)
+                python_lists::to_list(py, out.leaves())?.get_item(0)
             }
             Some(_) => {
                 let out = run_detached(py, || reduce(&self.inner, how, axis))?;
@@ -259,7 +261,7 @@ impl RaggedArray {
         }
     }
 
-    fn apply_unary(&self, py: Python<'_>, function: Unary) -> PyResult<Self> {
+    fn apply_unary(&self, py: Python<'_>, function: UnaryOp) -> PyResult<Self> {
         Ok(run_detached(py, || unary(function, &self.inner))?.into())
     }
 
@@ -295,7 +297,7 @@ pub(crate) fn parse_dense_options(
     let dtype = match dtype {
         None => None,
         Some(d) => {
-            let arrow = nested::parse_dtype(d)?;
+            let arrow = python_lists::parse_dtype(d)?;
             Some(DType::from_arrow(&arrow).ok_or_else(|| {
                 make_invalid_error(format!(
                     "a dense tensor cannot have the type {arrow}; choose a number type or bool"
@@ -313,10 +315,10 @@ impl RaggedArray {
     #[new]
     #[pyo3(signature = (values, dtype=None))]
     fn new(values: &Bound<'_, PyAny>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let dtype = dtype.map(nested::parse_dtype).transpose()?;
+        let dtype = dtype.map(python_lists::parse_dtype).transpose()?;
         let is_list = values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>();
         if is_list {
-            return Ok(nested::parse_lists(values, "the values", dtype.as_ref())?
+            return Ok(python_lists::parse_lists(values, "the values", dtype.as_ref())?
                 .into_ragged()
                 .into());
         }
@@ -374,7 +376,7 @@ impl RaggedArray {
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let none = serrate::arrow::array::new_empty_array(self.inner.leaf_type());
-        crate::memory::flat_to_numpy(py, &none)?.getattr("dtype")
+        crate::numpy_memory::flat_to_numpy(py, &none)?.getattr("dtype")
     }
 
     /// The values without their lists, as a flat, read-only numpy array.
@@ -408,7 +410,7 @@ impl RaggedArray {
 
     /// Returns whether each value is missing, as an array of booleans.
     fn is_null(&self, py: Python<'_>) -> PyResult<Self> {
-        self.apply_unary(py, Unary::IsNull)
+        self.apply_unary(py, UnaryOp::IsNull)
     }
 
     fn __getitem__<'py>(
@@ -416,13 +418,13 @@ impl RaggedArray {
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let index = index_of(index)?;
+        let index = extract_index(index)?;
         let table = run_alone(py, || as_table(&self.inner)?.index(&index))?;
         match table.array(COLUMN) {
             Ok(array) => Self::from(array).into_bound_py_any(py),
             Err(_) => {
                 let scalar = run_here(|| table.scalar(COLUMN).cloned())?;
-                nested::to_list(py, scalar.value())?.get_item(0)
+                python_lists::to_list(py, scalar.value())?.get_item(0)
             }
         }
     }
@@ -445,27 +447,27 @@ impl RaggedArray {
     }
 
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Add, false)
+        self.apply_binary(py, value, BinaryOp::Add, false)
     }
 
     fn __radd__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Add, true)
+        self.apply_binary(py, value, BinaryOp::Add, true)
     }
 
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Sub, false)
+        self.apply_binary(py, value, BinaryOp::Sub, false)
     }
 
     fn __rsub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Sub, true)
+        self.apply_binary(py, value, BinaryOp::Sub, true)
     }
 
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Mul, false)
+        self.apply_binary(py, value, BinaryOp::Mul, false)
     }
 
     fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Mul, true)
+        self.apply_binary(py, value, BinaryOp::Mul, true)
     }
 
     fn __truediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -490,11 +492,15 @@ impl RaggedArray {
         };
         let out = run_detached(py, || {
             let rest = compute_modulo(Operand::Array(&self.inner), &other)?;
-            let whole =
-                elementwise::binary(Op::Sub, Operand::Array(&self.inner), Operand::Array(&rest))?;
-            let out = elementwise::binary(Op::Div, Operand::Array(&whole), other.operand())?;
+            let whole = elementwise::binary(
+                BinaryOp::Sub,
+                Operand::Array(&self.inner),
+                Operand::Array(&rest),
+            )?;
+            let out =
+                elementwise::binary(BinaryOp::Div, Operand::Array(&whole), other.as_operand())?;
             match out.leaf_type().is_floating() {
-                true => unary(Unary::Round(0), &out),
+                true => unary(UnaryOp::Round(0), &out),
                 false => Ok(out),
             }
         })?;
@@ -507,31 +513,31 @@ impl RaggedArray {
         value: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Pow, false)
+        self.apply_binary(py, value, BinaryOp::Pow, false)
     }
 
     fn __and__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::And, false)
+        self.apply_binary(py, value, BinaryOp::And, false)
     }
 
     fn __or__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Or, false)
+        self.apply_binary(py, value, BinaryOp::Or, false)
     }
 
     fn __xor__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Xor, false)
+        self.apply_binary(py, value, BinaryOp::Xor, false)
     }
 
     fn __invert__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.apply_unary(py, Unary::Not)
+        self.apply_unary(py, UnaryOp::Not)
     }
 
     fn __neg__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.apply_unary(py, Unary::Neg)
+        self.apply_unary(py, UnaryOp::Neg)
     }
 
     fn __abs__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.apply_unary(py, Unary::Abs)
+        self.apply_unary(py, UnaryOp::Abs)
     }
 
     fn __richcmp__(
@@ -541,12 +547,12 @@ impl RaggedArray {
         op: CompareOp,
     ) -> PyResult<Py<PyAny>> {
         let op = match op {
-            CompareOp::Eq => Op::Eq,
-            CompareOp::Ne => Op::NotEq,
-            CompareOp::Lt => Op::Lt,
-            CompareOp::Le => Op::LtEq,
-            CompareOp::Gt => Op::Gt,
-            CompareOp::Ge => Op::GtEq,
+            CompareOp::Eq => BinaryOp::Eq,
+            CompareOp::Ne => BinaryOp::NotEq,
+            CompareOp::Lt => BinaryOp::Lt,
+            CompareOp::Le => BinaryOp::LtEq,
+            CompareOp::Gt => BinaryOp::Gt,
+            CompareOp::Ge => BinaryOp::GtEq,
         };
         self.apply_binary(py, value, op, false)
     }
@@ -566,23 +572,23 @@ impl RaggedArray {
 
     /// Returns the square root of each value.
     fn sqrt(&self, py: Python<'_>) -> PyResult<Self> {
-        self.apply_unary(py, Unary::Sqrt)
+        self.apply_unary(py, UnaryOp::Sqrt)
     }
 
     /// Returns e to the power of each value.
     fn exp(&self, py: Python<'_>) -> PyResult<Self> {
-        self.apply_unary(py, Unary::Exp)
+        self.apply_unary(py, UnaryOp::Exp)
     }
 
     /// Returns the natural logarithm of each value.
     fn log(&self, py: Python<'_>) -> PyResult<Self> {
-        self.apply_unary(py, Unary::Ln)
+        self.apply_unary(py, UnaryOp::Ln)
     }
 
     /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Self> {
-        self.apply_unary(py, Unary::Round(decimals))
+        self.apply_unary(py, UnaryOp::Round(decimals))
     }
 
     /// Returns the sum of all values, or the sums along an axis. Missing values are skipped.
@@ -676,7 +682,7 @@ impl RaggedArray {
     /// Returns the array with its values converted to another type. Raises an error if a value does not
     /// fit.
     fn astype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let dtype = nested::parse_dtype(dtype)?;
+        let dtype = python_lists::parse_dtype(dtype)?;
         let strict = CastOptions { safe: false, ..Default::default() };
         let out = run_detached(py, || {
             self.inner.with_leaves(cast_with_options(self.inner.leaves(), &dtype, &strict)?)
@@ -697,7 +703,7 @@ impl RaggedArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = parse_dense_options(py, padding_side, fill, dtype, limit)?;
         let make = || densify(&self.inner, sizes.as_deref(), &options);
-        give_tensor(py, make_dense(py, &options, make)?, Library::Numpy)
+        give_tensor(py, make_dense(py, &options, make)?, TensorLibrary::Numpy)
     }
 
     /// Returns a boolean numpy array: True where the padded array has an element. `axis` limits the mask to
@@ -724,7 +730,7 @@ impl RaggedArray {
         })?;
         let options = parse_dense_options(py, padding_side, None, None, None)?;
         let make = || densify(&elements, None, &options);
-        give_tensor(py, make_dense(py, &options, make)?, Library::Numpy)
+        give_tensor(py, make_dense(py, &options, make)?, TensorLibrary::Numpy)
     }
 
     /// Returns the flat values and the offsets of the rows (int32, from 0): `(values, cu_seqlens)`.
@@ -780,7 +786,7 @@ impl RaggedArray {
 
     /// Returns nested Python lists.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        nested::to_list(py, &run_alone(py, || self.inner.to_arrow())?)
+        python_lists::to_list(py, &run_alone(py, || self.inner.to_arrow())?)
     }
 
     /// Returns nested Python lists, like `to_list`.

@@ -4,7 +4,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use serrate::batching::{
-    self as ops, AnyBatch, CompactField, Field, IndexOptions, RaggedBatch as Batch, Samples,
+    self as ops, AnyBatch, BatchField, CompactField, IndexOptions, NestedSamples,
+    RaggedBatch as CoreBatch,
 };
 use serrate::dense::Fill;
 
@@ -12,11 +13,11 @@ use crate::errors::{as_index_error, make_invalid_error, make_type_error};
 use crate::ragged_batch::{RaggedBatch, to_ragged_batch};
 use crate::run::run_detached;
 use crate::tensor::{
-    Library, check_device, extract_tensor, fill_of, give_tensor, is_tensor, to_axis,
+    TensorLibrary, check_device, extract_fill, extract_tensor, give_tensor, is_tensor, to_axis,
 };
 
-/// Converts an argument that is a batch or a tensor.
-fn extract_any_batch(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> {
+/// Converts an argument that is a `RaggedBatch` or a tensor, and returns the library of its tensors.
+fn extract_any_batch(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, TensorLibrary)> {
     if let Ok(batch) = value.cast::<RaggedBatch>() {
         let batch = batch.try_borrow()?;
         return Ok((AnyBatch::Ragged(batch.inner.clone()), batch.library));
@@ -25,7 +26,11 @@ fn extract_any_batch(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> 
     Ok((AnyBatch::Dense(tensor), library))
 }
 
-fn wrap_any_batch(py: Python<'_>, any: AnyBatch, library: Library) -> PyResult<Bound<'_, PyAny>> {
+fn wrap_any_batch(
+    py: Python<'_>,
+    any: AnyBatch,
+    library: TensorLibrary,
+) -> PyResult<Bound<'_, PyAny>> {
     match any {
         AnyBatch::Dense(tensor) => give_tensor(py, tensor, library),
         AnyBatch::Ragged(batch) => RaggedBatch::from_inner(batch, library).into_bound_py_any(py),
@@ -33,7 +38,7 @@ fn wrap_any_batch(py: Python<'_>, any: AnyBatch, library: Library) -> PyResult<B
 }
 
 fn extract_filler(value: Option<&Bound<'_, PyAny>>) -> PyResult<Fill> {
-    value.map_or(Ok(Fill::Int(0)), fill_of)
+    value.map_or(Ok(Fill::Int(0)), extract_fill)
 }
 
 /// Returns the tensor with `value_to_set` where the mask is False. The axes of the mask are the first axes
@@ -54,7 +59,11 @@ pub(crate) fn apply_mask_to_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let ((data, a), (mask, b)) = (extract_tensor(data)?, extract_tensor(mask)?);
     let value = extract_filler(value_to_set)?;
-    give_tensor(py, run_detached(py, || ops::apply_mask_to_tensor(&data, &mask, value))?, a.or(b))
+    give_tensor(
+        py,
+        run_detached(py, || ops::apply_mask_to_tensor(&data, &mask, value))?,
+        a.prefer_torch(b),
+    )
 }
 
 /// Returns the mean of the entries of each sample. A sample without entries gives 0, or NaN if
@@ -103,7 +112,7 @@ pub(crate) fn batched_bool_indexing(
     let ((data, a), (mask, b)) = (extract_any_batch(input_data)?, extract_any_batch(input_mask)?);
     Ok(RaggedBatch::from_inner(
         run_detached(py, || ops::batched_bool_indexing(data, mask))?,
-        a.or(b),
+        a.prefer_torch(b),
     ))
 }
 
@@ -119,7 +128,7 @@ pub(crate) fn batched_bool_indexing_write<'py>(
     let ((mask, a), (into, b)) =
         (extract_any_batch(output_mask)?, extract_any_batch(to_write_into)?);
     let out = run_detached(py, || ops::batched_bool_indexing_write(&from.inner, mask, into))?;
-    wrap_any_batch(py, out, from.library.or(a).or(b))
+    wrap_any_batch(py, out, from.library.prefer_torch(a).prefer_torch(b))
 }
 
 /// Returns a batch of the entries at the indices of each sample.
@@ -146,7 +155,7 @@ pub(crate) fn batched_indexing_access(
     let out = run_detached(py, || {
         ops::batched_indexing_access(data, &indices.inner, filler, dim, &options)
     })?;
-    Ok(RaggedBatch::from_inner(out, library.or(indices.library)))
+    Ok(RaggedBatch::from_inner(out, library.prefer_torch(indices.library)))
 }
 
 /// Returns a tensor filled with `filler_value`, with the entries of each sample written to its indices.
@@ -168,7 +177,7 @@ pub(crate) fn batched_inverse_indexing_access<'py>(
         let to = &indices.inner;
         ops::batched_inverse_indexing_access(data, to, targets, filler, dim, &options)
     })?;
-    give_tensor(py, out, library.or(indices.library))
+    give_tensor(py, out, library.prefer_torch(indices.library))
 }
 
 /// Returns a copy of `to_write_into` with the entries of each sample written to its indices.
@@ -188,7 +197,7 @@ pub(crate) fn batched_indexing_write<'py>(
     let out = run_detached(py, || {
         ops::batched_indexing_write(from, &indices.inner, into, dim, &options)
     })?;
-    wrap_any_batch(py, out, a.or(b).or(indices.library))
+    wrap_any_batch(py, out, a.prefer_torch(b).prefer_torch(indices.library))
 }
 
 /// Returns a copy of the target in which the entries at `target_indices` are the entries of the source at
@@ -209,7 +218,7 @@ pub(crate) fn batched_index_mapping<'py>(
     let out = run_detached(py, || {
         ops::batched_index_mapping(source, &from.inner, &to.inner, target, &options)
     })?;
-    wrap_any_batch(py, out, a.or(b).or(from.library).or(to.library))
+    wrap_any_batch(py, out, a.prefer_torch(b).prefer_torch(from.library).prefer_torch(to.library))
 }
 
 /// Returns a batch of the indices at which each row of a mask is True.
@@ -244,13 +253,13 @@ pub(crate) fn squeeze_except_batch_and_sample<'py>(
     wrap_any_batch(py, run_detached(py, || ops::squeeze_except_batch_and_sample(data))?, library)
 }
 
-type Compact<'py> = Vec<Bound<'py, PyAny>>;
+type CompactItems<'py> = Vec<Bound<'py, PyAny>>;
 
-/// Filters the tensors in `data` by a mask; other items stay unchanged.
+/// Returns the items of `data`, with each tensor replaced by a batch of its entries where the mask is True.
 fn compact_tensors<'py>(
     mask: &Bound<'py, PyAny>,
     data: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
-) -> PyResult<Compact<'py>> {
+) -> PyResult<CompactItems<'py>> {
     let py = mask.py();
     let (mask, of_mask) = extract_tensor(mask)?;
     let (mut fields, mut libraries) = (Vec::new(), Vec::new());
@@ -259,12 +268,12 @@ fn compact_tensors<'py>(
         let (field, library) = match is_tensor(&item)? {
             true => {
                 let (tensor, library) = extract_tensor(&item)?;
-                (Field::Tensor(tensor), library)
+                (BatchField::Tensor(tensor), library)
             }
-            false => (Field::Other(item.unbind()), Library::Numpy),
+            false => (BatchField::Other(item.unbind()), TensorLibrary::Numpy),
         };
         fields.push(field);
-        libraries.push(of_mask.or(library));
+        libraries.push(of_mask.prefer_torch(library));
     }
     // The mask is an index, so raise its errors as index errors.
     let out = run_detached(py, || ops::get_compact_lists(&mask, fields)).map_err(as_index_error)?;
@@ -287,7 +296,7 @@ fn compact_tensors<'py>(
 pub(crate) fn get_compact_lists<'py>(
     mask: &Bound<'py, PyAny>,
     data: &Bound<'py, PyAny>,
-) -> PyResult<Compact<'py>> {
+) -> PyResult<CompactItems<'py>> {
     compact_tensors(mask, data.try_iter()?)
 }
 
@@ -307,10 +316,13 @@ pub(crate) fn get_compact_from_named_tuple<'py>(
     data.get_type().call_method1("_make", (PyList::new(data.py(), out)?,))
 }
 
-fn extract_samples(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Library)> {
+fn extract_samples(
+    value: &Bound<'_, PyAny>,
+    depth: usize,
+) -> PyResult<(NestedSamples, TensorLibrary)> {
     if is_tensor(value)? {
         let (tensor, library) = extract_tensor(value)?;
-        return Ok((Samples::Tensor(tensor), library));
+        return Ok((NestedSamples::Tensor(tensor), library));
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
         return Err(make_invalid_error(format!(
@@ -323,13 +335,13 @@ fn extract_samples(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples,
             "the lists are nested more than 64 levels deep, which is the maximum",
         ));
     }
-    let (mut library, mut parts) = (Library::Numpy, Vec::new());
+    let (mut library, mut parts) = (TensorLibrary::Numpy, Vec::new());
     for item in value.try_iter()? {
         let (part, of) = extract_samples(&item?, depth + 1)?;
-        library = library.or(of);
+        library = library.prefer_torch(of);
         parts.push(part);
     }
-    Ok((Samples::List(parts), library))
+    Ok((NestedSamples::List(parts), library))
 }
 
 /// Combines tensors of different sizes, in a list or nested lists, into one batch with filler 0.
@@ -355,7 +367,7 @@ pub(crate) fn combine_data(
     let other = other_with_same_sample_sizes
         .map(|other| to_ragged_batch(other, "other_with_same_sample_sizes"))
         .transpose()?;
-    let sizes: Option<&Batch> = other.as_ref().map(|other| &other.inner);
+    let sizes: Option<&CoreBatch> = other.as_ref().map(|other| &other.inner);
     let out = run_detached(py, || ops::combine_data(&samples, sizes, flatten_batch_dims))?;
     Ok(RaggedBatch::from_inner(out, library))
 }

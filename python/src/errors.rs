@@ -24,8 +24,8 @@ pub(crate) fn to_py_err(e: &Error) -> PyErr {
     make_exception(find_class(e), format_error_text(e))
 }
 
-/// Converts an error of a query to an error of an Arrow stream, whose consumer sees only a code and a
-/// text: the code is ENOMEM if the query exceeded its memory limit.
+/// Converts an error of a query to an error of an Arrow stream, whose consumer receives only a code and a
+/// text. The code is ENOMEM if the query exceeded its memory limit.
 pub(crate) fn to_stream_error(e: DataFusionError) -> ArrowError {
     let e = Error::from(e);
     let text = format_error_text(&e);
@@ -39,7 +39,7 @@ pub(crate) fn make_stream_error(text: &str) -> ArrowError {
     ArrowError::ExternalError(escape_nul(text).into())
 }
 
-/// The C interface panics if the text of an error contains NUL.
+/// Escapes NUL characters, because the Arrow C stream interface panics if the text of an error has one.
 fn escape_nul(text: &str) -> String {
     text.replace('\0', "\\0")
 }
@@ -90,45 +90,45 @@ fn find_class(e: &Error) -> &'static str {
         return "OutOfRangeError";
     }
     match find_cause(e) {
-        Cause::Own(Error::NoSuchColumn { .. }) => "NoSuchColumnError",
-        Cause::Own(Error::NoSuchAxis { .. }) => "InvalidIndexError",
-        Cause::Own(Error::Type { .. }) => "WrongTypeError",
-        Cause::Own(Error::Overflow(_)) => "TooWideError",
-        Cause::Own(Error::Io { .. } | Error::Store { .. }) | Cause::System => "FileError",
+        ErrorCause::Own(Error::NoSuchColumn { .. }) => "NoSuchColumnError",
+        ErrorCause::Own(Error::NoSuchAxis { .. }) => "InvalidIndexError",
+        ErrorCause::Own(Error::Type { .. }) => "WrongTypeError",
+        ErrorCause::Own(Error::Overflow(_)) => "TooWideError",
+        ErrorCause::Own(Error::Io { .. } | Error::Store { .. }) | ErrorCause::System => "FileError",
         _ if e.is_bad_file() => "BadFileError",
-        Cause::Own(_) | Cause::Statement => "InvalidError",
-        Cause::Unknown => "Error",
+        ErrorCause::Own(_) | ErrorCause::Statement => "InvalidError",
+        ErrorCause::Unknown => "Error",
     }
 }
 
 /// The innermost cause of an error.
-enum Cause<'a> {
+enum ErrorCause<'a> {
     Own(&'a Error),
     /// An error of the operating system.
     System,
     /// An invalid statement, or values that a statement cannot process.
     Statement,
-    /// An error of another kind, whose cause is unknown.
+    /// An error of any other kind.
     Unknown,
 }
 
-fn find_cause(e: &Error) -> Cause<'_> {
+fn find_cause(e: &Error) -> ErrorCause<'_> {
     match e {
         Error::Arrow(inner) => find_arrow_cause(inner),
         Error::DataFusion(inner) => find_datafusion_cause(inner),
-        own => Cause::Own(own),
+        own => ErrorCause::Own(own),
     }
 }
 
-fn find_arrow_cause(e: &ArrowError) -> Cause<'_> {
+fn find_arrow_cause(e: &ArrowError) -> ErrorCause<'_> {
     match e {
         ArrowError::ExternalError(inner) => find_any_cause(inner.as_ref()),
-        ArrowError::IoError(..) => Cause::System,
-        _ => Cause::Statement,
+        ArrowError::IoError(..) => ErrorCause::System,
+        _ => ErrorCause::Statement,
     }
 }
 
-fn find_any_cause<'a>(e: &'a (dyn StdError + Send + Sync + 'static)) -> Cause<'a> {
+fn find_any_cause<'a>(e: &'a (dyn StdError + Send + Sync + 'static)) -> ErrorCause<'a> {
     if let Some(e) = e.downcast_ref::<Error>() {
         return find_cause(e);
     }
@@ -137,11 +137,11 @@ fn find_any_cause<'a>(e: &'a (dyn StdError + Send + Sync + 'static)) -> Cause<'a
     }
     match e.downcast_ref::<ArrowError>() {
         Some(e) => find_arrow_cause(e),
-        None => Cause::Unknown,
+        None => ErrorCause::Unknown,
     }
 }
 
-fn find_datafusion_cause(e: &DataFusionError) -> Cause<'_> {
+fn find_datafusion_cause(e: &DataFusionError) -> ErrorCause<'_> {
     match e {
         DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => {
             find_datafusion_cause(inner)
@@ -149,17 +149,17 @@ fn find_datafusion_cause(e: &DataFusionError) -> Cause<'_> {
         DataFusionError::Shared(inner) => find_datafusion_cause(inner),
         DataFusionError::External(inner) => find_any_cause(inner.as_ref()),
         DataFusionError::ArrowError(inner, _) => find_arrow_cause(inner),
-        DataFusionError::IoError(_) => Cause::System,
+        DataFusionError::IoError(_) => ErrorCause::System,
         DataFusionError::SQL(..)
         | DataFusionError::Plan(_)
         | DataFusionError::SchemaError(..)
         | DataFusionError::NotImplemented(_)
         | DataFusionError::Configuration(_)
-        | DataFusionError::Execution(_) => Cause::Statement,
+        | DataFusionError::Execution(_) => ErrorCause::Statement,
         DataFusionError::Collection(all) => {
-            all.first().map_or(Cause::Unknown, find_datafusion_cause)
+            all.first().map_or(ErrorCause::Unknown, find_datafusion_cause)
         }
-        _ => Cause::Unknown,
+        _ => ErrorCause::Unknown,
     }
 }
 

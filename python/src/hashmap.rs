@@ -6,7 +6,7 @@ use serrate::dok::{Fallback, MapOptions, RowMap};
 use crate::errors::{OrRaise, make_invalid_error};
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, check_device, extract_tensor, fill_of, give_flags, give_tensor, is_number,
+    TensorLibrary, check_device, extract_fill, extract_tensor, give_flags, give_tensor, is_number,
 };
 
 /// A hash map from rows to rows that reads and writes many keys at a time.
@@ -26,7 +26,7 @@ use crate::tensor::{
 #[pyclass(name = "HashMap", module = "serrate")]
 pub(crate) struct PyHashMap {
     pub(crate) inner: RowMap,
-    pub(crate) library: Library,
+    pub(crate) library: TensorLibrary,
 }
 
 #[pymethods]
@@ -39,7 +39,8 @@ impl PyHashMap {
         rehash_factor: f64,
         rehash_threshold: f64,
     ) -> PyResult<Self> {
-        let library = if check_device(device)? { Library::Torch } else { Library::Numpy };
+        let library =
+            if check_device(device)? { TensorLibrary::Torch } else { TensorLibrary::Numpy };
         let options = MapOptions {
             n_buckets,
             growth: rehash_factor,
@@ -59,7 +60,7 @@ impl PyHashMap {
         let ((keys, a), (values, b)) = (extract_tensor(keys)?, extract_tensor(values)?);
         let map = &mut self.inner;
         let new = run_detached(py, || map.set(&keys, &values))?;
-        self.library = self.library.or(a).or(b);
+        self.library = self.library.prefer_torch(a).prefer_torch(b);
         give_flags(py, new, self.library)
     }
 
@@ -84,7 +85,7 @@ impl PyHashMap {
         let (keys, _) = extract_tensor(keys)?;
         let fallback = match fallback_value {
             None => Fallback::Zero,
-            Some(value) if is_number(value)? => Fallback::Scalar(fill_of(value)?),
+            Some(value) if is_number(value)? => Fallback::Scalar(extract_fill(value)?),
             Some(value) => {
                 let (row, _) = extract_tensor(value)?;
                 let row = match self.inner.value_type() {
@@ -118,7 +119,7 @@ impl PyHashMap {
         let ((keys, a), (values, b)) = (extract_tensor(keys)?, extract_tensor(values)?);
         let map = &mut self.inner;
         let out = run_detached(py, || map.get_or_insert(&keys, &values))?;
-        self.library = self.library.or(a).or(b);
+        self.library = self.library.prefer_torch(a).prefer_torch(b);
         Ok((give_tensor(py, out.values, self.library)?, give_flags(py, out.found, self.library)?))
     }
 

@@ -7,18 +7,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use serrate::arrow::array::Array;
 use serrate::dense::{DenseTensor, Fill};
-use serrate::het::{HetOperand, HetTensor as Het, HetValue, Nested, Number, cat};
+use serrate::het::{HetOperand, HetTensor as Het, HetValue, NestedTensors, NumberOperand, cat};
 use serrate::kernels::coords::coords;
-use serrate::kernels::elementwise::Op;
+use serrate::kernels::elementwise::BinaryOp;
 use serrate::kernels::reduce::Reduction;
-use serrate::kernels::unary::Unary;
+use serrate::kernels::unary::UnaryOp;
 
 use crate::array::{RaggedArray, parse_dense_options};
 use crate::errors::{OrRaise, as_index_error, make_invalid_error};
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, extract_dtype, extract_tensor, fill_of, give_tensor, import_torch, index_in,
-    is_number, is_tensor,
+    TensorLibrary, extract_dtype, extract_fill, extract_tensor, give_tensor, import_torch,
+    index_in, is_number, is_tensor,
 };
 
 /// A tensor in which the size of dims may vary: a nested list of tensors, without padding.
@@ -45,17 +45,20 @@ use crate::tensor::{
 #[pyclass(frozen, module = "serrate")]
 pub(crate) struct HetTensor {
     inner: Het,
-    library: Library,
+    library: TensorLibrary,
 }
 
 /// Converts a nested list of tensors given by the caller; None is a hole.
-fn extract_nested(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Library)> {
+fn extract_nested(
+    value: &Bound<'_, PyAny>,
+    depth: usize,
+) -> PyResult<(NestedTensors, TensorLibrary)> {
     if value.is_none() {
-        return Ok((Nested::Hole, Library::Numpy));
+        return Ok((NestedTensors::Hole, TensorLibrary::Numpy));
     }
     if is_tensor(value)? {
         let (tensor, library) = extract_tensor(value)?;
-        return Ok((Nested::Tensor(tensor), library));
+        return Ok((NestedTensors::Tensor(tensor), library));
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
         return Err(make_invalid_error(format!(
@@ -68,25 +71,25 @@ fn extract_nested(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, L
             "the lists are nested more than 64 levels deep, which is the maximum",
         ));
     }
-    let mut library = Library::Numpy;
+    let mut library = TensorLibrary::Numpy;
     let mut parts = Vec::new();
     for item in value.try_iter()? {
         let (part, of) = extract_nested(&item?, depth + 1)?;
-        library = library.or(of);
+        library = library.prefer_torch(of);
         parts.push(part);
     }
-    Ok((Nested::List(parts), library))
+    Ok((NestedTensors::List(parts), library))
 }
 
 fn wrap_nested<'py>(
     py: Python<'py>,
-    nested: Nested,
-    library: Library,
+    nested: NestedTensors,
+    library: TensorLibrary,
 ) -> PyResult<Bound<'py, PyAny>> {
     match nested {
-        Nested::Hole => Ok(py.None().into_bound(py)),
-        Nested::Tensor(tensor) => give_tensor(py, tensor, library),
-        Nested::List(parts) => {
+        NestedTensors::Hole => Ok(py.None().into_bound(py)),
+        NestedTensors::Tensor(tensor) => give_tensor(py, tensor, library),
+        NestedTensors::List(parts) => {
             let parts = parts.into_iter().map(|part| wrap_nested(py, part, library));
             Ok(PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
@@ -97,11 +100,11 @@ fn wrap_nested<'py>(
 enum OwnedHetOperand {
     Het(Het),
     Dense(DenseTensor),
-    Number(Number),
+    Number(NumberOperand),
 }
 
 impl OwnedHetOperand {
-    fn operand(&self) -> HetOperand<'_> {
+    fn as_operand(&self) -> HetOperand<'_> {
         match self {
             Self::Het(het) => het.into(),
             Self::Dense(tensor) => tensor.into(),
@@ -110,7 +113,7 @@ impl OwnedHetOperand {
     }
 }
 
-fn extract_other(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, Library)>> {
+fn extract_other(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, TensorLibrary)>> {
     if let Ok(het) = value.cast::<HetTensor>() {
         let het = het.get();
         return Ok(Some((OwnedHetOperand::Het(het.inner.clone()), het.library)));
@@ -120,15 +123,15 @@ fn extract_other(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, 
         return Ok(Some((OwnedHetOperand::Dense(tensor), library)));
     }
     if is_number(value)? {
-        let number = match fill_of(value)? {
-            Fill::Bool(b) => Number::Bool(b),
-            Fill::Int(n) => Number::Int(n),
+        let number = match extract_fill(value)? {
+            Fill::Bool(b) => NumberOperand::Bool(b),
+            Fill::Int(n) => NumberOperand::Int(n),
             Fill::UInt(n) => {
                 return Err(make_invalid_error(format!("{n} exceeds a signed 64-bit integer")));
             }
-            Fill::Float(x) => Number::Float(x),
+            Fill::Float(x) => NumberOperand::Float(x),
         };
-        return Ok(Some((OwnedHetOperand::Number(number), Library::Numpy)));
+        return Ok(Some((OwnedHetOperand::Number(number), TensorLibrary::Numpy)));
     }
     Ok(None)
 }
@@ -142,18 +145,18 @@ impl HetTensor {
         &self,
         py: Python<'_>,
         value: &Bound<'_, PyAny>,
-        op: Op,
+        op: BinaryOp,
         reverse: bool,
     ) -> PyResult<Py<PyAny>> {
         let Some((other, library)) = extract_other(value)? else { return Ok(py.NotImplemented()) };
         let out = run_detached(py, || match reverse {
-            false => self.inner.binary(op, other.operand()),
-            true => self.inner.binary_reverse(op, other.operand()),
+            false => self.inner.binary(op, other.as_operand()),
+            true => self.inner.binary_reverse(op, other.as_operand()),
         })?;
-        wrap_value(py, out, self.library.or(library))
+        wrap_value(py, out, self.library.prefer_torch(library))
     }
 
-    fn apply_unary(&self, py: Python<'_>, function: Unary) -> PyResult<Py<PyAny>> {
+    fn apply_unary(&self, py: Python<'_>, function: UnaryOp) -> PyResult<Py<PyAny>> {
         let out = run_detached(py, || self.inner.unary(function))?;
         self.wrap_result(py, out)
     }
@@ -165,7 +168,7 @@ impl HetTensor {
 }
 
 /// Returns a plain tensor if no dim varies, else a `HetTensor`.
-fn wrap_value(py: Python<'_>, value: HetValue, library: Library) -> PyResult<Py<PyAny>> {
+fn wrap_value(py: Python<'_>, value: HetValue, library: TensorLibrary) -> PyResult<Py<PyAny>> {
     match value {
         HetValue::Dense(tensor) => Ok(give_tensor(py, tensor, library)?.unbind()),
         HetValue::Het(inner) => HetTensor { inner, library }.into_py_any(py),
@@ -188,10 +191,13 @@ impl HetTensor {
     /// array([4, 2])
     #[staticmethod]
     fn from_ragged(array: &RaggedArray) -> PyResult<Self> {
-        Ok(Self { inner: run_here(|| Het::from_ragged(array.inner()))?, library: Library::Numpy })
+        Ok(Self {
+            inner: run_here(|| Het::from_ragged(array.as_ragged()))?,
+            library: TensorLibrary::Numpy,
+        })
     }
 
-    /// Joins tensors along a dim.
+    /// Concatenates tensors along a dim.
     ///
     /// >>> import numpy as np
     /// >>> x = serrate.HetTensor([np.array([1, 2]), np.array([3])])
@@ -200,7 +206,7 @@ impl HetTensor {
     #[staticmethod]
     #[pyo3(signature = (tensors, dim=0))]
     fn cat(py: Python<'_>, tensors: Vec<Bound<'_, PyAny>>, dim: i64) -> PyResult<Py<PyAny>> {
-        let mut library = Library::Numpy;
+        let mut library = TensorLibrary::Numpy;
         let mut all = Vec::with_capacity(tensors.len());
         for tensor in &tensors {
             let (het, of) = match tensor.cast::<Self>() {
@@ -210,7 +216,7 @@ impl HetTensor {
                     (run_here(|| Het::from_dense(&tensor))?, of)
                 }
             };
-            library = library.or(of);
+            library = library.prefer_torch(of);
             all.push(het);
         }
         let out = run_detached(py, || cat(&all.iter().collect::<Vec<_>>(), dim))?;
@@ -282,7 +288,7 @@ impl HetTensor {
 
     /// Returns the values as nested Python lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        crate::nested::to_list(py, &run_here(|| self.inner.to_ragged()?.to_arrow())?)
+        crate::python_lists::to_list(py, &run_here(|| self.inner.to_ragged()?.to_arrow())?)
             .map(Bound::into_any)
     }
 
@@ -334,7 +340,7 @@ impl HetTensor {
 
     /// Returns a sparse torch tensor (COO) of the shape `max_shape`.
     fn to_sparse<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let of_torch = Self { inner: self.inner.clone(), library: Library::Torch };
+        let of_torch = Self { inner: self.inner.clone(), library: TensorLibrary::Torch };
         let (places, values) = of_torch.to_coo(py)?;
         let shape = of_torch.max_shape(py)?;
         let options = crate::tensor::make_keyword(py, "is_coalesced", true)?;
@@ -463,7 +469,7 @@ impl HetTensor {
                 failed = Some(e);
                 serrate::Error::invalid("internal error: the exception of the function was lost; please report it")
             })?;
-            new = new.or(of);
+            new = new.prefer_torch(of);
             Ok(array)
         });
         match (out, failed) {
@@ -476,68 +482,68 @@ impl HetTensor {
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dtype, library) = extract_dtype(dtype)?;
         let inner = run_detached(py, || self.inner.cast(dtype))?;
-        Ok(Self { inner, library: self.library.or(library) })
+        Ok(Self { inner, library: self.library.prefer_torch(library) })
     }
 
     /// Returns the same tensor with torch tensors as results.
     fn torch(&self) -> Self {
-        Self { inner: self.inner.clone(), library: Library::Torch }
+        Self { inner: self.inner.clone(), library: TensorLibrary::Torch }
     }
 
     /// Returns the same tensor with numpy arrays as results.
     fn numpy(&self) -> Self {
-        Self { inner: self.inner.clone(), library: Library::Numpy }
+        Self { inner: self.inner.clone(), library: TensorLibrary::Numpy }
     }
 
     /// Returns the square root of each value.
     fn sqrt(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Sqrt)
+        self.apply_unary(py, UnaryOp::Sqrt)
     }
 
     /// Returns e to the power of each value.
     fn exp(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Exp)
+        self.apply_unary(py, UnaryOp::Exp)
     }
 
     /// Returns the natural logarithm of each value.
     fn log(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Ln)
+        self.apply_unary(py, UnaryOp::Ln)
     }
 
     /// Returns the absolute value of each value.
     fn abs(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Abs)
+        self.apply_unary(py, UnaryOp::Abs)
     }
 
     /// Returns the sign of each value: -1, 0 or 1.
     fn sign(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Sign)
+        self.apply_unary(py, UnaryOp::Sign)
     }
 
     /// Rounds each value up.
     fn ceil(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Ceil)
+        self.apply_unary(py, UnaryOp::Ceil)
     }
 
     /// Rounds each value down.
     fn floor(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Floor)
+        self.apply_unary(py, UnaryOp::Floor)
     }
 
     /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Round(decimals))
+        self.apply_unary(py, UnaryOp::Round(decimals))
     }
 
     /// Returns the smaller of two values, or NaN if either is NaN.
     fn minimum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, other, Op::Minimum, false)
+        self.apply_binary(py, other, BinaryOp::Minimum, false)
     }
 
     /// Returns the larger of two values, or NaN if either is NaN.
     fn maximum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, other, Op::Maximum, false)
+        self.apply_binary(py, other, BinaryOp::Maximum, false)
     }
 
     #[classattr]
@@ -547,47 +553,47 @@ impl HetTensor {
     }
 
     fn __neg__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Neg)
+        self.apply_unary(py, UnaryOp::Neg)
     }
 
     fn __abs__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Abs)
+        self.apply_unary(py, UnaryOp::Abs)
     }
 
     fn __invert__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.apply_unary(py, Unary::Not)
+        self.apply_unary(py, UnaryOp::Not)
     }
 
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Add, false)
+        self.apply_binary(py, value, BinaryOp::Add, false)
     }
 
     fn __radd__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Add, true)
+        self.apply_binary(py, value, BinaryOp::Add, true)
     }
 
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Sub, false)
+        self.apply_binary(py, value, BinaryOp::Sub, false)
     }
 
     fn __rsub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Sub, true)
+        self.apply_binary(py, value, BinaryOp::Sub, true)
     }
 
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Mul, false)
+        self.apply_binary(py, value, BinaryOp::Mul, false)
     }
 
     fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Mul, true)
+        self.apply_binary(py, value, BinaryOp::Mul, true)
     }
 
     fn __truediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Div, false)
+        self.apply_binary(py, value, BinaryOp::Div, false)
     }
 
     fn __rtruediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Div, true)
+        self.apply_binary(py, value, BinaryOp::Div, true)
     }
 
     fn __pow__(
@@ -596,7 +602,7 @@ impl HetTensor {
         value: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Pow, false)
+        self.apply_binary(py, value, BinaryOp::Pow, false)
     }
 
     fn __rpow__(
@@ -605,15 +611,15 @@ impl HetTensor {
         value: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Pow, true)
+        self.apply_binary(py, value, BinaryOp::Pow, true)
     }
 
     fn __and__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::And, false)
+        self.apply_binary(py, value, BinaryOp::And, false)
     }
 
     fn __or__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.apply_binary(py, value, Op::Or, false)
+        self.apply_binary(py, value, BinaryOp::Or, false)
     }
 
     fn __richcmp__(
@@ -623,12 +629,12 @@ impl HetTensor {
         op: CompareOp,
     ) -> PyResult<Py<PyAny>> {
         let op = match op {
-            CompareOp::Eq => Op::Eq,
-            CompareOp::Ne => Op::NotEq,
-            CompareOp::Lt => Op::Lt,
-            CompareOp::Le => Op::LtEq,
-            CompareOp::Gt => Op::Gt,
-            CompareOp::Ge => Op::GtEq,
+            CompareOp::Eq => BinaryOp::Eq,
+            CompareOp::Ne => BinaryOp::NotEq,
+            CompareOp::Lt => BinaryOp::Lt,
+            CompareOp::Le => BinaryOp::LtEq,
+            CompareOp::Gt => BinaryOp::Gt,
+            CompareOp::Ge => BinaryOp::GtEq,
         };
         self.apply_binary(py, value, op, false)
     }
@@ -659,7 +665,7 @@ impl HetTensor {
         let het = slf.get();
         let make = py.import("serrate.hettensor")?.getattr("_restored")?;
         let array = het.to_ragged()?.into_bound_py_any(py)?;
-        let torch = (het.library == Library::Torch).into_bound_py_any(py)?;
+        let torch = (het.library == TensorLibrary::Torch).into_bound_py_any(py)?;
         Ok((make, PyTuple::new(py, [array, torch])?))
     }
 }

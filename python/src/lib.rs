@@ -12,10 +12,10 @@ mod hashmap;
 mod het;
 mod loader;
 mod meds;
-mod memory;
-mod nested;
 mod nrt;
+mod numpy_memory;
 mod progress;
+mod python_lists;
 mod ragged_batch;
 mod run;
 mod sql;
@@ -49,12 +49,12 @@ mod _serrate {
     #[pymodule_export]
     use crate::meds::generate_meds;
     #[pymodule_export]
-    use crate::memory::NumpyMemory;
-    #[pymodule_export]
     use crate::nrt::{
-        JointFile, collate_stack, concat_tables, dense_stack, same_kinds, save_stored,
-        table_of_stored, take_merged, take_table,
+        JointFile, build_stored_table, collate_stack, concat_tables, dense_stack, same_kinds,
+        save_stored, take_merged, take_table,
     };
+    #[pymodule_export]
+    use crate::numpy_memory::NumpyMemory;
     #[pymodule_export]
     use crate::ragged_batch::RaggedBatch;
     #[pymodule_export]

@@ -10,12 +10,12 @@ use serrate::arrow::compute::{cast, concat_batches};
 use serrate::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use serrate::dense::{DType, Fill};
 use serrate::io::meds::{LabelKind, Labels};
-use serrate::loader::meds::{MedsLoader, MedsOptions, Window};
-use serrate::loader::{Batch, Epoch, Form, Loader, LoaderOptions, Sampling};
+use serrate::loader::meds::{MedsLoader, MedsOptions, SequenceWindow};
+use serrate::loader::{Batch, BatchForm, Epoch, Loader, LoaderOptions, WindowSampling};
 use serrate::table::RaggedTable as Table;
 
 use crate::errors::{OrRaise, make_invalid_error, make_type_error};
-use crate::memory::into_numpy;
+use crate::numpy_memory::into_numpy;
 use crate::run::{run_alone, run_detached};
 use crate::sql::extract_batches;
 use crate::table::{RaggedTable, parse_sizes};
@@ -68,10 +68,10 @@ impl<'py> KeywordOptions<'py> {
         }
     }
 
-    fn parse_form(&self) -> PyResult<Form> {
+    fn parse_form(&self) -> PyResult<BatchForm> {
         match self.get::<String>("form")?.as_deref() {
-            None | Some("padded") => Ok(Form::Padded),
-            Some("packed") => Ok(Form::Packed),
+            None | Some("padded") => Ok(BatchForm::Padded),
+            Some("packed") => Ok(BatchForm::Packed),
             Some(other) => {
                 Err(make_invalid_error(format!("form is {other:?}; use 'padded' or 'packed'")))
             }
@@ -83,7 +83,7 @@ impl<'py> KeywordOptions<'py> {
     }
 }
 
-fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
+fn extract_option_fill(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Fill::Bool(value.extract()?));
     }
@@ -140,7 +140,7 @@ impl BatchLoader {
         let window: String = o.get("window")?.unwrap_or_else(|| "random".into());
         let (stride, overlap) = (o.get("stride")?, o.get("overlap")?);
         let mut m = MedsOptions::new(batch_size, len)
-            .window(Window::named(&window, len, stride, overlap).or_raise()?)
+            .window(SequenceWindow::named(&window, len, stride, overlap).or_raise()?)
             .compat(compat)
             .form(o.parse_form()?)
             .position_ids(o.position_ids()?);
@@ -203,12 +203,12 @@ impl BatchLoader {
         let stride: Option<usize> = o.get("stride")?;
         let sampling: Option<String> = o.get("sampling")?;
         match (o.get::<usize>("window")?, sampling.as_deref().unwrap_or("start"), stride) {
-            (Some(len), "start", None) => l = l.window(len, Sampling::FromStart),
-            (Some(len), "end", None) => l = l.window(len, Sampling::ToEnd),
-            (Some(len), "random", None) => l = l.window(len, Sampling::Random),
-            (Some(len), "balanced", None) => l = l.window(len, Sampling::BalancedRandom),
+            (Some(len), "start", None) => l = l.window(len, WindowSampling::FromStart),
+            (Some(len), "end", None) => l = l.window(len, WindowSampling::ToEnd),
+            (Some(len), "random", None) => l = l.window(len, WindowSampling::Random),
+            (Some(len), "balanced", None) => l = l.window(len, WindowSampling::BalancedRandom),
             (Some(len), "step", stride) => {
-                l = l.window(len, Sampling::Step { stride: stride.unwrap_or(len) });
+                l = l.window(len, WindowSampling::Step { stride: stride.unwrap_or(len) });
             }
             (None, _, None) if sampling.is_none() => {}
             (None, ..) => return Err(make_invalid_error("sampling and stride require a window")),
@@ -246,10 +246,10 @@ impl BatchLoader {
             match fill.cast::<PyDict>() {
                 Ok(each) => {
                     for (name, value) in each.iter() {
-                        l = l.fill_column(name.extract::<String>()?, fill_of(&value)?);
+                        l = l.fill_column(name.extract::<String>()?, extract_option_fill(&value)?);
                     }
                 }
-                Err(_) => l = l.fill(fill_of(&fill)?),
+                Err(_) => l = l.fill(extract_option_fill(&fill)?),
             }
         }
         if let Some(v) = o.get("tokens_as_i64")? {
@@ -274,7 +274,7 @@ impl BatchLoader {
         };
         for shard in each {
             match shard.cast::<RaggedTable>() {
-                Ok(table) => tables.push(table.get().inner().clone()),
+                Ok(table) => tables.push(table.get().as_table().clone()),
                 Err(_) => paths.push(shard.extract()?),
             }
         }
@@ -293,13 +293,13 @@ impl BatchLoader {
     /// Number of items of an epoch.
     #[getter]
     fn num_items(&self) -> usize {
-        self.loader().num_items()
+        self.as_loader().num_items()
     }
 
     /// Number of rows of all shards.
     #[getter]
     fn num_rows(&self) -> usize {
-        self.loader().num_rows()
+        self.as_loader().num_rows()
     }
 
     /// Number of labels that were omitted because their subjects are unknown.
@@ -322,12 +322,12 @@ impl BatchLoader {
 
     /// Returns the number of batches of an epoch.
     fn num_batches(&self, epoch: u64) -> usize {
-        self.loader().plan(epoch).num_batches()
+        self.as_loader().plan(epoch).num_batches()
     }
 
     /// Returns a hash of the epoch, of the options that affect batches, and of the lengths of the data.
     fn fingerprint(&self, py: Python<'_>, epoch: u64) -> PyResult<u64> {
-        let loader = self.loader();
+        let loader = self.as_loader();
         run_detached(py, || Ok(loader.plan(epoch).fingerprint()))
     }
 
@@ -339,7 +339,7 @@ impl BatchLoader {
         start: usize,
         step: usize,
     ) -> PyResult<EpochBatches> {
-        let loader = self.loader().clone();
+        let loader = self.as_loader().clone();
         let epoch = run_detached(py, move || loader.epoch_from(epoch, start))?;
         Ok(EpochBatches { state: Mutex::new((epoch, false)), step: step.max(1) })
     }
@@ -351,14 +351,14 @@ impl BatchLoader {
         epoch: u64,
         items: Vec<usize>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let loader = self.loader();
+        let loader = self.as_loader();
         let batch = run_detached(py, || loader.batch_of(epoch, &items))?;
         into_arrays(py, batch)
     }
 }
 
 impl BatchLoader {
-    fn loader(&self) -> &Loader {
+    fn as_loader(&self) -> &Loader {
         match &self.kind {
             LoaderKind::Meds(m) => m.loader(),
             LoaderKind::Plain(l) => l,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use serrate::generate::{MedsWriteOptions, Patients};
+use serrate::generate::{MedsWriteOptions, SyntheticPatients};
 use serrate::io::parquet::ParquetWriteOptions;
 
 use crate::run::run_detached;
@@ -26,5 +26,5 @@ pub(crate) fn generate_meds(
     if let Some(shards) = shards {
         options.shard_subjects = patients.div_ceil(shards.max(1)).max(1);
     }
-    run_detached(py, || Patients::new(seed, patients)?.write_meds(&path, &options, |_| ()))
+    run_detached(py, || SyntheticPatients::new(seed, patients)?.write_meds(&path, &options, |_| ()))
 }

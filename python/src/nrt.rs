@@ -1,5 +1,5 @@
-//! Supports the class `JointNestedRaggedTensorDict`: lazily read files, tensors as files store them, stacks
-//! of tables. Nothing here uses threads, so all of it works in a forked process.
+//! Supports the Python class `JointNestedRaggedTensorDict`: files that are read lazily, tensors as files
+//! store them, and stacks of tables. Nothing here uses threads, so that it works in a forked process.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use serrate::loader::{StackTensor, TableStack};
 use serrate::table::{Column, RaggedTable as Table};
 
 use crate::errors::{OrRaise, make_invalid_error};
-use crate::memory::{dense_pool, from_numpy, make_dense};
+use crate::numpy_memory::{dense_pool, from_numpy, make_dense};
 use crate::run::{may_share_work, run_alone, run_here};
 use crate::table::{RaggedTable, copy_integers, copy_values, remove_scalars};
-use crate::tensor::{Library, give_tensor};
+use crate::tensor::{TensorLibrary, give_tensor};
 
 /// A memory-mapped `.nrt` file, with all or some of its columns.
 #[pyclass(frozen, module = "serrate._serrate")]
@@ -81,15 +81,15 @@ impl JointFile {
         self.file.num_rows()
     }
 
-    /// Returns axis and type of every column, like `RaggedTable._kinds`.
+    /// Returns name, axis and type of every column, like `RaggedTable._kinds`.
     fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let none = self.read(0, 0)?;
+        let none = self.read(0..0)?;
         Bound::new(py, RaggedTable::from(none))?.call_method0("_kinds")
     }
 
     /// Returns all rows as a table over the mapped file.
     fn table(&self) -> PyResult<RaggedTable> {
-        Ok(self.read(0, self.file.num_rows())?.into())
+        Ok(self.read(0..self.file.num_rows())?.into())
     }
 
     /// Returns the rows and elements at an index; see [`take_elements`].
@@ -97,16 +97,14 @@ impl JointFile {
         if let Some(elements) = self.take_elements(index)? {
             return Ok((elements.into(), 1));
         }
-        take_elements(index, self.file.num_rows(), self.max_ndim, &|start, stop| {
-            self.read(start, stop)
-        })
+        take_elements(index, self.file.num_rows(), self.max_ndim, &|range| self.read(range))
     }
 }
 
 impl JointFile {
-    fn read(&self, start: usize, stop: usize) -> PyResult<Table> {
+    fn read(&self, range: Range<usize>) -> PyResult<Table> {
         let columns = self.column_names();
-        run_here(|| self.file.read(start..stop, columns.as_deref()))
+        run_here(|| self.file.read(range, columns.as_deref()))
     }
 
     fn column_names(&self) -> Option<Vec<&str>> {
@@ -130,9 +128,9 @@ impl JointFile {
         // The bounds of a damaged file may decrease. Returns `None`, so that the caller reads the
         // whole row, which reports the damage.
         let Some(size) = last.checked_sub(first) else { return Ok(None) };
-        let (start, stop) = resolve_span(within, size)?;
+        let part = resolve_span(within, size)?;
         let columns = self.column_names();
-        let elements = first + start..first + stop;
+        let elements = first + part.start..first + part.end;
         run_here(|| self.file.read_elements(elements, columns.as_deref())).map(Some)
     }
 }
@@ -152,8 +150,8 @@ fn resolve_position(index: i64, axis: usize, size: usize) -> PyResult<usize> {
         .ok_or_else(|| make_range_error(index, axis, size))
 }
 
-/// Returns start and stop of a slice, clipped to `size` elements.
-fn resolve_span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
+/// Returns the positions of a slice, clipped to `size` elements.
+fn resolve_span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<Range<usize>> {
     let step = slice.getattr(intern!(slice.py(), "step"))?;
     if !step.is_none() && !step.extract::<i64>().is_ok_and(|s| s == 1) {
         return Err(PyValueError::new_err(format!(
@@ -163,7 +161,7 @@ fn resolve_span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usi
     let range = slice.indices(isize::try_from(size).unwrap_or(isize::MAX))?;
     let start = usize::try_from(range.start).unwrap_or(0);
     let stop = usize::try_from(range.stop).unwrap_or(0);
-    Ok((start, stop.max(start)))
+    Ok(start..stop.max(start))
 }
 
 /// Extracts an integer as nested_ragged_tensors does: a Python integer, or a numpy array without axes.
@@ -181,16 +179,15 @@ fn take_elements(
     index: &Bound<'_, PyAny>,
     rows: usize,
     max_ndim: usize,
-    read: &dyn Fn(usize, usize) -> PyResult<Table>,
+    read: &dyn Fn(Range<usize>) -> PyResult<Table>,
 ) -> PyResult<(RaggedTable, usize)> {
     if let Some(at) = extract_integer(index) {
         let at = resolve_position(at, 0, rows)?;
-        let row = read(at, at + 1)?;
+        let row = read(at..at + 1)?;
         return Ok((run_here(|| row.squeeze(0))?.into(), 1));
     }
     if let Ok(slice) = index.cast::<PySlice>() {
-        let (start, stop) = resolve_span(slice, rows)?;
-        return Ok((read(start, stop)?.into(), 0));
+        return Ok((read(resolve_span(slice, rows)?)?.into(), 0));
     }
     if let Ok(items) = index.cast::<PyTuple>() {
         return take_path(items, rows, max_ndim, read);
@@ -213,9 +210,9 @@ fn take_elements(
     let at =
         wanted.into_iter().map(|i| resolve_position(i, 0, rows)).collect::<PyResult<Vec<_>>>()?;
     if at.is_empty() {
-        return Ok((read(0, 0)?.into(), 0));
+        return Ok((read(0..0)?.into(), 0));
     }
-    let each = at.into_iter().map(|i| read(i, i + 1)).collect::<PyResult<Vec<_>>>()?;
+    let each = at.into_iter().map(|i| read(i..i + 1)).collect::<PyResult<Vec<_>>>()?;
     Ok((run_here(|| Table::concat(&each))?.into(), 0))
 }
 
@@ -224,7 +221,7 @@ fn take_path(
     items: &Bound<'_, PyTuple>,
     rows: usize,
     max_ndim: usize,
-    read: &dyn Fn(usize, usize) -> PyResult<Table>,
+    read: &dyn Fn(Range<usize>) -> PyResult<Table>,
 ) -> PyResult<(RaggedTable, usize)> {
     let mut table: Option<Table> = None;
     let mut gone = 0;
@@ -240,19 +237,18 @@ fn take_path(
                 items.len()
             )));
         }
-        let whole = |start: usize, stop: usize| match &table {
-            None => read(start, stop),
-            Some(t) => run_here(|| t.slice(start, stop - start)),
+        let whole = |range: Range<usize>| match &table {
+            None => read(range),
+            Some(t) => run_here(|| t.slice(range.start, range.len())),
         };
         if let Some(at) = extract_integer(&item) {
             let at = resolve_position(at, axis, size)?;
             // Drops the scalars that the previous integer index left.
-            let row = remove_scalars(whole(at, at + 1)?)?;
+            let row = remove_scalars(whole(at..at + 1)?)?;
             table = Some(run_here(|| row.squeeze(0))?);
             gone += 1;
         } else if let Ok(slice) = item.cast::<PySlice>() {
-            let (start, stop) = resolve_span(slice, size)?;
-            table = Some(whole(start, stop)?);
+            table = Some(whole(resolve_span(slice, size)?)?);
             sliced = true;
         } else {
             return Err(PyTypeError::new_err(format!(
@@ -263,7 +259,7 @@ fn take_path(
     }
     match table {
         Some(table) => Ok((table.into(), gone)),
-        None => Ok((read(0, rows)?.into(), 0)),
+        None => Ok((read(0..rows)?.into(), 0)),
     }
 }
 
@@ -273,10 +269,10 @@ pub(crate) fn take_table(
     table: &Bound<'_, RaggedTable>,
     index: &Bound<'_, PyAny>,
 ) -> PyResult<(RaggedTable, usize)> {
-    let inner = &remove_scalars(table.get().inner().clone())?;
+    let inner = &remove_scalars(table.get().as_table().clone())?;
     let deepest = inner.max_ndim().unwrap_or(0).max(1);
-    take_elements(index, inner.num_rows(), deepest, &|start, stop| {
-        run_here(|| inner.slice(start, stop - start))
+    take_elements(index, inner.num_rows(), deepest, &|range| {
+        run_here(|| inner.slice(range.start, range.len()))
     })
 }
 
@@ -287,9 +283,9 @@ pub(crate) fn take_merged(
     table: &Bound<'_, RaggedTable>,
     index: &Bound<'_, PySlice>,
 ) -> PyResult<RaggedTable> {
-    let inner = table.get().inner();
-    let (start, stop) = resolve_span(index, run_here(|| inner.axis_len(1))?)?;
-    Ok(run_here(|| merge_range(inner, start..stop))?.into())
+    let inner = table.get().as_table();
+    let range = resolve_span(index, run_here(|| inner.axis_len(1))?)?;
+    Ok(run_here(|| merge_range(inner, range))?.into())
 }
 
 /// Merges axis 1 into the rows, and returns a range of the merged rows.
@@ -323,8 +319,8 @@ fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
 #[pyfunction]
 pub(crate) fn same_kinds(tables: Vec<PyRef<'_, RaggedTable>>, stack: bool) -> bool {
     let Some((first, rest)) = tables.split_first() else { return true };
-    let first = first.inner();
-    rest.iter().map(|t| t.inner()).all(|t| {
+    let first = first.as_table();
+    rest.iter().map(|t| t.as_table()).all(|t| {
         let scalars = stack
             || (t.scalars().len() == first.scalars().len()
                 && t.scalars()
@@ -349,8 +345,10 @@ pub(crate) fn concat_tables(
     tables: Vec<PyRef<'_, RaggedTable>>,
     stack: bool,
 ) -> PyResult<RaggedTable> {
-    let tables =
-        tables.iter().map(|t| remove_scalars(t.inner().clone())).collect::<PyResult<Vec<_>>>()?;
+    let tables = tables
+        .iter()
+        .map(|t| remove_scalars(t.as_table().clone()))
+        .collect::<PyResult<Vec<_>>>()?;
     let joined = run_alone(py, || match stack {
         true => Table::vstack(&tables),
         false => Table::concat(&tables),
@@ -358,7 +356,8 @@ pub(crate) fn concat_tables(
     Ok(joined.into())
 }
 
-/// Makes the tensors `wanted` of a stack. Each has the name under which the result contains it.
+/// Returns a dict of the tensors `wanted` of a stack. Each element of `wanted` has a key of the dict and
+/// says which tensor it holds.
 fn make_arrays<'py>(
     py: Python<'py>,
     stack: &TableStack<'_>,
@@ -376,13 +375,13 @@ fn make_arrays<'py>(
     let made = make_dense(py, &options, || stack.to_tensors(&tensors, &options))?;
     let out = PyDict::new(py);
     for ((name, _), tensor) in wanted.iter().zip(made) {
-        out.set_item(name, give_tensor(py, tensor, Library::Numpy)?)?;
+        out.set_item(name, give_tensor(py, tensor, TensorLibrary::Numpy)?)?;
     }
     Ok(out)
 }
 
 fn drop_scalars(tables: &[PyRef<'_, RaggedTable>]) -> PyResult<Vec<Table>> {
-    tables.iter().map(|t| remove_scalars(t.inner().clone())).collect()
+    tables.iter().map(|t| remove_scalars(t.as_table().clone())).collect()
 }
 
 fn has_values(tables: &[Table], column: &str) -> bool {
@@ -500,7 +499,7 @@ fn split_tensor_name(name: &str) -> PyResult<(i64, &str)> {
 
 /// Creates a table from the tensors of a file. Tensors of negative axes are omitted.
 #[pyfunction]
-pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTable> {
+pub(crate) fn build_stored_table(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTable> {
     let mut axes: Vec<(usize, Offsets)> = Vec::new();
     let mut columns: Vec<Column> = Vec::new();
     for (name, values) in tensors.iter() {

@@ -4,15 +4,15 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use serrate::batching::{RaggedBatch as Batch, Repeats, Samples};
+use serrate::batching::{NestedSamples, RaggedBatch as CoreBatch, SampleRepeats};
 use serrate::dense::{DType, DenseOptions, DenseTensor};
 
 use crate::array::RaggedArray;
 use crate::errors::{OrRaise, as_index_error, make_invalid_error, make_type_error};
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, check_device, extract_axes, extract_dtype, extract_tensor, fill_of, give_tensor,
-    index_in, is_number, show_tensor, to_axis,
+    TensorLibrary, check_device, extract_axes, extract_dtype, extract_fill, extract_tensor,
+    give_tensor, index_in, is_number, show_tensor, to_axis,
 };
 
 /// Samples of different sizes as one batch: a padded tensor, its mask, and the sizes of the samples.
@@ -39,25 +39,27 @@ use crate::tensor::{
 #[pyclass(module = "serrate")]
 #[derive(Clone)]
 pub(crate) struct RaggedBatch {
-    pub(crate) inner: Batch,
-    pub(crate) library: Library,
+    pub(crate) inner: CoreBatch,
+    pub(crate) library: TensorLibrary,
 }
 
-fn convert_optional(value: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<DenseTensor>, Library)> {
+fn convert_optional(
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Option<DenseTensor>, TensorLibrary)> {
     match value {
-        None => Ok((None, Library::Numpy)),
+        None => Ok((None, TensorLibrary::Numpy)),
         Some(value) => extract_tensor(value).map(|(tensor, library)| (Some(tensor), library)),
     }
 }
 
 fn wrap_samples<'py>(
     py: Python<'py>,
-    samples: Samples,
-    library: Library,
+    samples: NestedSamples,
+    library: TensorLibrary,
 ) -> PyResult<Bound<'py, PyAny>> {
     match samples {
-        Samples::Tensor(tensor) => give_tensor(py, tensor, library),
-        Samples::List(list) => {
+        NestedSamples::Tensor(tensor) => give_tensor(py, tensor, library),
+        NestedSamples::List(list) => {
             let list = list.into_iter().map(|s| wrap_samples(py, s, library));
             Ok(PyList::new(py, list.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
@@ -65,11 +67,11 @@ fn wrap_samples<'py>(
 }
 
 impl RaggedBatch {
-    pub(crate) fn from_inner(inner: Batch, library: Library) -> Self {
+    pub(crate) fn from_inner(inner: CoreBatch, library: TensorLibrary) -> Self {
         Self { inner, library }
     }
 
-    fn with_inner(&self, inner: Batch) -> Self {
+    fn with_inner(&self, inner: CoreBatch) -> Self {
         Self { inner, library: self.library }
     }
 
@@ -77,12 +79,12 @@ impl RaggedBatch {
     fn map_inner(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&Batch) -> serrate::Result<Batch> + Send,
+        f: impl FnOnce(&CoreBatch) -> serrate::Result<CoreBatch> + Send,
     ) -> PyResult<Self> {
         Ok(self.with_inner(run_detached(py, || f(&self.inner))?))
     }
 
-    fn cast(&self, py: Python<'_>, dtype: DType) -> PyResult<Self> {
+    fn cast_values(&self, py: Python<'_>, dtype: DType) -> PyResult<Self> {
         self.map_inner(py, |batch| batch.cast(dtype))
     }
 }
@@ -97,14 +99,14 @@ fn construct_batch(
         Option<&DenseTensor>,
         Option<&DenseTensor>,
         Option<usize>,
-    ) -> serrate::Result<Batch>
+    ) -> serrate::Result<CoreBatch>
     + Send,
 ) -> PyResult<RaggedBatch> {
     let (data, library) = extract_tensor(tensor)?;
     let ((mask, a), (sizes, b)) = (convert_optional(mask)?, convert_optional(sample_sizes)?);
     let dim = non_uniform_dim.map(to_axis).transpose()?;
     let inner = run_detached(tensor.py(), || make(&data, mask.as_ref(), sizes.as_ref(), dim))?;
-    Ok(RaggedBatch::from_inner(inner, library.or(a).or(b)))
+    Ok(RaggedBatch::from_inner(inner, library.prefer_torch(a).prefer_torch(b)))
 }
 
 #[pymethods]
@@ -118,7 +120,7 @@ impl RaggedBatch {
         sample_sizes: Option<&Bound<'_, PyAny>>,
         non_uniform_dim: Option<i64>,
     ) -> PyResult<Self> {
-        construct_batch(tensor, mask, sample_sizes, non_uniform_dim, Batch::try_new)
+        construct_batch(tensor, mask, sample_sizes, non_uniform_dim, CoreBatch::try_new)
     }
 
     /// Creates a batch from a tensor that may be wider than its largest sample; the excess is removed.
@@ -134,7 +136,13 @@ impl RaggedBatch {
         sample_sizes: Option<&Bound<'_, PyAny>>,
         non_uniform_dim: Option<i64>,
     ) -> PyResult<Self> {
-        construct_batch(tensor, mask, sample_sizes, non_uniform_dim, Batch::from_oversize_tensor)
+        construct_batch(
+            tensor,
+            mask,
+            sample_sizes,
+            non_uniform_dim,
+            CoreBatch::from_oversize_tensor,
+        )
     }
 
     /// Creates a float32 batch without entries. Its tensors are torch tensors if a device ("cpu") is given,
@@ -151,7 +159,8 @@ impl RaggedBatch {
         num_batch_dims: Option<i64>,
         batch_shape: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let library = if check_device(device)? { Library::Torch } else { Library::Numpy };
+        let library =
+            if check_device(device)? { TensorLibrary::Torch } else { TensorLibrary::Numpy };
         let batch_dims = num_batch_dims.map(to_axis).transpose()?;
         let shape = match batch_shape {
             None => None,
@@ -161,7 +170,7 @@ impl RaggedBatch {
             }
         };
         let (dims, dim) = (to_axis(num_dims)?, to_axis(non_uniform_dim)?);
-        let inner = run_here(|| Batch::empty(dims, dim, batch_dims, shape.as_deref()))?;
+        let inner = run_here(|| CoreBatch::empty(dims, dim, batch_dims, shape.as_deref()))?;
         Ok(Self::from_inner(inner, library))
     }
 
@@ -176,7 +185,7 @@ impl RaggedBatch {
         let (data, library) = extract_tensor(full_tensor)?;
         let (dim, batch_dims) = (to_axis(non_uniform_dim)?, to_axis(num_batch_dims)?);
         let inner =
-            run_detached(full_tensor.py(), || Batch::from_full_tensor(&data, dim, batch_dims))?;
+            run_detached(full_tensor.py(), || CoreBatch::from_full_tensor(&data, dim, batch_dims))?;
         Ok(Self::from_inner(inner, library))
     }
 
@@ -188,8 +197,8 @@ impl RaggedBatch {
     #[staticmethod]
     fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
         Ok(Self::from_inner(
-            run_detached(py, || Batch::from_ragged(array.inner()))?,
-            Library::Numpy,
+            run_detached(py, || CoreBatch::from_ragged(array.as_ragged()))?,
+            TensorLibrary::Numpy,
         ))
     }
 
@@ -198,19 +207,19 @@ impl RaggedBatch {
     #[staticmethod]
     fn from_packed(values: &Bound<'_, PyAny>, cu_seqlens: &Bound<'_, PyAny>) -> PyResult<Self> {
         let ((values, a), (ends, b)) = (extract_tensor(values)?, extract_tensor(cu_seqlens)?);
-        let inner = run_detached(cu_seqlens.py(), || Batch::from_packed(values, &ends))?;
-        Ok(Self::from_inner(inner, a.or(b)))
+        let inner = run_detached(cu_seqlens.py(), || CoreBatch::from_packed(values, &ends))?;
+        Ok(Self::from_inner(inner, a.prefer_torch(b)))
     }
 
     /// The padded tensor.
     #[getter]
     fn tensor<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.library {
-            Library::Numpy => {
+            TensorLibrary::Numpy => {
                 run_detached(py, || self.inner.tensor().map(drop))?;
                 show_tensor(py, self.inner.tensor().or_raise()?, self.library)
             }
-            Library::Torch => {
+            TensorLibrary::Torch => {
                 let options = DenseOptions::default();
                 give_tensor(py, run_detached(py, || self.inner.padded(&options))?, self.library)
             }
@@ -275,7 +284,7 @@ impl RaggedBatch {
     /// The device of the tensors, which is always the CPU.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.library.device(py)
+        self.library.get_device(py)
     }
 
     /// Sizes of the axes of `tensor`.
@@ -334,7 +343,7 @@ impl RaggedBatch {
 
     /// Returns the batch with a copy of its data.
     fn as_self_with_cloned_data(&self, py: Python<'_>) -> PyResult<Self> {
-        self.map_inner(py, Batch::as_self_with_cloned_data)
+        self.map_inner(py, CoreBatch::as_self_with_cloned_data)
     }
 
     /// Creates a batch of other data with the sample sizes of this batch.
@@ -351,7 +360,7 @@ impl RaggedBatch {
         let out = self.map_inner(py, |batch| {
             batch.create_with_sample_sizes_like_self(&data, non_uniform_dim)
         })?;
-        Ok(Self { library: self.library.or(library), ..out })
+        Ok(Self { library: self.library.prefer_torch(library), ..out })
     }
 
     /// Returns the batch with its non-uniform axis swapped with the axis `dim`.
@@ -379,13 +388,13 @@ impl RaggedBatch {
         py: Python<'_>,
         value_to_set: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let value = fill_of(value_to_set)?;
+        let value = extract_fill(value_to_set)?;
         self.map_inner(py, |batch| batch.with_padded_set_to(value))
     }
 
     /// Sets the filler of this batch in place.
     fn set_padded_to(&mut self, value_to_set: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = fill_of(value_to_set)?;
+        let value = extract_fill(value_to_set)?;
         let inner = &mut self.inner;
         run_detached(value_to_set.py(), || inner.set_padded_to(value))
     }
@@ -400,10 +409,10 @@ impl RaggedBatch {
     ) -> PyResult<Self> {
         let dim = batch_dim.map(to_axis).transpose()?;
         let repeats = match num_repeats.extract::<i64>() {
-            Ok(one) => Repeats::One(to_axis(one)?),
+            Ok(one) => SampleRepeats::One(to_axis(one)?),
             Err(_) => {
                 let each = extract_axes(num_repeats)?.into_iter().map(to_axis);
-                Repeats::Each(each.collect::<PyResult<_>>()?)
+                SampleRepeats::Each(each.collect::<PyResult<_>>()?)
             }
         };
         self.map_inner(py, |batch| batch.repeat_samples(repeats, dim))
@@ -433,7 +442,7 @@ impl RaggedBatch {
 
     /// Returns the same samples with one batch axis.
     fn flatten_batch_dims(&self, py: Python<'_>) -> PyResult<Self> {
-        self.map_inner(py, Batch::flatten_batch_dims)
+        self.map_inner(py, CoreBatch::flatten_batch_dims)
     }
 
     /// Repeats the samples until the batch axes have this shape.
@@ -456,7 +465,7 @@ impl RaggedBatch {
             all.push(batch.inner.clone());
             libraries.push(batch.library);
         }
-        let out = run_detached(py, || Batch::broadcast_batch_dims(&all))?;
+        let out = run_detached(py, || CoreBatch::broadcast_batch_dims(&all))?;
         Ok(out.into_iter().zip(libraries).map(|(batch, of)| Self::from_inner(batch, of)).collect())
     }
 
@@ -512,7 +521,7 @@ impl RaggedBatch {
         let (data, library) = extract_tensor(tensor)?;
         let inner = &mut self.inner;
         run_detached(tensor.py(), || inner.set_tensor(&data))?;
-        self.library = self.library.or(library);
+        self.library = self.library.prefer_torch(library);
         Ok(())
     }
 
@@ -542,7 +551,7 @@ impl RaggedBatch {
         let index = index_in(index)?;
         let value = match is_number(value)? && !crate::tensor::is_tensor(value)? {
             true => {
-                let fill = fill_of(value)?;
+                let fill = extract_fill(value)?;
                 let dtype = self.inner.dtype();
                 let dtype = match fill {
                     serrate::dense::Fill::Float(_) if !dtype.is_float() => DType::F64,
@@ -558,7 +567,7 @@ impl RaggedBatch {
 
     /// Returns the batch converted to another type.
     fn to_dtype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.cast(py, extract_dtype(dtype)?.0)
+        self.cast_values(py, extract_dtype(dtype)?.0)
     }
 
     /// Returns the batch unchanged for the device "cpu". Raises an error for any other device.
@@ -591,7 +600,7 @@ impl RaggedBatch {
             }
         }
         for dtype in dtypes {
-            out = out.cast(py, extract_dtype(&dtype)?.0)?;
+            out = out.cast_values(py, extract_dtype(&dtype)?.0)?;
         }
         Ok(out)
     }
@@ -608,47 +617,47 @@ impl RaggedBatch {
 
     /// Returns the batch with values of 32-bit integers.
     fn int(&self, py: Python<'_>) -> PyResult<Self> {
-        self.cast(py, DType::I32)
+        self.cast_values(py, DType::I32)
     }
 
     /// Returns the batch with values of 64-bit integers.
     fn long(&self, py: Python<'_>) -> PyResult<Self> {
-        self.cast(py, DType::I64)
+        self.cast_values(py, DType::I64)
     }
 
     /// Returns the batch with boolean values.
     fn bool(&self, py: Python<'_>) -> PyResult<Self> {
-        self.cast(py, DType::Bool)
+        self.cast_values(py, DType::Bool)
     }
 
     /// Returns the batch with values of 16-bit floats.
     fn half(&self, py: Python<'_>) -> PyResult<Self> {
-        self.cast(py, DType::F16)
+        self.cast_values(py, DType::F16)
     }
 
     /// Converts the batch to bfloat16. numpy has no such type, so numpy arrays are float32.
     fn bfloat16(&self, py: Python<'_>) -> PyResult<Self> {
-        self.cast(py, DType::BF16)
+        self.cast_values(py, DType::BF16)
     }
 
     /// Returns the batch with values of 32-bit floats.
     fn float(&self, py: Python<'_>) -> PyResult<Self> {
-        self.cast(py, DType::F32)
+        self.cast_values(py, DType::F32)
     }
 
     /// Returns the batch with values of 64-bit floats.
     fn double(&self, py: Python<'_>) -> PyResult<Self> {
-        self.cast(py, DType::F64)
+        self.cast_values(py, DType::F64)
     }
 
     /// Returns the same batch with torch tensors as results.
     fn torch(&self) -> Self {
-        Self { inner: self.inner.clone(), library: Library::Torch }
+        Self { inner: self.inner.clone(), library: TensorLibrary::Torch }
     }
 
     /// Returns the same batch with numpy arrays as results.
     fn numpy(&self) -> Self {
-        Self { inner: self.inner.clone(), library: Library::Numpy }
+        Self { inner: self.inner.clone(), library: TensorLibrary::Numpy }
     }
 
     /// Returns the entries of all samples and the offsets of the samples (int32, from 0): `(values,
@@ -695,7 +704,7 @@ impl RaggedBatch {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let sizes =
-            show_tensor(py, run_detached(py, || self.inner.sample_sizes())?, Library::Numpy)?;
+            show_tensor(py, run_detached(py, || self.inner.sample_sizes())?, TensorLibrary::Numpy)?;
         let sizes = sizes.call_method0("tolist")?.repr()?;
         let shape: Vec<String> = self.inner.shape().iter().map(usize::to_string).collect();
         Ok(format!(

@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::errors::{OrRaise, make_exception, make_invalid_error};
 
-/// Time between two checks for signals while waiting.
+/// Time between two checks for signals, such as Ctrl-C, while a call waits for a result.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Stack size of each thread that plans and runs queries: deeply nested expressions recurse deeply.
@@ -45,20 +45,20 @@ pub(crate) fn may_share_work(py: Python<'_>) -> PyResult<bool> {
 }
 
 #[derive(Clone)]
-pub(crate) struct Threads {
+pub(crate) struct ThreadPools {
     process: u32,
     runtime: Arc<Runtime>,
     /// Pool for parallel kernels in a forked process, whose global pool may belong to the parent.
     pool: Option<Arc<ThreadPool>>,
 }
 
-static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
+static THREADS: Mutex<Option<ThreadPools>> = Mutex::new(None);
 
 /// Returns the threads of this process, which are started on first use.
 ///
 /// In a forked process, queries run on one thread of a separate pool: parallel kernels use the pool of the
 /// calling thread instead of the global pool, whose threads exist only in the parent.
-pub(crate) fn start_threads() -> PyResult<Threads> {
+pub(crate) fn start_threads() -> PyResult<ThreadPools> {
     let process = std::process::id();
     let mut known = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = known.as_ref().filter(|t| t.process == process) {
@@ -82,7 +82,7 @@ pub(crate) fn start_threads() -> PyResult<Threads> {
         }
         false => None,
     };
-    let threads = Threads { process, runtime: Arc::new(runtime), pool };
+    let threads = ThreadPools { process, runtime: Arc::new(runtime), pool };
     if let Some(parents) = known.replace(threads.clone()) {
         // The threads of the parent do not exist in this process and cannot be joined, so leak the runtime.
         std::mem::forget(parents);
@@ -90,7 +90,7 @@ pub(crate) fn start_threads() -> PyResult<Threads> {
     Ok(threads)
 }
 
-impl Threads {
+impl ThreadPools {
     /// Waits for a future. Returns an error if a signal handler or `watch` raises an exception.
     fn await_future<T: Send>(
         &self,
@@ -150,7 +150,7 @@ impl Threads {
         self.await_future(future, &mut |_, _| Ok(()))
     }
 
-    pub(crate) fn spawn(
+    pub(crate) fn spawn_task(
         &self,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> tokio::task::AbortHandle {

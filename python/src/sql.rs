@@ -36,12 +36,12 @@ use crate::display;
 use crate::errors::{
     OrRaise, make_invalid_error, make_stream_error, make_type_error, to_stream_error,
 };
-use crate::memory::{column_to_numpy, to_numpy, view_parts};
+use crate::numpy_memory::{column_to_numpy, to_numpy, view_parts};
 use crate::progress::{RunningPlan, StatementProgress};
-use crate::run::{Threads, format_panic, run_alone, run_here, start_threads};
+use crate::run::{ThreadPools, format_panic, run_alone, run_here, start_threads};
 use crate::table::RaggedTable;
 
-/// Maximum number of batches of a stream that wait for their reader.
+/// Maximum number of batches of a stream that are computed before their reader requests them.
 const WAITING: usize = 2;
 
 /// A session: settings, registered tables, views.
@@ -55,7 +55,7 @@ pub(crate) struct SqlSession {
     progress: Option<Py<PyAny>>,
 }
 
-type Providers = Vec<(String, Arc<dyn TableProvider>)>;
+type TableProviders = Vec<(String, Arc<dyn TableProvider>)>;
 
 #[pymethods]
 impl SqlSession {
@@ -104,7 +104,7 @@ impl SqlSession {
         tables: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<SqlResult> {
         let params = params.map(extract_param_values).transpose()?.flatten();
-        let mut providers: Providers = Vec::new();
+        let mut providers: TableProviders = Vec::new();
         for (name, table) in tables.iter().flat_map(|t| t.iter()) {
             let name: String = name.extract()?;
             let provider = extract_provider(&table, &name)?;
@@ -197,7 +197,7 @@ async fn plan_statement(
     context: &SessionContext,
     names: &Mutex<()>,
     query: &str,
-    tables: Providers,
+    tables: TableProviders,
 ) -> Result<DataFrame, DataFusionError> {
     if tables.is_empty() {
         return serrate::sql::sql(context, query).await;
@@ -243,7 +243,7 @@ async fn collect_batches(
 /// Converts a table from Python: a `RaggedTable`, a dict of columns, or an object with an Arrow interface.
 fn extract_provider(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TableProvider>> {
     if let Ok(ours) = table.cast::<RaggedTable>() {
-        let inner = ours.get().inner().clone();
+        let inner = ours.get().as_table().clone();
         return Ok(Arc::new(run_here(|| RaggedTableProvider::try_new(inner))?));
     }
     let (schema, batches) = extract_batches(table, name)?;
@@ -257,7 +257,7 @@ pub(crate) fn extract_batches(
 ) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     let py = table.py();
     if let Ok(ours) = table.cast::<RaggedTable>() {
-        let inner = ours.get().inner();
+        let inner = ours.get().as_table();
         let batch = run_alone(py, || inner.to_batch())?;
         return Ok((batch.schema(), vec![batch]));
     }
@@ -269,7 +269,7 @@ pub(crate) fn extract_batches(
     if speaks(intern!(py, "__arrow_c_stream__")) || speaks(intern!(py, "__arrow_c_array__")) {
         let read: AnyRecordBatch = table.extract()?;
         let reader = read.into_reader()?;
-        // Reading the stream may run a query of another library.
+        // Reads without holding the interpreter, because the stream may run a query of another library.
         return run_alone(py, move || {
             let schema = reader.schema();
             // The schema of a batch may differ in metadata from the schema of the stream.
@@ -288,7 +288,7 @@ pub(crate) fn extract_batches(
 pub(crate) fn extract_column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
-        let inner = ours.get().inner();
+        let inner = ours.get().as_ragged();
         return run_alone(py, || inner.to_arrow());
     }
     if value.hasattr(intern!(py, "__arrow_c_array__"))? {
@@ -314,7 +314,7 @@ pub(crate) fn extract_column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<A
     if is_flat {
         let numpy = py.import(intern!(py, "numpy"))?;
         let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
-        return crate::memory::flat_from_numpy(&array);
+        return crate::numpy_memory::flat_from_numpy(&array);
     }
     let array = extract_ragged(value, name)?;
     run_alone(py, || array.to_arrow())
@@ -324,7 +324,7 @@ pub(crate) fn extract_column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<A
 pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
-        return Ok(ours.get().inner().clone());
+        return Ok(ours.get().as_ragged().clone());
     }
     if value.hasattr(intern!(py, "__arrow_c_array__"))?
         || value.hasattr(intern!(py, "__arrow_c_stream__"))?
@@ -341,7 +341,7 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
                 "{name}: expected a list or an array with axes, found a scalar"
             )));
         };
-        let flat = crate::memory::flat_from_numpy(&array.call_method1("reshape", (-1,))?)?;
+        let flat = crate::numpy_memory::flat_from_numpy(&array.call_method1("reshape", (-1,))?)?;
         let mut axes = Vec::new();
         let mut lists = rows;
         for size in shape.iter().skip(1).copied() {
@@ -352,7 +352,7 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         }
         return run_alone(py, move || Ragged::try_new(rows, axes, flat));
     }
-    Ok(crate::nested::parse_lists(value, name, None)?.into_ragged())
+    Ok(crate::python_lists::parse_lists(value, name, None)?.into_ragged())
 }
 
 fn build_batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
@@ -408,7 +408,7 @@ fn extract_param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValue
 }
 
 fn convert_list_parameter(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
-    let array = crate::nested::parse_lists(one.as_any(), "a parameter", None)?.into_ragged();
+    let array = crate::python_lists::parse_lists(one.as_any(), "a parameter", None)?.into_ragged();
     run_here(|| array.to_arrow())
 }
 
@@ -581,7 +581,7 @@ impl SqlResult {
         let batch = self.read_all(py)?;
         let out = PyDict::new(py);
         for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            out.set_item(field.name(), crate::nested::to_list(py, column)?)?;
+            out.set_item(field.name(), crate::python_lists::to_list(py, column)?)?;
         }
         Ok(out)
     }
@@ -606,16 +606,16 @@ impl SqlResult {
 /// Reads the batches of a running query as they arrive.
 struct ResultReader {
     schema: SchemaRef,
-    threads: Threads,
+    threads: ThreadPools,
     batches: mpsc::Receiver<Result<RecordBatch, ArrowError>>,
     task: tokio::task::AbortHandle,
 }
 
 impl ResultReader {
-    fn new(threads: Threads, stream: SendableRecordBatchStream) -> Self {
+    fn new(threads: ThreadPools, stream: SendableRecordBatchStream) -> Self {
         let schema = stream.schema();
         let (send, batches) = mpsc::channel(WAITING);
-        let task = threads.spawn(send_batches(stream, send));
+        let task = threads.spawn_task(send_batches(stream, send));
         Self { schema, threads, batches, task }
     }
 }

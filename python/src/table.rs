@@ -8,17 +8,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 use serrate::arrow::array::{RecordBatch, RecordBatchIterator};
 use serrate::arrow::compute::concat_batches;
-use serrate::dense::{DenseOptions, DenseTensor, Size, TableDenseOptions};
+use serrate::dense::{AxisSize, DenseOptions, DenseTensor, TableDenseOptions};
 use serrate::io::{arrow_ipc, json, nrt, parquet};
 use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, SortKey};
 
-use crate::array::{RaggedArray, index_of, parse_dense_options};
+use crate::array::{RaggedArray, extract_index, parse_dense_options};
 use crate::errors::{OrRaise, make_invalid_error, make_type_error};
-use crate::memory::{dense_pool, make_dense};
-use crate::nested;
+use crate::numpy_memory::{dense_pool, make_dense};
+use crate::python_lists;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
 use crate::sql::{export_stream, extract_batches, extract_ragged};
-use crate::tensor::{Library, give_tensor};
+use crate::tensor::{TensorLibrary, give_tensor};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
 ///
@@ -44,7 +44,7 @@ impl From<Table> for RaggedTable {
 }
 
 impl RaggedTable {
-    pub(crate) fn inner(&self) -> &Table {
+    pub(crate) fn as_table(&self) -> &Table {
         &self.inner
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn build_dense_dict<'py>(
     let tensors = make_dense(py, &options.dense, || table.to_dense_with(options))?;
     let out = PyDict::new(py);
     for (name, tensor) in tensors {
-        out.set_item(name, give_tensor(py, tensor, Library::Numpy)?)?;
+        out.set_item(name, give_tensor(py, tensor, TensorLibrary::Numpy)?)?;
     }
     Ok(out)
 }
@@ -80,10 +80,10 @@ pub(crate) fn build_table_of_dict(
         };
         let array = match dtype {
             Some(dtype) => {
-                let dtype = nested::parse_dtype(&dtype)?;
+                let dtype = python_lists::parse_dtype(&dtype)?;
                 let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
                 match is_list {
-                    true => nested::parse_lists(&value, &name, Some(&dtype))?.into_ragged(),
+                    true => python_lists::parse_lists(&value, &name, Some(&dtype))?.into_ragged(),
                     false => {
                         let array = extract_ragged(&value, &name)?;
                         let strict = serrate::arrow::compute::CastOptions {
@@ -140,7 +140,7 @@ pub(crate) fn build_table_of_dict(
 }
 
 /// Converts sizes of padded axes: None for the longest list, a number, or `("at_most", number)`.
-pub(crate) fn parse_sizes(sizes: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
+pub(crate) fn parse_sizes(sizes: &Bound<'_, PyAny>) -> PyResult<Vec<AxisSize>> {
     let Ok(each) = sizes.try_iter() else {
         return Err(make_type_error(format!(
             "sizes is {}; give a list with one size for each axis after the rows",
@@ -150,15 +150,15 @@ pub(crate) fn parse_sizes(sizes: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
     each.map(|size| parse_size(&size?)).collect()
 }
 
-fn parse_size(size: &Bound<'_, PyAny>) -> PyResult<Size> {
+fn parse_size(size: &Bound<'_, PyAny>) -> PyResult<AxisSize> {
     if size.is_none() {
-        return Ok(Size::Longest);
+        return Ok(AxisSize::Longest);
     }
     if let Ok(exactly) = size.extract::<usize>() {
-        return Ok(Size::Exactly(exactly));
+        return Ok(AxisSize::Exactly(exactly));
     }
     match size.extract::<(String, usize)>() {
-        Ok((kind, most)) if kind == "at_most" => Ok(Size::AtMost(most)),
+        Ok((kind, most)) if kind == "at_most" => Ok(AxisSize::AtMost(most)),
         _ => Err(make_type_error(format!(
             "a size is {}; use None for the longest list, a number, or ('at_most', number)",
             size.repr()?
@@ -288,7 +288,7 @@ impl RaggedTable {
         let (schema, batches) = extract_batches(data, "data")?;
         let batch = read_one_batch(data.py(), schema, batches)?;
         let options = match sort {
-            true => NestOptions { unsorted: serrate::table::Unsorted::Sort },
+            true => NestOptions { unsorted: serrate::table::UnsortedRows::Sort },
             false => NestOptions::default(),
         };
         let table = run_detached(data.py(), move || {
@@ -354,7 +354,7 @@ impl RaggedTable {
     fn scalars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for scalar in self.inner.scalars() {
-            out.set_item(scalar.name(), nested::to_list(py, scalar.value())?.get_item(0)?)?;
+            out.set_item(scalar.name(), python_lists::to_list(py, scalar.value())?.get_item(0)?)?;
         }
         Ok(out)
     }
@@ -378,7 +378,7 @@ impl RaggedTable {
         if let Ok(name) = index.cast::<PyString>() {
             let name: String = name.extract()?;
             if let Ok(scalar) = self.inner.scalar(&name) {
-                return nested::to_list(py, scalar.value())?.get_item(0);
+                return python_lists::to_list(py, scalar.value())?.get_item(0);
             }
             return RaggedArray::from(run_here(|| self.inner.array(&name))?).into_bound_py_any(py);
         }
@@ -388,7 +388,7 @@ impl RaggedTable {
         {
             return self.select(names)?.into_bound_py_any(py);
         }
-        let index = index_of(index)?;
+        let index = extract_index(index)?;
         Self::from(run_alone(py, || self.inner.index(&index))?).into_bound_py_any(py)
     }
 
@@ -484,7 +484,7 @@ impl RaggedTable {
         let out = PyDict::new(py);
         for column in self.inner.columns() {
             let array = run_alone(py, || self.inner.column_array(column)?.to_arrow())?;
-            out.set_item(column.name(), nested::to_list(py, &array)?)?;
+            out.set_item(column.name(), python_lists::to_list(py, &array)?)?;
         }
         Ok(out)
     }
@@ -542,7 +542,7 @@ impl RaggedTable {
         let numpy = py.import("numpy")?;
         let kind = |t: &serrate::arrow::datatypes::DataType| -> PyResult<Bound<'py, PyAny>> {
             let dtype = serrate::dense::DType::of_leaves(t, "a column").or_raise()?;
-            numpy.call_method1("dtype", (crate::memory::name_type(dtype),))
+            numpy.call_method1("dtype", (crate::numpy_memory::name_type(dtype),))
         };
         let out = PyList::empty(py);
         for scalar in self.inner.scalars() {
@@ -621,7 +621,7 @@ pub(crate) fn copy_values<'py>(
     values: &serrate::arrow::array::ArrayRef,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tensor = DenseTensor::from_flat(values.as_ref(), "a column").or_raise()?;
-    crate::memory::to_numpy(py, &tensor)?.call_method0("copy")
+    crate::numpy_memory::to_numpy(py, &tensor)?.call_method0("copy")
 }
 
 pub(crate) fn copy_integers<'py>(py: Python<'py>, values: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {

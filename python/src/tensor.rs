@@ -7,21 +7,21 @@ use serrate::arrow::buffer::Buffer;
 use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::index::Index;
 
-use crate::array::index_of;
+use crate::array::extract_index;
 use crate::errors::{OrRaise, as_index_error, make_invalid_error, make_type_error};
-use crate::memory::{from_numpy, into_numpy, to_numpy};
+use crate::numpy_memory::{from_numpy, into_numpy, to_numpy};
 
 /// The library whose tensors a function returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Library {
+pub(crate) enum TensorLibrary {
     #[default]
     Numpy,
     Torch,
 }
 
-impl Library {
+impl TensorLibrary {
     /// Returns torch if one of the two libraries is torch.
-    pub(crate) fn or(self, other: Self) -> Self {
+    pub(crate) fn prefer_torch(self, other: Self) -> Self {
         if self == Self::Torch { self } else { other }
     }
 
@@ -50,7 +50,7 @@ impl Library {
     }
 
     /// Returns the device of tensors, which is always main memory.
-    pub(crate) fn device(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    pub(crate) fn get_device(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Torch => import_torch(py)?.call_method1(intern!(py, "device"), ("cpu",)),
             Self::Numpy => Ok(pyo3::types::PyString::new(py, "cpu").into_any()),
@@ -85,10 +85,10 @@ pub(crate) fn is_tensor(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Copies a torch tensor, or a value that numpy can convert to an array, to a tensor.
-pub(crate) fn extract_tensor(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Library)> {
+pub(crate) fn extract_tensor(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, TensorLibrary)> {
     let py = value.py();
     if !is_torch(value, "Tensor")? {
-        return Ok((from_numpy(value)?, Library::Numpy));
+        return Ok((from_numpy(value)?, TensorLibrary::Numpy));
     }
     let torch = import_torch(py)?;
     let device: String = value.getattr(intern!(py, "device"))?.getattr("type")?.extract()?;
@@ -117,22 +117,22 @@ pub(crate) fn extract_tensor(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor,
         let bits = from_numpy(&bits.call_method0("numpy")?)?;
         let shape = bits.shape().to_vec();
         let made = DenseTensor::try_new(DType::BF16, shape, bits.buffer().clone()).or_raise()?;
-        return Ok((made, Library::Torch));
+        return Ok((made, TensorLibrary::Torch));
     }
     let kind = plain.getattr("dtype")?;
     let array = plain.call_method0(intern!(py, "numpy"));
     let array = array.map_err(|_| make_type_error(format!("a tensor of type {kind} is not supported; convert it to booleans, integers or floats first")))?;
-    Ok((from_numpy(&array)?, Library::Torch))
+    Ok((from_numpy(&array)?, TensorLibrary::Torch))
 }
 
 /// Returns an array or a tensor that owns its memory. Memory with other owners is copied.
 pub(crate) fn give_tensor<'py>(
     py: Python<'py>,
     tensor: DenseTensor,
-    library: Library,
+    library: TensorLibrary,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tensor = match (library, tensor.dtype()) {
-        (Library::Numpy, DType::BF16) => tensor.cast(DType::F32).or_raise()?,
+        (TensorLibrary::Numpy, DType::BF16) => tensor.cast(DType::F32).or_raise()?,
         _ => tensor,
     };
     let tensor = match tensor.buffer().strong_count() {
@@ -145,8 +145,8 @@ pub(crate) fn give_tensor<'py>(
     let dtype = tensor.dtype();
     let array = into_numpy(py, tensor)?;
     match library {
-        Library::Numpy => Ok(array),
-        Library::Torch => to_torch(py, array, dtype),
+        TensorLibrary::Numpy => Ok(array),
+        TensorLibrary::Torch => to_torch(py, array, dtype),
     }
 }
 
@@ -155,11 +155,11 @@ pub(crate) fn give_tensor<'py>(
 pub(crate) fn show_tensor<'py>(
     py: Python<'py>,
     tensor: &DenseTensor,
-    library: Library,
+    library: TensorLibrary,
 ) -> PyResult<Bound<'py, PyAny>> {
     match library {
-        Library::Numpy => to_numpy(py, tensor),
-        Library::Torch => give_tensor(py, tensor.clone(), library),
+        TensorLibrary::Numpy => to_numpy(py, tensor),
+        TensorLibrary::Torch => give_tensor(py, tensor.clone(), library),
     }
 }
 
@@ -178,7 +178,7 @@ fn to_torch<'py>(
 }
 
 /// Converts a Python number, or a scalar of numpy or torch.
-pub(crate) fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
+pub(crate) fn extract_fill(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Fill::Bool(value.extract()?));
     }
@@ -195,7 +195,7 @@ pub(crate) fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
         return Ok(Fill::Float(value.extract()?));
     }
     match value.call_method0(intern!(value.py(), "item")) {
-        Ok(item) if item.get_type().as_ptr() != value.get_type().as_ptr() => fill_of(&item),
+        Ok(item) if item.get_type().as_ptr() != value.get_type().as_ptr() => extract_fill(&item),
         _ => {
             Err(make_type_error(format!("expected a number, found a {}", value.get_type().name()?)))
         }
@@ -212,7 +212,7 @@ pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Converts a type of torch or numpy, or the name of a type. Also returns the library of the type.
-pub(crate) fn extract_dtype(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
+pub(crate) fn extract_dtype(value: &Bound<'_, PyAny>) -> PyResult<(DType, TensorLibrary)> {
     let py = value.py();
     let by_name = |name: &str| {
         name.parse::<DType>().map_err(|_| {
@@ -223,16 +223,16 @@ pub(crate) fn extract_dtype(value: &Bound<'_, PyAny>) -> PyResult<(DType, Librar
     };
     if is_torch(value, "dtype")? {
         let name = value.str()?.to_string();
-        return Ok((by_name(name.trim_start_matches("torch."))?, Library::Torch));
+        return Ok((by_name(name.trim_start_matches("torch."))?, TensorLibrary::Torch));
     }
     if let Ok(name) = value.extract::<String>()
         && let Ok(dtype) = name.parse::<DType>()
     {
-        return Ok((dtype, Library::Numpy));
+        return Ok((dtype, TensorLibrary::Numpy));
     }
     let numpy = py.import(intern!(py, "numpy"))?;
     let name: String = numpy.call_method1("dtype", (value,))?.getattr("name")?.extract()?;
-    Ok((by_name(&name)?, Library::Numpy))
+    Ok((by_name(&name)?, TensorLibrary::Numpy))
 }
 
 /// Returns whether a device is given. Returns an error for any device other than the CPU.
@@ -274,13 +274,13 @@ pub(crate) fn extract_sizes(sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
 
 /// Converts a numpy index between brackets; an invalid index raises an `InvalidIndexError`.
 pub(crate) fn index_in(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
-    index_of(index).map_err(as_index_error)
+    extract_index(index).map_err(as_index_error)
 }
 
 pub(crate) fn give_flags<'py>(
     py: Python<'py>,
     flags: Vec<bool>,
-    library: Library,
+    library: TensorLibrary,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tensor = DenseTensor::from_bools([flags.len()], flags).or_raise()?;
     give_tensor(py, tensor, library)

@@ -30,7 +30,7 @@ def test_leaves_are_not_copied():
     assert back.equals(a) and address(back.leaves) == address(a.leaves)
 
 
-def test_memory_outlives_its_maker():
+def test_results_outlive_the_array_that_they_convert():
     there = to_awkward(RaggedArray(np.arange(1e6)))
     back = from_awkward(ak.Array([np.arange(5.0), np.arange(3.0)]))
     assert there[-1] == 999999 and back.sum() == 13
@@ -40,14 +40,14 @@ def test_memory_outlives_its_maker():
     [1, 2, 3], [], [[]], [[], [1.5]], [[1, None], None, []], [["a", "b"], []], [[True, False], [True]],
     [[[1], None], None], [None, 2],
 ])
-def test_both_ways(rows):
+def test_arrays_survive_a_round_trip(rows):
     a = RaggedArray(rows)
     assert to_awkward(a).to_list() == rows
     assert from_awkward(ak.Array(rows)).to_list() == rows
     assert from_awkward(to_awkward(a)).to_list() == rows
 
 
-def test_rows_that_are_not_first():
+def test_slices_and_selections_convert():
     a = RaggedArray([[1], [2, 3], [4, 5, 6]])
     assert to_awkward(a[1:]).to_list() == [[2, 3], [4, 5, 6]]
     there = ak.Array([[1], [2, 3], [4, 5, 6]])
@@ -57,7 +57,7 @@ def test_rows_that_are_not_first():
     assert from_awkward(ak.Array(np.arange(6).reshape(2, 3))).numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_records():
+def test_tables_convert_to_records_and_back():
     t = RaggedTable({"age": [71, 38], "code": [[[1, 2], [3]], [[4]]]})
     there = to_awkward(t)
     assert there.code[0].to_list() == [[1, 2], [3]] and there[1].age == 38

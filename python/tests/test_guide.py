@@ -1,4 +1,4 @@
-"""The blocks of Python in the guide, over the files that its SQL and its commands write."""
+"""Runs the Python blocks of the guide, on the files that its SQL blocks and its commands write."""
 
 import os
 import re
@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def command() -> str:
-    """The program `serrate`: `SERRATE_COMMAND`, or the development build of this tree."""
+    """Returns the path of the program `serrate`: `SERRATE_COMMAND`, or else a debug build of this repository."""
     if given := os.environ.get("SERRATE_COMMAND"):
         return given
     subprocess.run(["cargo", "build", "--quiet", "--bin", "serrate"], cwd=ROOT, check=True)
@@ -22,7 +22,7 @@ def command() -> str:
 
 
 def find_commands(session):
-    """Yields the arguments of each `$ serrate ..` of a session; quotes and backslashes continue a line."""
+    """Yields the arguments of each `$ serrate ..` of a session; open quotes and backslashes continue a line."""
     lines = iter(session.splitlines())
     for line in lines:
         if line.startswith("$ serrate "):
@@ -33,7 +33,7 @@ def find_commands(session):
 
 
 def run_blocks(page, command, folder):
-    """Runs the SQL and the sessions of a page in a folder, and returns its blocks of Python."""
+    """Runs the SQL blocks and the shell sessions of a page in a folder, and returns its Python blocks."""
     scripts = []
     for language, body in BLOCK.findall((ROOT / page).read_text()):
         if language == "sql":
@@ -46,7 +46,7 @@ def run_blocks(page, command, folder):
     return scripts
 
 
-def test_the_first_model_learns(command, tmp_path, monkeypatch, capsys):
+def test_the_script_of_the_first_model_lowers_its_loss(command, tmp_path, monkeypatch, capsys):
     torch = pytest.importorskip("torch")
     for name in ("sql", "tests"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -55,6 +55,6 @@ def test_the_first_model_learns(command, tmp_path, monkeypatch, capsys):
     torch.manual_seed(1)
     exec(script, {})
     losses = [float(line.split()[1]) for line in capsys.readouterr().out.splitlines()]
-    # Two batches of the tuning split after each of 20 epochs.
+    # The script prints the loss of two batches of the tuning split after each of 20 epochs.
     assert len(losses) == 40
     assert sum(losses[-2:]) < sum(losses[:2])

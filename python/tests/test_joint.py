@@ -25,7 +25,7 @@ def both(path):
     return [J(RAW), J(tensors_fp=path)]
 
 
-def test_right_where_upstream_is_wrong(path):
+def test_results_are_right_where_upstream_errs(path):
     for j in both(path):
         assert j[-1:].tensors["dim1/T"].tolist() == [4, 5]
         assert j[0:99] == j[:] and len(j[5:9]) == 0 and len(j[1:0]) == 0
@@ -45,11 +45,11 @@ def test_right_where_upstream_is_wrong(path):
     assert J({"x": [[[]], [[1, 2]]]}).flatten().tensors["dim1/bounds"].tolist() == [0, 2]
 
 
-def test_schema_is_one_dict():
+def test_objects_share_the_schema_that_they_are_given():
     schema = {"T": np.int64}
     j = J({"T": [[1], [2]], "x": [[1], [300]]}, schema=schema)
     assert j.schema is schema and schema["x"] is np.uint16
-    # meds-torch-data puts static facts before events in this way.
+    # meds-torch-data passes the schema of a row to the static facts that it puts before the events.
     row = j[0, :]
     facts = J({"T": [7], "y": [1]}, schema=row.schema)
     assert row.schema is facts.schema and row.schema["y"] is np.uint8
@@ -58,7 +58,7 @@ def test_schema_is_one_dict():
     assert J.vstack([j[0], j[1]]).schema == {"T": np.int64, "x": np.uint16}
 
 
-def test_numbers_widen_when_schemas_agree():
+def test_concatenation_widens_types_under_one_schema():
     schema = {}
     a, b = J({"c": [1, 2]}, schema=schema), J(processed_tensors={"dim0/c": np.array([300])}, schema=schema)
     out = J.concatenate([a, b])
@@ -79,7 +79,7 @@ def test_tensors_of_a_file_are_owned(path):
     assert J(tensors_fp=path).tensors["dim1/T"].tolist() == [1, 2, 3, 4, 5]
 
 
-def test_save(path, tmp_path):
+def test_objects_without_a_file_can_be_saved(path, tmp_path):
     j = J(tensors_fp=str(path))
     with pytest.raises(ValueError, match="Already saved"):
         j.save(tmp_path / "b.nrt")
@@ -100,7 +100,7 @@ def test_upstream_reads_what_is_saved(path):
 
 
 @pytest.mark.parametrize("how", [lambda j: pickle.loads(pickle.dumps(j)), copy.copy, copy.deepcopy])
-def test_copies(path, how):
+def test_pickles_and_copies_equal_the_original(path, how):
     for j in [*both(path), J(tensors_fp=path, keys=["T"]), J(RAW)[0], J(RAW)[0:1]]:
         other = how(j)
         assert other == j and other.schema == j.schema and repr(other) == repr(j)
@@ -108,7 +108,7 @@ def test_copies(path, how):
     assert lazy._tensors is None and len(lazy) == 2
 
 
-def test_random_tables_are_as_upstream_has_them(tmp_path):
+def test_results_of_random_tables_equal_those_of_upstream(tmp_path):
     rn = pytest.importorskip("nested_ragged_tensors.ragged_numpy")
     theirs_class = getattr(rn, "_upstream", rn.JointNestedRaggedTensorDict)
     rng = np.random.default_rng(0)
@@ -140,8 +140,8 @@ def test_random_tables_are_as_upstream_has_them(tmp_path):
             assert all(np.array_equal(x[k], y[k]) for k in y)
 
 
-def test_a_forked_worker(path, in_child):
-    # The parent has threads of its own by now.
+def test_a_forked_process_can_collate(path, in_child):
+    # These calls start threads in the parent process.
     serrate.sql("SELECT sum(x) FROM (SELECT unnest(range(100000)) AS x)").collect()
     serrate.RaggedTable({"a": np.arange(1 << 20)}).to_dense()
     j = J(tensors_fp=path)
@@ -158,7 +158,7 @@ def _collate(j):
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
-def test_workers_of_a_data_loader(path, how):
+def test_data_loader_workers_can_collate(path, how):
     data = pytest.importorskip("torch.utils.data")
     loader = data.DataLoader(
         Rows(path), batch_size=2, num_workers=2, multiprocessing_context=how, collate_fn=stack
@@ -182,26 +182,26 @@ def stack(items):
     return J.vstack(items).to_dense()
 
 
-def test_processes(path):
+def test_objects_can_be_sent_to_a_process(path):
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.map(_collate, [J(tensors_fp=path)]) == [[[1, 2, 3], [4, 5, 0]]]
 
 
-def test_keys_of_a_file(path):
+def test_only_requested_keys_are_read(path):
     j = J(tensors_fp=path, keys={"T", "S"})
     assert j.keys() == {"T", "S"} and j.max_n_dims == 2 and j.keys_at_dim(0) == {"S"}
     assert set(j[0].tensors) == {"dim0/T", "dim-1/S"}
     assert len(j) == 2 and j.min_n_dims == 1
 
 
-def test_scalars_go_with_the_next_index():
+def test_a_second_index_drops_scalars():
     j = J(RAW)
     assert set(j[0].tensors) == {"dim-1/S", "dim0/T", "dim1/bounds", "dim1/id"}
     assert set(j[0, 1].tensors) == {"dim-1/T", "dim0/id"}
     assert "S" not in J.vstack([j[0], j[1]]).keys()
 
 
-def test_reductions_to_nothing():
+def test_empty_objects_and_wrong_indices():
     with pytest.raises(ValueError):
         len(J({}))
     for bad in ([1, 2], "T", 1.5, None, ..., np.array([True, False])):
@@ -211,7 +211,7 @@ def test_reductions_to_nothing():
     assert J(RAW)[True] == J(RAW)[1]
 
 
-def test_slices_of_merged_rows_are_those_of_the_whole(tmp_path):
+def test_slices_of_a_lazily_flattened_row(tmp_path):
     raw = {"T": [[1, 2, 3, 4, 5]], "id": [[[], [1, 2, 3], [], [4], [5, 6]]]}
     J(raw).save(tmp_path / "a.nrt")
     path = tmp_path / "a.nrt"
@@ -251,7 +251,7 @@ def same_dense(a, b):
         assert np.array_equal(a[name], b[name], equal_nan=a[name].dtype.kind == "f"), name
 
 
-def test_a_stack_is_made_only_when_it_is_needed(path, tmp_path):
+def test_vstack_is_deferred_until_tensors_are_needed(path, tmp_path):
     J({"T": RAW["T"], "id": RAW["id"]}).save(tmp_path / "deep.nrt")
     for j in (*both(path), J(tensors_fp=tmp_path / "deep.nrt"), J(tensors_fp=path, keys=["id"])):
         for parts in ([j[0], j[1]], [j[0, 1:], j[1, 2:], j[0, :1], j[1]], [j[:1], j[:], j[1:1]]):
@@ -272,7 +272,7 @@ def test_a_stack_is_made_only_when_it_is_needed(path, tmp_path):
             assert repr(J.vstack(parts)) == repr(eager) and J.vstack(parts).schema == eager.schema
 
 
-def test_stacks_of_other_objects(path):
+def test_vstack_checks_keys_and_types(path):
     row = J(tensors_fp=path)[0]
     with pytest.raises(ValueError, match="Keys inconsistent"):
         J.vstack([row, J({"T": [1], "x": [[1]]})])
@@ -282,7 +282,7 @@ def test_stacks_of_other_objects(path):
         J.vstack([row, row]).to_dense(padding_side="up")
     flags = J.vstack([J({"b": [True, False]}), J({"b": [True]})])
     assert flags.to_dense()["b"].tolist() == [[True, False], [True, False]]
-    # The types of one key differ, but a schema was set to be the same.
+    # The key `a` has two types, the default and the `uint8` of a schema.
     small = J({"a": [[1, 2], [3]]}, schema={"a": np.uint8})
     same_dense(
         J.vstack([small, J({"a": [[4], [5, 6]]})]).to_dense(), J.vstack([small, small]).to_dense()
@@ -291,7 +291,7 @@ def test_stacks_of_other_objects(path):
     )
 
 
-def test_elements_of_a_row_of_a_file(path, tmp_path):
+def test_slices_of_one_row_are_read_from_the_file(path, tmp_path):
     deep = {"T": [[1, 2, 3], [], [4, 5]], "id": [[[1, 2, 3], [], [1, 2]], [], [[3], [3, 2, 2]]]}
     tensors = {
         "dim1/bounds": np.array([3, 3, 5]), "dim1/T": np.arange(1, 6, dtype=np.uint8),
@@ -313,5 +313,5 @@ def test_elements_of_a_row_of_a_file(path, tmp_path):
             file[3, 0:1]
         with pytest.raises(ValueError, match="step size"):
             file[0, ::2]
-    # A key of the rows becomes a scalar of the elements.
+    # An index of a row makes a key with one value per row a scalar.
     assert J(tensors_fp=path)[1, 0:1].tensors == J(RAW)[1, 0:1].tensors

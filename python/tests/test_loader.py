@@ -28,7 +28,7 @@ def equal(a, b):
 
 
 def lists(batches):
-    """Batches whose memory is their own: a loader uses that of batches that are gone."""
+    """Returns copies of batches, because a loader reuses the memory of deleted batches."""
     return [{k: np.asarray(v if isinstance(v, np.ndarray) else v.numpy()).copy() for k, v in b.items()} for b in batches]
 
 
@@ -52,7 +52,7 @@ def test_batches_of_meds_torch_data(path):
     )
     found = loader.batch_of(json.loads(about["items"]))
     if config["static_inclusion_mode"] == "prepend" and "static_mask" not in expected:
-        # The collated batch has it, and not every writer of such files has kept it.
+        # Some reference files lack the tensor, although collated batches have it.
         del found["static_mask"]
     assert found.keys() == expected.keys()
     for k, v in expected.items():
@@ -74,7 +74,7 @@ def test_padding_may_be_changed_in_place(unit):
         equal(found, expected)
 
 
-def test_trusted_padding_is_the_same():
+def test_trusted_padding_gives_the_same_batches():
     options = dict(split="train", batch_size=4, max_seq_len=32, output="numpy", window="start")
     expected = lists(MedsLoader(COHORT, **options))
     loader = MedsLoader(COHORT, trust_padding=True, **options)
@@ -82,7 +82,7 @@ def test_trusted_padding_is_the_same():
         equal(lists(loader), expected)
 
 
-def test_an_epoch_is_the_rest_of_it():
+def test_an_epoch_can_be_repeated():
     loader = MedsLoader(COHORT, split="train", batch_size=4, max_seq_len=32, shuffle=True, seed=1, output="numpy")
     assert len(loader) == -(-loader.num_items // 4)
     first = lists(loader)
@@ -94,7 +94,7 @@ def test_an_epoch_is_the_rest_of_it():
 
 
 @pytest.mark.parametrize("threads, prefetch", [(1, 0), (2, 2)])
-def test_resuming(threads, prefetch):
+def test_a_state_resumes_the_sequence_of_batches(threads, prefetch):
     options = dict(batch_size=2, max_seq_len=16, shuffle=True, seed=3, threads=threads, prefetch=prefetch, output="numpy")
     loader = MedsLoader(COHORT, split="train", **options)
     every = lists(loader) + lists(loader)
@@ -117,7 +117,7 @@ def test_resuming(threads, prefetch):
         equal(taken + rest, every)
 
 
-def test_a_state_belongs_to_its_loader():
+def test_states_of_other_options_are_refused():
     options = dict(split="train", batch_size=2, max_seq_len=16, shuffle=True, seed=3, output="numpy")
     state = MedsLoader(COHORT, **options).state_dict()
     assert json.loads(json.dumps(state)) == state
@@ -133,7 +133,7 @@ def test_a_state_belongs_to_its_loader():
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
-def test_workers_hide_the_position(how):
+def test_states_are_refused_after_workers_have_read(how):
     data = pytest.importorskip("torch.utils.data")
     loader = MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, shuffle=True)
     every = lists(loader) + lists(loader)
@@ -174,7 +174,7 @@ for epoch in range(2):
         assert done.returncode == 0 and ("begin epoch 0 again" in done.stderr) == warns, (window, mode, done.stderr)
 
 
-def test_memory_is_used_again_when_batches_are_gone():
+def test_batches_that_are_kept_are_not_overwritten():
     loader = Loader(serrate.RaggedTable({"x": [[i] * 1000 for i in range(8)]}), batch_size=1, output="numpy")
     kept = list(loader)
     assert [int(b["x"][0, 0]) for b in kept] == list(range(8))
@@ -186,7 +186,7 @@ def test_a_loop_over_batches_needs_the_memory_of_two():
     loader = Loader(table, batch_size=1, output="numpy")
     places = {b["x"].__array_interface__["data"][0] for _ in range(4) for b in loader}
     assert len(places) == 2
-    # A batch that is deleted before the next is built leaves its memory to the next.
+    # If a batch is deleted before the next one is built, the next one reuses its memory.
     batches = iter(Loader(table, batch_size=1, output="numpy"))
     places = set()
     for _ in range(8):
@@ -196,7 +196,7 @@ def test_a_loop_over_batches_needs_the_memory_of_two():
     assert len(places) == 1
 
 
-def test_parts_are_the_whole():
+def test_ranks_share_the_batches_of_an_epoch():
     whole = MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, output="numpy")
     parts = [
         MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, rank=r, world=3, output="numpy")
@@ -217,7 +217,7 @@ def test_workers_give_the_same_batches(workers, how):
     equal(lists(data.DataLoader(loader, batch_size=None, **workers_of)), expected)
 
 
-def test_torch_is_what_comes():
+def test_batches_are_torch_tensors_by_default():
     torch = pytest.importorskip("torch")
     batch = next(iter(MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16)))
     assert isinstance(batch["code"], torch.Tensor) and batch["code"].dtype == torch.int64
@@ -232,7 +232,7 @@ def test_torch_is_what_comes():
     assert torch.equal(again["code"].offsets(), plain["dim1/cu_seqlens"].long())
 
 
-def test_labels_of_a_table():
+def test_labels_can_be_a_table():
     table = {
         "subject_id": [8, 999_999],
         "prediction_time": np.array(["2015-01-01", "2015-01-01"], "M8[us]"),
@@ -259,7 +259,7 @@ def test_options_are_checked():
         MedsLoader(COHORT / "nothing")
 
 
-def test_loader_over_files(tmp_path):
+def test_loaders_read_tables_and_files(tmp_path):
     rows = {"id": [1, 2, 3], "code": [[1, 2, 3], [4], [5, 6]]}
     table = serrate.RaggedTable(rows)
     table.write(tmp_path / "a.nrt")
@@ -273,7 +273,7 @@ def test_loader_over_files(tmp_path):
         Loader(table, window=2, sampling="sideways")
 
 
-def test_sizes():
+def test_sizes_pad_and_cut_lists():
     table = serrate.RaggedTable({"code": [[1, 2, 3, 4], [5]]})
     for size, expected in [
         (None, [[1, 2, 3, 4], [5, 0, 0, 0]]),
@@ -303,7 +303,7 @@ def test_options_are_parameters():
     assert not any("position_ids" in name for name in next(iter(Loader(table, **packed, position_ids=None))))
 
 
-def test_a_forked_process(in_child):
+def test_a_forked_process_reads_the_same_batches(in_child):
     loader = MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, threads=2, prefetch=2, output="numpy")
     expected = [b["code"].sum() for b in lists(loader)]
     loader.set_epoch(0)
@@ -332,7 +332,7 @@ except KeyboardInterrupt:
     assert out == "stopped True True\nTrue\n"
 
 
-def test_pinned_memory():
+def test_memory_is_pinned_if_there_is_an_accelerator():
     torch = pytest.importorskip("torch")
     options = dict(split="train", batch_size=2, max_seq_len=16, pin_memory=True)
     if torch.cuda.is_available():
@@ -380,7 +380,7 @@ def test_the_data_module_of_the_readme(tmp_path):
 
 
 def test_an_epoch_need_not_be_exhausted():
-    """Lightning takes `len(loader)` batches and does not ask for one more."""
+    """Lightning takes `len(loader)` batches and does not request one more."""
     loader = MedsLoader(COHORT, split="train", batch_size=4, max_seq_len=16, shuffle=True, output="numpy")
     found = []
     for epoch in range(3):

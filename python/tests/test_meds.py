@@ -12,7 +12,7 @@ def _here(repository, monkeypatch):
     monkeypatch.chdir(repository)
 
 
-def test_reading_is_the_query():
+def test_read_equals_the_meds_table_function():
     table = meds.read(ROOT)
     expected = serrate.sql(f"SELECT subject_id, numeric_value, code FROM meds('{ROOT}') ORDER BY subject_id").to_dict()
     assert table["subject_id"].to_list() == expected["subject_id"]
@@ -43,7 +43,7 @@ def test_written_records_are_read_again(tmp_path):
         meds.write(table.select(["subject_id", "time"]), tmp_path / "other")
 
 
-def test_tables_made_by_hand(tmp_path):
+def test_tables_without_a_data_set_can_be_written(tmp_path):
     table = serrate.RaggedTable(
         {
             "subject_id": [7, 3],
@@ -57,7 +57,7 @@ def test_tables_made_by_hand(tmp_path):
     assert again["code"].to_list() == [[["C"]], [["A", "B"], ["A"]]]
 
 
-def test_generated_records(tmp_path):
+def test_generated_records_do_not_depend_on_shards(tmp_path):
     meds.generate(tmp_path / "a", 20, seed=3, shards=2)
     meds.generate(tmp_path / "b", 20, seed=3)
     a, b = meds.read(tmp_path / "a"), meds.read(tmp_path / "b")

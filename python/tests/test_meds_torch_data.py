@@ -1,4 +1,4 @@
-"""meds-torch-data gives the same batches and files on our class as on upstream's.
+"""Compares the batches and files of meds-torch-data under `serrate.patch` with those on the original class.
 
 With SERRATE_ALL_WORKERS=1, the batches of every mode are also compared in forked and spawned workers; with
 SERRATE_MTD_CHECKOUT, the tests of that checkout of meds-torch-data 0.9.0 give the same outcomes under the patch.
@@ -72,7 +72,7 @@ def batches(tmp_path, name, *before):
     return done.stdout.strip().splitlines()[-1], dict(np.load(out))
 
 
-def test_batches(tmp_path):
+def test_batches_equal_those_on_the_original_class(tmp_path):
     which, theirs = batches(tmp_path, "theirs")
     assert which == "nested_ragged_tensors.ragged_numpy"
     which, ours = batches(tmp_path, "ours", "-m", "serrate.patch", sys.executable)
@@ -138,7 +138,7 @@ for mode in ("SM", "SEM"):
 
 data = dataset(batch_mode="SEM")
 samples = [data[i] for i in range(4)]
-# Values that are not finite, and a batch without values.
+# These samples have values that are not finite.
 J = serrate.JointNestedRaggedTensorDict
 inf, nan = float("inf"), float("nan")
 raw = {"time_delta_days": [nan, inf], "code": [[1, 2], [3]], "numeric_value": [[inf, nan], [-inf]]}
@@ -153,7 +153,7 @@ for dtype, is_fast in ((np.int8, True), (np.int64, True), (np.uint32, True), (np
     compared(data, [sample(), sample(code=[[4, 5], [6]])], is_fast)
 types.update(code=np.uint16, numeric_value=np.float64)
 compared(data, [sample(), sample()], False)
-# Samples that are wrong, or of another form, and classes that differ.
+# These samples are wrong or have another form, and these classes differ.
 assert compared(data, [samples[0], {}], False)[0] is KeyError
 assert compared(data, [samples[0], {"dynamic": J({"code": [[1], [2]]})}], None)[0] is ValueError
 assert compared(data, [], False)[0] is ValueError
@@ -188,7 +188,7 @@ assert MEDSPytorchDataset.collate is original
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_collate(tmp_path, when):
+def test_the_patched_collate_equals_the_original(tmp_path, when):
     script = tmp_path / "collate.py"
     script.write_text(COLLATE)
     command = [sys.executable, script, DATA / "synthea-meds-torch-data", when]
@@ -196,7 +196,7 @@ def test_collate(tmp_path, when):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_preprocessing(tmp_path):
+def test_preprocessing_writes_the_same_files(tmp_path):
     safe_open = pytest.importorskip("safetensors").safe_open
     polars = pytest.importorskip("polars")
     tool = Path(sys.executable).parent / "MTD_preprocess"
@@ -204,7 +204,7 @@ def test_preprocessing(tmp_path):
     for name, before in (("theirs", []), ("ours", [sys.executable, "-m", "serrate.patch"])):
         out = tmp_path / name
         command = [*before, tool, f"MEDS_dataset_dir={DATA / 'synthea-meds'}", f"output_dir={out}"]
-        # The command finds those of its steps by PATH.
+        # The command finds the commands of its steps by PATH.
         environment = {**os.environ, "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -227,14 +227,14 @@ def test_preprocessing(tmp_path):
 
 
 def run_their_tests(report, *before):
-    """Runs the tests of the checkout. Returns the names of all tests, of those that fail, and the output."""
+    """Runs the tests of the checkout. Returns the names of all tests, the names of the failed ones, and the output."""
     root = Path(os.environ["SERRATE_MTD_CHECKOUT"])
-    # Its examples are those of the checkout, which stands before the installed package.
+    # The sources of the checkout come before the installed package, so its docstrings are tested.
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     environment.pop("SERRATE_PATCH", None)
     command = [*before, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
     done = subprocess.run([*command, "src", "tests"], cwd=root, env=environment, capture_output=True, text=True)
-    # 1 says that tests failed; other codes, that they could not be run.
+    # Code 1 means that tests failed; codes above it mean that pytest could not run them.
     assert done.returncode in (0, 1), done.stdout[-5000:] + done.stderr[-5000:]
     cases = list(ElementTree.parse(report).iter("testcase"))
     name = lambda case: f"{case.get('classname')}::{case.get('name')}"
@@ -243,8 +243,8 @@ def run_their_tests(report, *before):
 
 
 @pytest.mark.skipif("SERRATE_MTD_CHECKOUT" not in os.environ, reason="SERRATE_MTD_CHECKOUT names no checkout")
-def test_their_tests(tmp_path):
-    """Some fail with versions of other libraries, also without the patch."""
+def test_the_tests_of_a_checkout_give_the_same_outcomes(tmp_path):
+    """The same tests fail with and without the patch: some fail with some versions of other libraries."""
     plain, failed_before, _ = run_their_tests(tmp_path / "plain.xml")
     patched, failed, output = run_their_tests(tmp_path / "patched.xml", sys.executable, "-m", "serrate.patch")
     assert patched == plain and len(plain) > 2 * len(failed_before)

@@ -1,4 +1,4 @@
-"""Memory of padded results: it is used again when the arrays are deleted, and two results never share it."""
+"""Padded results reuse the memory of deleted arrays, and two results never share memory."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def address(array):
     return array.__array_interface__["data"][0]
 
 
-def test_a_result_that_is_kept_is_never_overwritten():
+def test_results_that_are_kept_are_not_overwritten():
     values = [[1, 2, 3], [4]]
     kept = pad(values)
     view = pad(values)[0, :3]
@@ -39,7 +39,7 @@ def test_a_result_that_is_kept_is_never_overwritten():
     assert all(np.array_equal(a, expected([[k] * 9, [k]])) for k, a in enumerate(others))
 
 
-def test_memory_is_used_again():
+def test_memory_of_a_deleted_array_is_reused():
     first = pad([[1, 2], [3]])
     assert first.flags.writeable
     at = address(first)
@@ -51,7 +51,7 @@ def test_memory_is_used_again():
 
 @pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("fill", [0, 5, 1 << 40])
-def test_what_was_written_to_an_array_is_gone(side, fill):
+def test_reused_memory_is_filled_again(side, fill):
     first = pad([[1, 2], [3]])
     at = address(first)
     first[:] = -7
@@ -62,7 +62,7 @@ def test_what_was_written_to_an_array_is_gone(side, fill):
     assert np.array_equal(second, expected(values, side, fill))
 
 
-def test_arrays_and_masks_are_clean_too():
+def test_arrays_and_masks_are_filled_again():
     array = serrate.RaggedArray([[1] * 3, [2] * (1 << 21)])
     for _ in range(3):
         dense, mask = array.to_dense(), array.mask()
@@ -81,7 +81,7 @@ def test_a_tensor_keeps_its_memory():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_process_has_its_own_memory():
+def test_a_forked_process_shares_no_results():
     kept = pad([[1, 2], [3]])
     pad([[5], [6]])
     child = os.fork()
@@ -105,7 +105,7 @@ def test_a_forked_process_has_its_own_memory():
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_several_threads_write_the_same(side):
+def test_results_that_several_threads_fill_are_right(side):
     random = np.random.default_rng(7)
     lengths = random.integers(0, 40, (100, 64))
     lengths[3, 5] = 250

@@ -16,7 +16,7 @@ def python(code, *before):
     return subprocess.run([sys.executable, *before, "-c", code], capture_output=True, text=True)
 
 
-def test_in_python():
+def test_patch_replaces_names_that_are_imported_already():
     code = """
 from nested_ragged_tensors.ragged_numpy import JointNestedRaggedTensorDict as early
 import serrate
@@ -29,7 +29,7 @@ assert __main__.early is serrate.JointNestedRaggedTensorDict
     assert done.returncode == 0, done.stderr
 
 
-def test_a_command_and_its_children():
+def test_commands_and_their_children_are_patched():
     code = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {CHECK!r}]).returncode)"
     done = subprocess.run(
         [sys.executable, "-m", "serrate.patch", sys.executable, "-c", code], capture_output=True, text=True
@@ -39,7 +39,7 @@ def test_a_command_and_its_children():
     assert done.returncode == 127
 
 
-def test_without_upstream():
+def test_patch_provides_the_module_if_upstream_is_missing():
     code = """
 import sys
 sys.modules["nested_ragged_tensors"] = None
@@ -52,6 +52,6 @@ assert JointNestedRaggedTensorDict is serrate.JointNestedRaggedTensorDict
     assert done.returncode == 0, done.stderr
 
 
-def test_the_module_is_a_function_however_it_is_imported():
+def test_patch_is_callable_after_an_import_of_its_module():
     done = python("import serrate.patch, serrate; assert callable(serrate.patch) and callable(serrate.patch.apply)")
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ def slow(session, rows=6000):
     return session.sql(SLOW).to_dict()["n"][0]
 
 
-def test_a_function_is_told():
+def test_the_function_receives_seconds_and_rows():
     told = []
     session = serrate.connect(progress=lambda *seen: told.append(seen), threads=1)
     rows = 3000
@@ -26,7 +26,7 @@ def test_a_function_is_told():
     assert [s for s, _, _ in told] == sorted(s for s, _, _ in told)
 
 
-def test_what_it_raises_stops_the_statement():
+def test_errors_of_the_function_stop_the_statement():
     def stop(seconds, rows, total):
         raise KeyboardInterrupt
 
@@ -35,7 +35,7 @@ def test_what_it_raises_stops_the_statement():
         slow(session, 200_000)
 
 
-def test_quick_statements_say_nothing():
+def test_short_statements_report_no_progress():
     told = []
     serrate.connect(progress=lambda *seen: told.append(seen)).sql("SELECT 1").to_dict()
     assert not told
@@ -43,7 +43,7 @@ def test_quick_statements_say_nothing():
         serrate.connect(progress=3)
 
 
-def test_terminals(monkeypatch):
+def test_a_terminal_shows_a_line_and_deletes_it(monkeypatch):
     class Screen(io.StringIO):
         def isatty(self):
             return True
@@ -62,7 +62,7 @@ def test_terminals(monkeypatch):
     assert _progress.shown() is None
 
 
-def test_notebooks(monkeypatch):
+def test_a_notebook_shows_a_progress_bar(monkeypatch):
     import sys
     import types
 

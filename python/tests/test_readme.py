@@ -1,4 +1,4 @@
-"""The sessions of the README and of the guide run as they are printed."""
+"""The Python sessions of the README and of the guide give the output that they show."""
 
 import doctest
 import os
@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("page, least", [("python/README.md", 20), ("docs/guide/from-python.md", 6)])
-def test_session(page, least, tmp_path, monkeypatch):
-    # The sessions make their folders themselves, here below the folder of the test.
+def test_sessions_give_the_output_that_they_show(page, least, tmp_path, monkeypatch):
+    # The sessions create temporary folders, here below the folder of the test.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     here = os.getcwd()
     os.chdir(ROOT)

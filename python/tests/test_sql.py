@@ -12,7 +12,7 @@ import pytest
 import serrate
 
 
-def test_tables_of_all_kinds():
+def test_tables_of_several_libraries():
     pa = pytest.importorskip("pyarrow")
     pl = pytest.importorskip("polars")
     pd = pytest.importorskip("pandas")
@@ -33,16 +33,16 @@ def test_tables_of_all_kinds():
         assert found == {"id": [1, 2, 3], "s": [3, 0, 3]}, type(table)
 
 
-def test_several_tables_and_names():
+def test_tables_are_named_by_keyword():
     a, b = {"k": [1, 2]}, {"k": [2, 3], "V": [[7], [8, 9]]}
     found = serrate.sql('SELECT a.k, "V" AS v FROM a JOIN B ON a.k = B.k', a=a, B=b).to_dict()
     assert found == {"k": [2], "v": [[7]]}
-    # Names of one statement are gone with it.
+    # Tables that are passed by keyword exist for one statement.
     with pytest.raises(serrate.Error):
         serrate.sql("SELECT * FROM a").collect()
 
 
-def test_registered_tables_come_back():
+def test_a_statement_can_hide_a_registered_table():
     session = serrate.connect()
     session.register("t", {"x": [1]})
     assert session.sql("SELECT x FROM t", t={"x": [5]}).to_dict() == {"x": [5]}
@@ -51,7 +51,7 @@ def test_registered_tables_come_back():
     assert session.tables() == []
 
 
-def test_results():
+def test_results_convert_to_several_libraries():
     pa = pytest.importorskip("pyarrow")
     result = serrate.sql("SELECT i, [i, i + 1] AS l, i * 0.5 AS f FROM (SELECT unnest(range(3)) AS i) ORDER BY i")
     table = pa.table(result)
@@ -68,7 +68,7 @@ def test_results():
 
 @pytest.mark.parametrize("rows", [100, 100_000])
 @pytest.mark.parametrize("kind", ["i8", "f4", "u2", "M8[us]"])
-def test_numpy_does_not_copy(rows, kind):
+def test_numpy_arrays_view_the_memory_of_the_input(rows, kind):
     pa = pytest.importorskip("pyarrow")
     values = pa.array(np.arange(rows).astype(kind))
     for t in (serrate.RaggedTable(pa.table({"x": values})), pa.table({"x": values})):
@@ -81,7 +81,7 @@ def test_numpy_does_not_copy(rows, kind):
             assert np.array_equal(out, np.arange(rows)[:50_000 if "LIMIT" in query else rows].astype(kind))
 
 
-def test_numpy_joins_other_batches():
+def test_numpy_joins_batches_of_all_types():
     pa = pytest.importorskip("pyarrow")
     n = np.arange(20_000)
     columns = {
@@ -106,7 +106,7 @@ def test_numpy_joins_other_batches():
     assert empty.shape == (0,) and empty.dtype == np.int64
 
 
-def test_nulls_texts_and_times():
+def test_nulls_strings_and_times():
     now = datetime.datetime(2024, 1, 2, 3, 4, 5, 6)
     day = datetime.date(2024, 1, 2)
     rows = {"i": [1, None], "t": ["a", None], "at": [now, None], "day": [day, None], "l": [[1, None], None]}
@@ -118,7 +118,7 @@ def test_nulls_texts_and_times():
     assert out["day"][0] == np.datetime64(day)
 
 
-def test_numpy_columns():
+def test_columns_can_be_numpy_arrays():
     rows = {
         "f": np.array([1.5, 2.5], "f4"),
         "b": np.array([True, False]),
@@ -133,7 +133,7 @@ def test_numpy_columns():
     assert out["big"] == [1, 2]
 
 
-def test_torch():
+def test_torch_pads_lists():
     torch = pytest.importorskip("torch")
     out = serrate.sql("SELECT [1, 2] AS l UNION ALL SELECT [3]").torch()
     assert sorted(out) == ["dim1/mask", "l"]
@@ -151,7 +151,7 @@ def test_torch():
         ([datetime.datetime(2024, 1, 1)], "SELECT $1 AS a", {"a": [datetime.datetime(2024, 1, 1)]}),
     ],
 )
-def test_params(params, query, expected):
+def test_parameters_have_python_values(params, query, expected):
     assert serrate.sql(query, params).to_dict() == expected
 
 
@@ -177,7 +177,7 @@ def test_files_and_statements(tmp_path):
         ("SELECT ragged_get([1, 2], '5')", ValueError, "out of range"),
     ],
 )
-def test_errors(query, error, text):
+def test_errors_of_statements_are_value_errors(query, error, text):
     with pytest.raises(error, match=text) as caught:
         serrate.sql(query).collect()
     assert isinstance(caught.value, serrate.Error)
@@ -209,7 +209,7 @@ def test_a_panic_in_a_stream_is_an_error():
         result.collect()
 
 
-def test_wrong_tables():
+def test_values_that_are_not_tables_are_refused():
     for table in (1, object(), None):
         with pytest.raises(TypeError):
             serrate.sql("SELECT 1", t=table)
@@ -217,7 +217,7 @@ def test_wrong_tables():
         serrate.sql("SELECT 1", t={"a": [1], "b": [1, 2]})
 
 
-def test_display():
+def test_results_are_printed_and_shown_as_html():
     result = serrate.sql("SELECT range(100) AS l, '<b>' AS t")
     assert "92 more" in repr(result) and "int64[]" in repr(result)
     html = result._repr_html_()
@@ -287,7 +287,7 @@ def test_queries_after_a_fork(in_child):
     assert in_child(lambda: serrate.sql(query).to_dict()) == repr(expected)
 
 
-def test_import_is_quick():
+def test_import_is_fast_and_loads_no_library():
     code = "import time, numpy; t = time.perf_counter(); import serrate, sys; print(time.perf_counter() - t); print([m for m in ('torch', 'pyarrow', 'polars', 'pandas') if m in sys.modules])"
     fastest = float("inf")
     for _ in range(5):
@@ -295,11 +295,11 @@ def test_import_is_quick():
         seconds, modules = out.splitlines()
         assert modules == "[]"
         fastest = min(fastest, float(seconds))
-    # 100 ms is the aim for a release; a build without optimization is larger and takes longer to load.
+    # A release build takes less than 100 ms; a build without optimization is larger and takes longer to load.
     assert fastest < 0.3
 
 
-def test_stores(tmp_path):
+def test_stores_map_urls_to_folders(tmp_path):
     serrate.RaggedTable({"x": [1, 2], "y": [[1], [2, 3]]}).write(tmp_path / "a.parquet")
     session = serrate.connect(stores={"lake://cohort/": tmp_path})
     assert session.sql("SELECT sum(x) AS s FROM 'lake://cohort/a.parquet'").to_dict() == {"s": [3]}
@@ -314,7 +314,7 @@ def test_stores(tmp_path):
             serrate.connect(stores={url: tmp_path})
 
 
-def test_errors_by_what_they_are(tmp_path):
+def test_errors_have_the_class_of_their_cause(tmp_path):
     with pytest.raises(FileNotFoundError):
         serrate.sql(f"SELECT * FROM read_parquet('{tmp_path}/none.x')")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 is not all of it")

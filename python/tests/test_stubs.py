@@ -1,4 +1,4 @@
-"""The stubs name what the extension has, no more and no less, with its parameters."""
+"""The stubs name exactly the members of the extension, with their parameters."""
 
 import ast
 import doctest
@@ -13,7 +13,7 @@ from serrate import _serrate
 STUBS = ast.parse((Path(_serrate.__file__).parent / "_serrate.pyi").read_text())
 CLASSES = {node.name: node for node in STUBS.body if isinstance(node, ast.ClassDef)}
 FUNCTIONS = {node.name: node for node in STUBS.body if isinstance(node, ast.FunctionDef)}
-# Members that every object has, or that Python derives from other methods.
+# Every object has these members, or Python derives them from other methods.
 IMPLIED = {
     "__new__", "__doc__", "__module__", "__repr__", "__hash__", "__bool__", "__reduce__", "__copy__", "__deepcopy__",
     "__array_ufunc__", "__getattribute__", "__array_interface__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
@@ -28,7 +28,7 @@ def names(function):
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
-def test_class(name):
+def test_stubs_of_a_class_name_its_members(name):
     found = vars(getattr(_serrate, name))
     stub = {}
     for node in CLASSES[name].body:
@@ -51,17 +51,17 @@ def test_class(name):
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_function(name):
+def test_stubs_of_a_function_name_its_parameters(name):
     assert list(inspect.signature(getattr(_serrate, name)).parameters) == names(FUNCTIONS[name])
 
 
-def test_all_are_there():
+def test_every_public_name_has_a_stub():
     public = {n for n in dir(_serrate) if not n.startswith("__")}
     assert public - set(CLASSES) - set(FUNCTIONS) == set()
 
 
 @pytest.mark.parametrize("name", serrate.__all__)
-def test_all_are_documented(name):
+def test_every_public_member_has_a_docstring(name):
     thing = getattr(serrate, name)
     assert thing.__doc__
     if inspect.isclass(thing):
@@ -72,5 +72,5 @@ def test_all_are_documented(name):
 @pytest.mark.parametrize(
     "name", ["connect", "sql", "MedsLoader", "Loader", "RaggedTable", "RaggedArray", "to_nested", "to_torch"]
 )
-def test_these_have_examples(name):
+def test_important_functions_have_examples(name):
     assert doctest.DocTestParser().get_examples(getattr(serrate, name).__doc__)

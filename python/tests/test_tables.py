@@ -10,7 +10,7 @@ from serrate import RaggedArray, RaggedTable
 ROWS = {"age": [71, 38], "t": [[1.5, 2.5], [0.5]], "code": [[[1, 2], [3]], [[4, 5, 6]]]}
 
 
-def test_from_and_to():
+def test_tables_convert_from_and_to_dictionaries():
     t = RaggedTable(ROWS)
     assert len(t) == 2 and t.ndim == 3 and t.columns == ["age", "t", "code"]
     assert t.axes == {"age": 0, "t": 1, "code": 2}
@@ -19,7 +19,7 @@ def test_from_and_to():
     assert "code" in t and "x" not in t
 
 
-def test_arrow_both_ways():
+def test_tables_convert_to_arrow_and_back():
     pa = pytest.importorskip("pyarrow")
     t = RaggedTable(ROWS)
     table = pa.table(t)
@@ -30,7 +30,7 @@ def test_arrow_both_ways():
 
 
 @pytest.mark.parametrize("ending", ["nrt", "parquet", "arrow", "arrows", "json", "ndjson"])
-def test_files(tmp_path, ending):
+def test_tables_are_written_and_read(tmp_path, ending):
     t = RaggedTable(ROWS)
     path = tmp_path / f"t.{ending}"
     t.write(path)
@@ -61,7 +61,7 @@ def test_schema_and_errors():
         t[9]
 
 
-def test_index():
+def test_indices_select_rows_elements_and_columns():
     t = RaggedTable(ROWS)
     row = t[0]
     assert row["age"] == 71 and row.scalars == {"age": 71}
@@ -73,7 +73,7 @@ def test_index():
     assert RaggedTable.vstack([t[0], t[1]]) == t
 
 
-def test_operations():
+def test_flatten_concat_sort_and_nest():
     t = RaggedTable(ROWS)
     flat = t.flatten()
     assert flat["code"].to_list() == [[1, 2, 3], [4, 5, 6]]
@@ -102,7 +102,7 @@ def test_to_dense():
         t.to_dense(padding_side="up")
 
 
-def test_arrays():
+def test_array_properties_and_conversions():
     a = RaggedArray([[1, 2, 3], [], [4]])
     assert a.shape == (3, None) and a.max_shape == (3, 3) and a.ndim == 2 and len(a) == 3
     assert a.lengths().tolist() == [3, 0, 1]
@@ -122,13 +122,13 @@ def test_arrays():
         a.numpy()
 
 
-def test_packed_of_deeper_lists():
+def test_packed_offsets_are_those_of_whole_rows():
     a = RaggedArray([[[1, 2], [3]], [], [[4]]])
     values, cu = a.to_packed()
     assert values.tolist() == [1, 2, 3, 4] and cu.tolist() == [0, 3, 3, 4]
 
 
-def test_operators_are_those_of_numpy():
+def test_operators_equal_those_of_numpy():
     rng = np.random.default_rng(0)
     x = rng.integers(-9, 9, 12)
     y = rng.choice([-3, -2, 2, 3], 12)
@@ -163,7 +163,7 @@ def test_reductions():
     assert a.astype("float64").sqrt().round(2).to_list()[0] == [1.0, 1.41, 1.73]
 
 
-def test_nulls():
+def test_null_elements_and_lists():
     a = RaggedArray([[1, None], None, []])
     assert a.to_list() == [[1, None], None, []]
     assert a.is_null().leaves.tolist() == [False, True]
@@ -184,7 +184,7 @@ def test_repr():
     assert "code" in repr(RaggedTable(ROWS)) and "<table" in RaggedTable(ROWS)._repr_html_()
 
 
-def test_torch():
+def test_conversions_to_torch():
     torch = pytest.importorskip("torch")
     a = RaggedArray([[1.0, 2.0], [3.0]])
     nested = serrate.to_nested(a)
@@ -197,7 +197,7 @@ def test_torch():
         serrate.to_nested(RaggedArray([[[1]]]))
 
 
-def test_threads_of_a_parent_are_not_needed(in_child):
+def test_a_forked_process_can_sort(in_child):
     big = RaggedTable({"v": np.random.default_rng(0).integers(0, 9, 200_000)})
     big.sort(["v"])
     assert in_child(lambda: big.sort(["v"])["v"].leaves[:2].tolist()) == "[0, 0]"
@@ -207,5 +207,5 @@ def test_offsets_in_64_bits_are_views():
     array = serrate.RaggedArray.from_parts(np.arange(6), [np.array([0, 2, 6])])
     assert array.offsets[0].tolist() == [0, 2, 6] and not array.offsets[0].flags.writeable
     assert np.shares_memory(array.offsets[0], array.offsets[0])
-    # Those of a slice start at 0, so they are copies.
+    # Offsets of a slice start at 0, so they are copies.
     assert array[1:].offsets[0].tolist() == [0, 4]

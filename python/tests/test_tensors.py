@@ -1,4 +1,4 @@
-"""HetTensor, RaggedBatch, DokTensor and HashMap beyond the conformance vectors."""
+"""Tests HetTensor, RaggedBatch, DokTensor and HashMap where the conformance vectors have no case."""
 
 import copy
 import pickle
@@ -17,7 +17,7 @@ def batch():
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-def test_het_results_are_of_the_library_of_the_leaves():
+def test_het_results_have_the_library_of_the_leaves():
     torch = pytest.importorskip("torch")
     x = HetTensor([torch.tensor([1.0, 2.0]), torch.tensor([3.0])])
     assert isinstance(x.to_dense(), torch.Tensor) and x.dtype == torch.float32
@@ -30,7 +30,7 @@ def test_het_results_are_of_the_library_of_the_leaves():
     assert sparse.shape == (2, 2) and torch.equal(sparse.to_dense(), x.to_dense())
 
 
-def test_het_holes():
+def test_het_tensors_can_lack_elements():
     x = HetTensor([np.array([1, 2]), np.array([3])])
     second = x[:, 1]
     assert second.unbind() == [np.array(2), None] and second.tolist() == [2, None]
@@ -69,14 +69,14 @@ def test_dense_results_may_be_written():
     assert isinstance(b.tensor, torch.Tensor) and b.device == torch.device("cpu")
 
 
-def test_arguments_are_not_looked_at_again():
+def test_batches_copy_their_arguments():
     data, sizes = np.array([[1, 2]]), np.array([2])
     b = RaggedBatch(data, sample_sizes=sizes)
     data[:], sizes[:] = 0, 0
     assert b.split()[0].tolist() == [1, 2]
 
 
-def test_batches_are_written_by_index():
+def test_batches_can_be_assigned_to():
     b = batch()
     b[0, 1] = 9
     b[1] = np.array([5, 6, 7])
@@ -89,14 +89,14 @@ def test_batches_are_written_by_index():
         b[:, :2] = np.zeros((3, 3), dtype="int64")
 
 
-def test_of_two_entries_for_one_place_the_last_stays():
+def test_the_last_of_two_values_for_one_index_is_kept():
     to = RaggedBatch(np.array([[1, 1, 0]]), sample_sizes=np.array([3]))
     assert ops.batched_inverse_indexing_access(np.array([[5, 6, 7]]), to, 3, -1).tolist() == [[7, 6, -1]]
     with pytest.raises(IndexError, match="sample"):
         ops.batched_inverse_indexing_access(np.array([[5, 6, 7]]), to, 1)
 
 
-def test_batch_forms():
+def test_batches_convert_to_other_forms():
     b = batch()
     values, ends = b.to_packed()
     assert values.tolist() == [1, 2, 3, 4] and ends.tolist() == [0, 3, 4]
@@ -112,7 +112,7 @@ def test_batch_forms():
         ops.average_over_targets(np.zeros((2, 3)))
 
 
-def test_functions_for_apply():
+def test_apply_takes_functions_and_methods():
     torch = pytest.importorskip("torch")
     b = batch().torch()
     assert b.apply(torch.neg).split()[0].tolist() == [-1, -2, -3]
@@ -127,7 +127,7 @@ def test_functions_for_apply():
         b.apply(lambda a, b, c, d: a)
 
 
-def test_gradients_are_refused_and_not_lost():
+def test_tensors_that_require_gradients_are_refused():
     torch = pytest.importorskip("torch")
     t = torch.ones(2, 3, requires_grad=True)
     with pytest.raises(ValueError, match="gradient"):
@@ -140,7 +140,7 @@ def test_gradients_are_refused_and_not_lost():
         HetTensor([torch.eye(2).to_sparse()])
 
 
-def test_bfloat16():
+def test_bfloat16_is_kept_in_torch():
     torch = pytest.importorskip("torch")
     t = torch.tensor([[1.5, 2.5], [3.5, 0.0]], dtype=torch.bfloat16)
     b = RaggedBatch(t, sample_sizes=torch.tensor([2, 1]))
@@ -162,7 +162,7 @@ def test_numbers_of_every_type():
         DokTensor.from_dense(np.array([1j]))
 
 
-def test_dok_is_numpy():
+def test_dok_indexing_equals_numpy():
     rng = np.random.default_rng(1)
     dense = rng.integers(0, 3, (4, 5, 6)).astype("float64")
     x = DokTensor.from_dense(dense)
@@ -179,7 +179,7 @@ def test_dok_is_numpy():
     assert np.array_equal(x.to_dense(), dense)
 
 
-def test_dok_views_and_places():
+def test_dok_views_share_memory():
     x = DokTensor((2, 3))
     x.T[2, 1] = 5
     assert x[1, 2] == 5 and x.dtype == np.float32 and x.sparsity == pytest.approx(5 / 6)
@@ -219,7 +219,7 @@ def test_dok_limits_and_errors():
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-def test_dok_and_torch():
+def test_dok_tensors_work_with_torch():
     torch = pytest.importorskip("torch")
     x = DokTensor((2, 3), dtype=torch.float64)
     x[0, 1] = torch.tensor(2.0)
@@ -234,7 +234,7 @@ def test_dok_and_torch():
     assert torch.stack([x, x]).shape == (2, 2, 3)
 
 
-def test_hash_map():
+def test_hash_map_inserts_finds_and_deletes_keys():
     m = HashMap(n_buckets=4)
     assert m.keys() is None and len(m) == 0 and repr(m) == "HashMap(empty)"
     keys = np.arange(3000).reshape(1000, 3)
@@ -256,7 +256,7 @@ def test_hash_map():
     assert floats.get(np.array([[0.2], [0.3]]), -1)[0].tolist() == [2, -1]
 
 
-def test_use_from_several_threads():
+def test_several_threads_can_write_a_dok_tensor():
     x = DokTensor((1000, 8))
     failed = []
 
@@ -273,7 +273,7 @@ def test_use_from_several_threads():
     assert not failed and x.nnz == 1600
 
 
-def test_in_a_forked_child(in_child):
+def test_a_forked_process_can_build_tensors(in_child):
     data = np.arange(2_000_000).reshape(1000, 2000)
     sizes = np.full(1000, 1500)
     RaggedBatch(data, sample_sizes=sizes).tensor.sum()
@@ -286,6 +286,6 @@ def test_in_a_forked_child(in_child):
     assert in_child(child) == repr((int(data[:, :1500].sum()), 1_999_999, (1000,)))
 
 
-def test_classes_of_errors():
+def test_error_classes_derive_from_builtin_ones():
     assert issubclass(serrate.InvalidIndexError, IndexError) and issubclass(serrate.InvalidIndexError, ValueError)
     assert issubclass(serrate.BadFileError, ValueError)

@@ -1,7 +1,7 @@
-"""Upstream's own examples and tests, read from the installed package, run on our class.
+"""Runs the examples and tests of nested_ragged_tensors on the class of Serrate.
 
-Nothing of them is copied: doctests are taken from the docstrings of the package, and its tests from the
-checkout that SERRATE_NRT_CHECKOUT names, where it does.
+This file copies nothing from them: the doctests are read from the docstrings of the installed package, and the tests
+from the checkout that SERRATE_NRT_CHECKOUT names, if it is set.
 """
 
 import doctest
@@ -23,7 +23,7 @@ OURS = {
     "pprint_dense": serrate.pprint_dense,
 }
 
-#: Helpers of upstream's that are not offered; all others of its methods are. The README lists them.
+#: Private methods of the upstream class that Serrate does not offer; it offers all others. The README lists them.
 NOT_OFFERED = {
     "_bounds_check_int",
     "_get_lengths_and_values",
@@ -69,19 +69,19 @@ def run(test, flags=doctest.ELLIPSIS):
 
 
 @pytest.mark.parametrize("test", [t for t in examples() if is_public(t)], ids=lambda t: t.name)
-def test_public_examples(test):
+def test_public_upstream_examples_pass(test):
     outcome, report = run(test)
     assert outcome.failed == 0, report
 
 
-def test_all_public_examples_are_run():
+def test_the_number_of_public_examples_is_known():
     assert sum(len(t.examples) for t in examples() if is_public(t)) == 257
 
 
-def test_helpers_are_offered_or_named():
+def test_only_listed_helpers_are_missing():
     failed, count = set(), 0
     for test in (t for t in examples() if not is_public(t)):
-        # Upstream breaks the text of an error into lines.
+        # Upstream breaks the message of an error into lines.
         outcome, _ = run(test, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
         count += outcome.attempted
         if outcome.failed:
@@ -89,7 +89,7 @@ def test_helpers_are_offered_or_named():
     assert failed == NOT_OFFERED and count == 73
 
 
-def test_the_readme_lists_the_helpers():
+def test_the_readme_lists_the_missing_helpers():
     page = (Path(__file__).resolve().parents[1] / "README.md").read_text()
     assert [name for name in sorted(NOT_OFFERED) if f"`{name}`" not in page] == []
 
@@ -114,6 +114,6 @@ def their_tests():
                 yield name, value
 
 
-# pytest collects them as if they stood here.
+# pytest collects the tests of the checkout as if this file defined them.
 for _name, _value in their_tests():
     globals()[_name] = _value

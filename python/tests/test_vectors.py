@@ -1,16 +1,13 @@
-"""The conformance vectors of nested_ragged_tensors through the class."""
+"""Runs the conformance vectors of nested_ragged_tensors on JointNestedRaggedTensorDict."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from vectors import VECTORS, array, value
 
 from serrate import JointNestedRaggedTensorDict as J
 from serrate import is_ndim_list
-
-VECTORS = Path(os.environ.get("SERRATE_VECTORS") or Path(__file__).resolve().parents[2] / "tests" / "vectors")
 
 
 def cases(*names):
@@ -23,24 +20,10 @@ def _cases(*names):
             yield pytest.param(case, id=f"{name}-{case['name']}")
 
 
-def value(v):
-    if isinstance(v, list):
-        return [value(x) for x in v]
-    if isinstance(v, dict) and "$int" in v:
-        return int(v["$int"])
-    if isinstance(v, dict) and "$str" in v:
-        return v["$str"]
-    return {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": -float("inf")}.get(v, v) if isinstance(v, str) else v
-
-
 def joint(given):
     schema = given.get("schema")
     schema = {k: np.dtype(d) for k, d in schema.items()} if schema else None
     return J({k: value(v) for k, v in given["data"].items()}, schema=schema)
-
-
-def array(t):
-    return np.array(value(t["data"]), dtype=t["dtype"]).reshape(t["shape"])
 
 
 def same(found, expected):
@@ -72,7 +55,7 @@ def index(given):
 
 
 def expecting(case, run):
-    """Returns the result of a case; `None` for an expected error."""
+    """Returns the result of a case, or `None` if the case expects an error."""
     if "error" not in case:
         return run()
     with pytest.raises(Exception) as caught:
@@ -140,7 +123,7 @@ def test_getitem(case, lazy, tmp_path):
 def test_getitem_unsupported(case):
     j, at = joint(case["input"]), case["args"]["index"]
     if "np_int64" in at:
-        # Taken as the integer it is.
+        # Serrate accepts integers of numpy, which upstream refuses.
         assert j[index(at)] == j[at["np_int64"]]
     else:
         expecting(case, lambda: j[index(at)])

@@ -1,4 +1,4 @@
-"""The conformance vectors of RaggedBatch and of the batched operations through the package."""
+"""Runs the conformance vectors of RaggedBatch and of the batched operations."""
 
 import collections
 
@@ -23,19 +23,19 @@ def batch(library, given):
 
 
 def either(library, given):
-    """A batch or a tensor, wrapped as such."""
+    """Returns the batch or the tensor that a case gives."""
     if "ragged_batch" in given:
         return batch(library, given)
     return library.tensor(given.get("tensor", given) if "data" not in given else given)
 
 
 def exists(library, found):
-    """Returns where the padded tensor has entries."""
+    """Returns a mask that is true where the padded tensor has entries."""
     return library.read(found.get_existence_weights("bool"))[1]
 
 
 def same_batch(library, found, expect, filler=False, source=None, near=False):
-    """Compares entries, and filler where asked; `source` is False where entries came from filler."""
+    """Compares entries, and padding if `filler`; `source` is False for entries that were read from padding."""
     assert isinstance(found, RaggedBatch)
     expect = expect.get("ragged_batch", expect)
     for name, part in expect.items():
@@ -59,7 +59,7 @@ def same_batch(library, found, expect, filler=False, source=None, near=False):
 
 
 def ones_like(library, data):
-    """The same data, true everywhere; filler of a batch is false."""
+    """Returns data of the same shape, in which all entries are true and the padding of a batch is false."""
     if isinstance(data, RaggedBatch):
         ones = data.get_existence_weights("bool")
         return data.create_with_sample_sizes_like_self(ones, data.non_uniform_dim)
@@ -210,7 +210,7 @@ def fields(library, given):
 
 
 def run_helper(library, case):
-    """Returns the result, and where it is known: an element read from filler is not."""
+    """Returns the result and a mask, or `None`; the mask is False for elements that were read from padding."""
     op, given, args = case["op"], case["input"], value_args(case.get("args", {}))
     if op in ("get_compact_lists", "get_compact_from_named_tuple"):
         mask = library.tensor(given["mask"])
@@ -270,7 +270,7 @@ def test_batching_helpers(case, library):  # noqa: F811
         data = batch(library, case["input"]["data"])
         first, dim = data.num_batch_dims, data.non_uniform_dim
         if dim >= first + 2 and not np.array_equal(list(found.shape), expect["shape"]):
-            # The library swaps the non-uniform axis with the first data axis and does not swap back.
+            # The original library swaps the non-uniform axis with the first data axis and does not swap them back.
             found = np.moveaxis(library.read(found)[1], first, dim - 1)
             found = library.torch.from_numpy(found.copy()) if library.torch else found
         elif dim >= first + 2:

@@ -1,4 +1,4 @@
-"""The conformance vectors of sparse tensors and of hash maps through the classes."""
+"""Runs the conformance vectors of sparse tensors and hash maps on DokTensor and HashMap."""
 
 import numpy as np
 import pytest
@@ -169,7 +169,7 @@ def check(library, case, found):
 @pytest.mark.parametrize("case", cases("dok"))
 def test_dok(case, library):  # noqa: F811
     if "readme-conflict" in case.get("tags", []):
-        # Axis by axis, which has a name of its own here.
+        # The README of sparse_dok indexes axis by axis, which is `get_orthogonal` here.
         at = index(library, case["args"]["index"])
         with pytest.raises(IndexError):
             dok(library, case["input"])[at]
@@ -231,7 +231,7 @@ def program(library, case):
 
 
 def misuse(library, what):
-    """`get keys [[1]] on a fresh map`, `keys were width 2, get width 3`, `keys were int64, get float32`."""
+    """Misuses a map as `what` says: `get keys [[1]] on a fresh map`, `keys were width 2, get width 3`, and so on."""
 
     def zeros(kind):
         shape, dtype = ((1, int(kind[1])), "int64") if kind[0] == "width" else ((1, 2), kind[0])

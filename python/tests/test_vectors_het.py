@@ -1,4 +1,4 @@
-"""The conformance vectors of HetTensor through the class."""
+"""Runs the conformance vectors of HetTensor."""
 
 import operator
 
@@ -73,7 +73,7 @@ def run(library, case):
 
 
 def cells(library, found):
-    """Values by coordinates, and the type."""
+    """Returns the name of the element type, and a dictionary from coordinates to values."""
     x = found if isinstance(found, HetTensor) else HetTensor(found)
     if x.ndim == 0:
         dtype, only = library.read(x.to_dense())
@@ -119,7 +119,7 @@ def check(library, case, found):
         dtype, _ = cells(library, found)
         assert dtype == expect["dtype"]
         unbound = plain(found.unbind())
-        # Empty places behind the last value stay.
+        # HetTensor keeps empty lists after the last value.
         assert same_nested(op, unbound, value(expect["ragged"])) or same_nested(
             op, without_trailing(unbound), without_trailing(value(expect["ragged"]))
         )
@@ -140,7 +140,7 @@ def check(library, case, found):
         want = dict(zip(map(tuple, expect["coords"]), value(expect["values"])))
         expected_type = expect["dtype"]
     if op == "reduce_mean" and "int" in expected_type and dtype == "float64":
-        # Means of integers are not cut to integers.
+        # HetTensor does not truncate means of integers.
         assert {at: np.floor(v) for at, v in have.items()} == want
         return None
     assert dtype == expected_type
@@ -148,7 +148,7 @@ def check(library, case, found):
     assert isinstance(found, HetTensor), f"found {found}, expected {expect}"
     longest = [max((at[d] for at in have), default=-1) + 1 for d in range(found.ndim)]
     if any(n > m for n, m in zip(found.max_shape, longest)):
-        return None  # Empty places behind the last value stay.
+        return None  # HetTensor keeps empty lists after the last value.
     assert expect["kind"] == "het"
     if "dim_type" in expect:
         assert list(found.dim_type) == expect["dim_type"]
@@ -159,7 +159,7 @@ def check(library, case, found):
 
 
 def answered(library, case, found):
-    """What the library refuses and this package answers: missing leading axes, and negative dims."""
+    """Checks a result that the original library refuses: missing leading axes, or a negative dim."""
     x = het(library, case["input"]["het"])
     if case["op"].startswith("reduce_"):
         dim = case["args"]["dim"]

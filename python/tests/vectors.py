@@ -1,6 +1,6 @@
-"""The conformance vectors: reading them and comparing with them.
+"""Reads the conformance vectors and compares results with them.
 
-The folder is `tests/vectors` of the repository, or that of SERRATE_VECTORS. What is not known is a failure.
+The folder is SERRATE_VECTORS, or `tests/vectors` of the repository. Unknown members of a case are failures.
 """
 
 import json
@@ -16,7 +16,7 @@ VECTORS = Path(os.environ.get("SERRATE_VECTORS") or Path(__file__).resolve().par
 
 
 def cases(system, *names):
-    """The cases of these operations, or of all that the system has, as parameters."""
+    """Returns the cases of the named operations, or of all operations of a system, as pytest parameters."""
     return list(_cases(system, *names))
 
 
@@ -30,7 +30,7 @@ def _cases(system, *names):
 
 
 def value(v):
-    """Literals as Python has them."""
+    """Converts a JSON literal of the vectors to a Python value."""
     if isinstance(v, list):
         return [value(x) for x in v]
     if isinstance(v, dict) and "$int" in v:
@@ -42,12 +42,12 @@ def value(v):
 
 
 def array(t):
-    """A tensor of the vectors as an array."""
+    """Converts a tensor of the vectors to a numpy array."""
     return np.array(value(t["data"]), dtype=t["dtype"]).reshape(t["shape"])
 
 
 class Library:
-    """Tensors as a library has them."""
+    """Converts tensors from and to numpy or torch."""
 
     def __init__(self, name):
         self.name = name
@@ -82,7 +82,7 @@ def library(request):
 
 
 def known(given, *names):
-    """Refuses members with other names."""
+    """Refuses members that are not in `names`."""
     assert set(given) <= set(names), f"unknown: {set(given) - set(names)}"
 
 
@@ -90,7 +90,7 @@ TOLERANCE = {"float16": (2e-3, 1e-3), "bfloat16": (1.6e-2, 1e-2), "float32": (1e
 
 
 def alike(dtype, found, expected, near=False, rtol=None):
-    """Element by element: NaN equals NaN; floats that were calculated may be off a little."""
+    """Returns which elements are equal: NaN equals NaN, and if `near`, floats may differ by a tolerance."""
     if not near or dtype not in TOLERANCE:
         return (found == expected) | ((found != found) & (expected != expected))
     relative, absolute = TOLERANCE[dtype]
@@ -100,7 +100,7 @@ def alike(dtype, found, expected, near=False, rtol=None):
 
 
 def same(library, found, expected, near=False, where=None, rtol=None):
-    """Refuses a tensor that differs in type, shape or values (those `where` says)."""
+    """Refuses a tensor that differs in type, shape or values; only values where `where` is true are compared."""
     known(expected, "dtype", "shape", "data")
     dtype, found = library.read(found)
     name = expected["dtype"]
@@ -129,7 +129,7 @@ KINDS = {
 
 
 def expecting(case, run):
-    """Returns the result of a case, or checks that it raises the error of its category and of ours."""
+    """Returns the result of a case, or checks that it raises a `serrate.Error` of the expected kind."""
     if "error" not in case:
         return run()
     with pytest.raises(KINDS[case["error"]["kind"]]) as caught:
@@ -139,7 +139,7 @@ def expecting(case, run):
 
 
 def selector(library, given):
-    """One position of an index."""
+    """Converts one selector of an index to a Python value."""
     ((kind, what),) = given.items()
     return {
         "int": lambda: what,
@@ -156,6 +156,6 @@ def selector(library, given):
 
 
 def index(library, given):
-    """An index: a list of selectors."""
+    """Converts a list of selectors to a Python index."""
     items = tuple(selector(library, item) for item in given)
     return items[0] if len(items) == 1 else items

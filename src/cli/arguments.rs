@@ -5,10 +5,11 @@ use clap::{Args, ValueEnum};
 
 /// Maximum number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Maximum of `--batch` (samples), `--bucket` (batches per pool) and `--block` (labels at a time).
+/// Maximum of `--batch` (items), `--bucket` (batches per pool) and `--block` (labels at a time).
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
-/// Maximum number of patients that `serrate generate` writes. Each takes some kilobytes on disk.
+/// Maximum number of patients that `serrate generate` writes. Each takes some kilobytes on disk, so
+/// more patients would take terabytes.
 pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of files that `serrate generate` writes to a folder.
 pub(super) const SHARDS: u64 = 100_000;
@@ -19,7 +20,6 @@ pub(super) fn parse_up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
 
-/// Parses the value of an option with [`FromStr`](std::str::FromStr) of its type.
 pub(super) fn parse_value<T: std::str::FromStr<Err = crate::Error>>(
     text: &str,
 ) -> Result<T, String> {
@@ -43,7 +43,7 @@ pub(super) struct TableArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum OutputFormat {
     /// An aligned table; long values and results are shortened.
     #[value(aliases = ["box", "duckbox", "column"])]
     Table,
@@ -53,9 +53,9 @@ pub(super) enum Format {
     /// Comma-separated values with a header; lists are JSON in which NaN is null; an empty string is "", and
     /// NULL is an empty field.
     Csv,
-    /// One array of objects; NaN becomes null.
+    /// One array with an object per row; NaN becomes null.
     Json,
-    /// One object per line; NaN becomes null.
+    /// One object per row, each on its own line; NaN becomes null.
     #[value(aliases = ["jsonl", "jsonlines"])]
     Ndjson,
     /// Arrow IPC: a stream on standard output, a file with -o.
@@ -65,7 +65,7 @@ pub(super) enum Format {
     Markdown,
 }
 
-impl Format {
+impl OutputFormat {
     pub(super) fn from_extension(path: &std::path::Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {

@@ -1,4 +1,4 @@
-//! `serrate batches`: training batches of health records, as files or as a stream.
+//! `serrate batches`: writes training batches of health records, as files or as a stream.
 
 use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use super::interrupt;
 use super::output::{format_rounded, group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
-use crate::dense::Side;
+use crate::dense::PaddingSide;
 use crate::io::meds::Labels;
-use crate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
-use crate::loader::{Batch, BatchFolder, BatchStream, EpochStats, Form};
+use crate::loader::meds::{MedsLoader, MedsOptions, SequenceUnit, SequenceWindow, StaticsMode};
+use crate::loader::{Batch, BatchFolder, BatchForm, BatchStream, EpochStats};
 use serrate_core::internal::check_target;
 
 const EXAMPLES: &str = "\
@@ -58,10 +58,11 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
     /// Element of a sequence: one `measurement` or one `event`.
-    #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse_value::<Unit>)]
-    unit: Unit,
-    /// Part to take of a sequence longer than --len: `random`, `balanced` (every element equally likely),
-    /// `end`, `start`, or with `step` all parts [default: end with labels, else random].
+    #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse_value::<SequenceUnit>)]
+    unit: SequenceUnit,
+    /// Part to take of a sequence longer than --len: `random`, `balanced` (each element equally
+    /// likely to be taken), `end` or `start`; `step` takes all parts, each as one item [default:
+    /// end with labels, else random].
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
     /// Distance between the starts of consecutive windows, with --window step [default: --len].
@@ -72,22 +73,22 @@ pub(super) struct BatchesArgs {
     overlap: Option<usize>,
     /// Static measurements, which have no time: `include` them as tensors, `prepend` them to sequences, or
     /// `omit` them.
-    #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse_value::<Statics>)]
-    statics: Statics,
+    #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse_value::<StaticsMode>)]
+    statics: StaticsMode,
     /// Largest number of measurements per event, with --unit event.
     #[arg(long, value_name = "N", value_parser = parse_up_to(LENGTH))]
     per_event: Option<usize>,
     /// Side on which sequences are padded.
-    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_value::<Side>)]
-    side: Side,
+    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_value::<PaddingSide>)]
+    side: PaddingSide,
     /// Pad every batch to --len (and --per-event) instead of to its longest item.
     #[arg(long)]
     fixed: bool,
-    /// Write the values of all items one after the other, with the end offset of each item, instead of padding
-    /// the items.
+    /// Write the values of all items one after the other, and the offsets of the items (`cu_seqlens`),
+    /// instead of padded tensors.
     #[arg(long, conflicts_with = "fixed")]
     packed: bool,
-    /// Write exactly the tensors of meds-torch-data.
+    /// Write tensors with the names, types and values of those of meds-torch-data.
     #[arg(long, conflicts_with_all = ["packed", "fixed"])]
     compat: bool,
     /// Shuffle the items in every epoch.
@@ -96,7 +97,7 @@ pub(super) struct BatchesArgs {
     /// Seed of random windows and of the shuffled order.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Group items of similar length within pools of this many consecutive batches.
+    /// Put items of similar length into one batch, within pools of this many consecutive batches.
     #[arg(long, value_name = "BATCHES", value_parser = parse_up_to(BATCH))]
     bucket: Option<usize>,
     /// Drop the last items if they do not fill a batch.
@@ -186,7 +187,7 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
 }
 
 /// Checks everything about the arguments that does not depend on the input, such as `--batch 0`.
-/// Returns an error that names the wrong flag.
+/// `window` is the value of `--window`. Returns an error that names the wrong flag.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::from_usage(message));
     let step = matches!(window, Some("step" | "step_through"));
@@ -212,16 +213,16 @@ fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
             args.len.saturating_sub(1)
         ));
     }
-    if args.per_event.is_some() && args.unit == Unit::Measurement {
+    if args.per_event.is_some() && args.unit == SequenceUnit::Measurement {
         return wrong("--per-event requires --unit event".into());
     }
-    if args.packed && (args.per_event.is_some() || args.side == Side::Left) {
+    if args.packed && (args.per_event.is_some() || args.side == PaddingSide::Left) {
         let flag = if args.per_event.is_some() { "--per-event" } else { "--side left" };
         return wrong(format!(
             "{flag} applies to padding, but --packed writes none; remove one of the two flags"
         ));
     }
-    if args.statics == Statics::Prepend && args.len < 2 && !args.compat {
+    if args.statics == StaticsMode::Prepend && args.len < 2 && !args.compat {
         return wrong(
             "--static prepend with --len 1 leaves no room for timed measurements; use --len 2 or more"
                 .into(),
@@ -234,7 +235,7 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     let window = args.window.as_deref();
     check_args(args, window)?;
     let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
-    let window = Window::named(window, args.len, args.stride, args.overlap)
+    let window = SequenceWindow::named(window, args.len, args.stride, args.overlap)
         .map_err(|e| Failure::from_usage(format!("--window {window} is invalid: {e}")))?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = MedsOptions::new(args.batch, args.len)
@@ -252,7 +253,7 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
         options = options.measurements_per_event(most);
     }
     if args.packed {
-        options = options.form(Form::Packed);
+        options = options.form(BatchForm::Packed);
     }
     if args.shuffle {
         options = options.shuffle(args.seed);

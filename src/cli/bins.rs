@@ -2,16 +2,16 @@
 
 /// A range of integers, and the number of values in this range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bin {
+pub(super) struct HistogramBin {
     pub(super) low: u64,
     /// Largest integer in the range, which starts at `low`.
     pub(super) high: u64,
     pub(super) count: u64,
 }
 
-impl Bin {
-    /// Returns `low`, `dash` and `high`, such as `10–19`. If the bin has only one integer, returns
-    /// this integer.
+impl HistogramBin {
+    /// Returns the bounds of the bin joined by `dash`, such as `10–19`, or its only integer.
+    /// `format` formats each integer.
     pub(super) fn to_label(&self, format: impl Fn(u64) -> String, dash: &str) -> String {
         match self.low == self.high {
             true => format(self.low),
@@ -22,10 +22,10 @@ impl Bin {
 
 /// Groups integers into at most `most` (4 or more) bins. `counts` has each integer with its number
 /// of occurrences, in ascending order of the integers. In a short range, each integer has its own
-/// bin. Otherwise, all bins have the same round width: `0–49`, `50–99`. If most integers are small
-/// and a few are large ([`is_skewed`]), bins begin at 0 or at powers of two: `0`, `1`, `2–3`,
-/// `4–7`.
-pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
+/// bin. In a longer range, all bins have the same round width (`0–49`, `50–99`), unless most
+/// integers are small and a few are large ([`is_skewed`]): then bins begin at 0 or at powers of two
+/// (`0`, `1`, `2–3`, `4–7`).
+pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<HistogramBin> {
     let (Some((min, _)), Some((max, _))) = (counts.first(), counts.last()) else {
         return Vec::new();
     };
@@ -47,8 +47,8 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     bins
 }
 
-/// Whether at least half of the values are at most a sixth of `max`. Bins of equal width would then
-/// put most values into the first few bins.
+/// Whether at least half of the values in `counts` are at most a sixth of `max`, the largest value.
+/// Bins of equal width would then put most values into the first few bins.
 fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
     let mut seen = 0;
@@ -72,15 +72,15 @@ fn choose_width(min: u64, max: u64, most: u64) -> u64 {
     }
 }
 
-fn split_evenly(min: u64, max: u64, width: u64) -> Vec<Bin> {
+fn split_evenly(min: u64, max: u64, width: u64) -> Vec<HistogramBin> {
     let bin = |i: u64| {
         let low = i.saturating_mul(width);
-        Bin { low, high: low.saturating_add(width - 1), count: 0 }
+        HistogramBin { low, high: low.saturating_add(width - 1), count: 0 }
     };
     (min / width..=max / width).map(bin).collect()
 }
 
-fn split_geometrically(min: u64, max: u64, most: u64) -> Vec<Bin> {
+fn split_geometrically(min: u64, max: u64, most: u64) -> Vec<HistogramBin> {
     let digits = |n: u64| u64::from(u64::BITS - n.leading_zeros());
     let step = (digits(max) - digits(min)).div_ceil(most - 1).max(1);
     let mut bins = Vec::new();
@@ -92,7 +92,7 @@ fn split_geometrically(min: u64, max: u64, most: u64) -> Vec<Bin> {
             Some(bound) => bound - 1,
             None => u64::MAX,
         };
-        bins.push(Bin { low, high, count: 0 });
+        bins.push(HistogramBin { low, high, count: 0 });
         if high >= max {
             break;
         }

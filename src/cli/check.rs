@@ -39,8 +39,8 @@ pub(super) struct CheckArgs {
 
 fn build_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
-    // A line has two spaces, the severity (7 columns), two spaces, the name, two spaces and
-    // `meaning`. Further lines of `meaning` are aligned with its first line.
+    // `meaning` begins after two spaces, the severity (7 columns), two spaces, the name (`width`
+    // columns) and two spaces. Its further lines have the same indentation.
     let indent = width + 13;
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
     for kind in KINDS {
@@ -82,9 +82,8 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     }
 }
 
-/// Prints a finding in one line: severity, path, kind and description. On a terminal, the kind
-/// comes before the path. The terminal version is wrapped, and a long path would push the kind to
-/// the next line, away from the severity.
+/// Prints a finding in one line: severity, path, kind and description. On a terminal, where lines
+/// are wrapped, the kind comes before the path, because a long path would push it to the next line.
 fn print_finding(finding: &Finding) -> Outcome {
     let severity = name_severity(finding.severity);
     let text = finding.to_string();
@@ -122,9 +121,9 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats `part` and its percentage of `whole`, such as `1,234 (0.123 %)`. A percentage that would
-/// be rounded to 0.000 is `<0.001`, unless `part` is 0. One that would be rounded to 100.000 is
-/// `>99.999`, unless `part` equals `whole`.
+/// Formats `part` and its percentage of `whole`, such as `1,234 (0.123 %)`. A part above 0 that
+/// rounds to 0.000 % is written as `<0.001`, and a part below `whole` that rounds to 100.000 % as
+/// `>99.999`.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-/// Label of the last entry, which has the count of all prefixes that are not listed.
+/// Label of the entry that [`count_prefixes`] adds at the end for all prefixes without an entry of
+/// their own.
 pub(super) const OTHERS: &str = "others";
 
 /// Returns the part of a code before its first `//` or, without `//`, its first `/`: `LAB` of
@@ -27,7 +28,8 @@ pub(super) fn count_prefixes<'a>(
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
     counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
-    // If only one prefix remains, lists it instead of [`OTHERS`]: both take one line.
+    // A single prefix beyond `most` is listed itself, because an entry [`OTHERS`] would not be
+    // shorter.
     if counts.len() > most + 1 {
         let rest = counts.split_off(most);
         counts.push((OTHERS.into(), rest.iter().map(|(_, n)| n).sum()));

@@ -14,7 +14,7 @@ use super::interrupt;
 use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
-use crate::cohorts::{Attrition, Cohort, CohortColumn, CohortRows, Criteria};
+use crate::cohorts::{Attrition, Cohort, CohortColumn, CohortCriteria, CohortRows};
 use crate::io::meds::{LabelKind, Labels};
 use crate::io::meds_torch::MedsFolder;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
@@ -73,7 +73,7 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
             args.input.display()
         )));
     }
-    let criteria = Criteria::read(&args.config, args.predicates.as_deref())?;
+    let criteria = CohortCriteria::read_config(&args.config, args.predicates.as_deref())?;
     if args.explain {
         return explain_criteria(args, &criteria);
     }
@@ -98,7 +98,7 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
     }
 }
 
-fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcome {
+fn check_output(args: &CohortArgs, output: &Path, criteria: &CohortCriteria) -> Outcome {
     match FileFormat::from_path(output) {
         Some(FileFormat::Parquet) if !access::is_dir(output) => {
             if access::exists(output) && !args.overwrite {
@@ -116,14 +116,15 @@ fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcom
     )))
 }
 
-fn list_label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
+fn list_label_columns(criteria: &CohortCriteria) -> Vec<CohortColumn> {
     let mut columns = vec![CohortColumn::Subject, CohortColumn::IndexTimestamp];
     columns.extend(criteria.has_label().then_some(CohortColumn::Label));
     columns
 }
 
-/// Searches all shards. If `wanted` is true, the returned rows are labels. Otherwise, the rows have
-/// no columns, because the caller prints only the [`Attrition`].
+/// Searches all shards for triggers that meet the criteria. Returns how many subjects and triggers
+/// remain after each criterion, and one row per trigger found. If `wanted` is false, the caller
+/// needs only the counts, and the rows have no columns.
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,
@@ -172,7 +173,9 @@ fn search_shard(
     Ok((attrition, all))
 }
 
-/// Converts rows to labels in the MEDS format.
+/// Converts the rows that [`search_shards`] found to labels in the MEDS format: subject, prediction
+/// time and, if a window has the key `label`, whether the predicate that it names occurs in the
+/// window.
 fn to_labels(cohort: &Cohort, rows: &CohortRows) -> Outcome<RecordBatch> {
     let columns = list_label_columns(&cohort.criteria);
     let batch = rows.to_batch(&cohort.criteria, &columns)?;
@@ -234,7 +237,7 @@ fn write_file(
     Ok(writer.finish()?)
 }
 
-fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
+fn explain_criteria(args: &CohortArgs, criteria: &CohortCriteria) -> Outcome {
     for line in criteria.explain_plan() {
         print_line(&line)?;
     }
@@ -252,8 +255,8 @@ fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
     print_line(&format!("  FROM meds_cohort({})", from.join(", ")))
 }
 
-/// Prints how many subjects, and how many triggers (column `realizations`), remain after each
-/// criterion.
+/// Prints a table with one row per criterion: how many subjects and how many triggers (column
+/// `realizations`) satisfy this and all previous criteria.
 fn print_attrition(attrition: &Attrition) -> Outcome {
     let mut lines = vec![[
         "criterion".to_owned(),

@@ -14,7 +14,7 @@ pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The arguments contradict each other: exit code 2.
+    /// The arguments are wrong or incomplete: exit code 2.
     Usage(String),
     /// A query failed, or a file could not be read or written: exit code 1.
     Failed(String),
@@ -87,8 +87,7 @@ impl From<Error> for Failure {
         match e {
             Error::DataFusion(e) => (*e).into(),
             Error::Arrow(e) => e.into(),
-            // Replaces the message of the library, which suggests the options of COPY and of the
-            // Rust API.
+            // Replaces the library's message, which suggests options of COPY and of the Rust API.
             Error::Exists(path) => Self::Failed(format!(
                 "{} already exists; to replace it, use --overwrite",
                 path.display()

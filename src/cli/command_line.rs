@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use super::arguments::{Format, TableArgs};
+use super::arguments::{OutputFormat, TableArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,7 +18,7 @@ Examples:
   serrate inspect x.nrt                    axes, columns, lengths, dense size
   serrate report meds/ -o report.html      the same and more as an HTML page
   serrate check meds/                      find faults in data and labels
-  serrate convert meds/ patients.nrt       from any format to any other
+  serrate convert meds/ patients.nrt       from one format to another
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64
   serrate batches cohort/ --batch 256 --len 512 --shuffle --seed 7 -o train/
   serrate features meds/ --labels labels/ --prefix LAB// -o features.parquet
@@ -117,7 +117,7 @@ pub(super) struct QueryArgs {
     pub(super) interactive: bool,
     /// Format of results [default: by the extension of the -o file, else table].
     #[arg(short, long, value_enum)]
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<OutputFormat>,
     /// Write results to a file, which is created only if every statement succeeds.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,

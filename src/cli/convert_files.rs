@@ -1,4 +1,4 @@
-//! `serrate convert`: conversion from any format to any other.
+//! `serrate convert`: converts a file or folder from any supported format to any other.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::command_failure::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
-    SinkOptions, check_name, describe_losses, describe_times, format_of,
+    SinkOptions, check_name, describe_losses, describe_times, find_format,
 };
 use super::interrupt;
 use super::output::{group_digits, print_line};
@@ -35,8 +35,9 @@ Examples:
   serrate convert small.nrt batch.safetensors
                                               dense, padded to the longest lists
 
-Formats: .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), MEDS
-folders (read only), .safetensors (dense, written only).";
+Formats: .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), and
+tensorized cohorts. MEDS folders are only read, and .safetensors files (dense
+tensors) are only written.";
 
 /// Arguments of `serrate convert`.
 #[derive(Args, Debug)]
@@ -45,8 +46,8 @@ pub(super) struct ConvertArgs {
     /// File or folder to read.
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// File to write, or a folder for one file per input file (a name ending in `/`, or without an
-    /// extension unless it is an existing file).
+    /// File to write, or folder for one file per input file. OUT is a folder if it ends in `/`, or
+    /// if it has no extension and is not an existing file.
     #[arg(value_name = "OUT")]
     pub(super) output: PathBuf,
     /// Format to write [default: by the name of OUT; required for folders].
@@ -54,7 +55,8 @@ pub(super) struct ConvertArgs {
     to: Option<FileFormat>,
     #[command(flatten)]
     declared: DeclaredTypes,
-    /// Write NaN of .nrt files, and NaN in JSON, as NaN; by default, formats with nulls get NULL instead, as in SQL.
+    /// Keep NaN. By default, NaN of .nrt files becomes NULL in formats that have NULL, as in SQL,
+    /// and NaN of any file becomes null in JSON.
     #[arg(long)]
     keep_nan: bool,
     /// Omit the ids (`subject_id`) from .nrt files.
@@ -93,7 +95,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
                 args.output.display()
             )));
         }
-        None => format_of(&args.output)?,
+        None => find_format(&args.output)?,
     };
     if !to_folder && by_name.is_some() {
         let what = format!("data in the format {}", format.name());
@@ -126,9 +128,19 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
     }
     let _folders = NewFolders::from_targets(&written);
-    let staged = match to_folder {
-        true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
-        false => None,
+    // A file of tokens and its vocabulary belong together. Like the files of a folder, both are
+    // written to a temporary folder, and move to their paths only when both are complete.
+    let (folder, staged) = match (to_folder, &vocabulary) {
+        (true, _) => {
+            (args.output.as_path(), Some(AtomicFiles::create(&args.output, args.overwrite)?))
+        }
+        (false, Some(_)) => {
+            let folder = args.output.parent().unwrap_or(Path::new(""));
+            let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            access::create_dir_all(place).map_err(|e| crate::Error::io(place, e))?;
+            (folder, Some(AtomicFiles::create(place, args.overwrite)?))
+        }
+        (false, None) => (args.output.as_path(), None),
     };
     let progress = Progress::new(source.shards.len());
     if source.meds.is_some() {
@@ -146,13 +158,15 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
     let rows = match targets.as_slice() {
         [target] if !to_folder => {
-            write_shards(&source.shards, target, format, &schema, &options, &progress)?
+            let staged = find_staged_path(staged.as_ref(), folder, target);
+            write_shards(&source.shards, &staged, format, &schema, &options, &progress)
+                .map_err(|failure| failure.with_target_name(&staged, target))?
         }
         targets => {
             let mut rows = 0;
             for (shard, target) in source.shards.iter().zip(targets) {
                 let one = std::slice::from_ref(shard);
-                let staged = find_staged_path(staged.as_ref(), &args.output, target);
+                let staged = find_staged_path(staged.as_ref(), folder, target);
                 rows += write_shards(one, &staged, format, &schema, &options, &progress)
                     .map_err(|failure| failure.with_target_name(&staged, target))?;
             }
@@ -162,7 +176,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     progress.finish();
     let mut codes = None;
     if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
-        let target = find_staged_path(staged.as_ref(), &args.output, path);
+        let target = find_staged_path(staged.as_ref(), folder, path);
         if let Some(folder) = target.parent() {
             access::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
         }
@@ -208,8 +222,8 @@ fn names_csv(output: &Path) -> bool {
     extension.is_some_and(|e| e.eq_ignore_ascii_case("csv")) && !names_folder(output)
 }
 
-/// Returns the error for an output file `x.csv`: `convert` does not write CSV. The message shows
-/// the command that writes the file with SQL.
+/// Returns the error for an output file `x.csv`: `convert` does not write CSV. The message suggests
+/// SQL, which does.
 fn suggest_sql(source: &InputSource, output: &Path) -> Failure {
     let input = source.path.display();
     let from = match (&source.meds, source.is_folder()) {
@@ -223,15 +237,15 @@ fn suggest_sql(source: &InputSource, output: &Path) -> Failure {
     ))
 }
 
-/// Whether an output is a folder: one that exists, a name that ends in a separator, or a name
+/// Whether an output is a folder: an existing folder, a name that ends in a separator, or a name
 /// without an extension that is not an existing file.
 pub(super) fn names_folder(output: &Path) -> bool {
     let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))
 }
 
-/// Returns an error if a JSON file has strings, which `.nrt` cannot hold. The error says how to
-/// convert strings that are times.
+/// Returns an error if the input is JSON and a column of `schema` has strings, which `.nrt` cannot
+/// hold. The error says how to convert strings that are times.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
@@ -261,15 +275,15 @@ fn find_vocabulary_path(
     source.meds.as_ref().filter(|_| choose_part(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // The vocabulary is named after the output file, because other files in the folder may use
-        // other tokens.
+        // The vocabulary is named after the output, because other files in the same folder may have
+        // another vocabulary.
         false => output.with_extension("codes.parquet"),
     })
 }
 
-/// Returns an error if the command would replace the different codes in the vocabulary file `path`,
-/// although another data file in `folder` still needs them: a file that has the format of `targets`
-/// and that the command does not replace.
+/// Returns an error if writing `vocabulary` to `path` would replace the codes of another data set
+/// that a file in `folder` may still need: a file in the format of the output files `targets` that
+/// the command does not replace.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -295,8 +309,8 @@ fn check_vocabulary(
     }
 }
 
-/// Prints `wrote 12 rows to OUTPUT` or, if `files` is the number of files in the folder `output`,
-/// `wrote 12 rows to 3 files in OUTPUT`.
+/// Prints a report such as `wrote 12 rows to OUTPUT`. If `output` is a folder, `files` is the
+/// number of its files, and the report is `wrote 12 rows to 3 files in OUTPUT`.
 pub(super) fn print_written_rows(rows: u64, output: &Path, files: Option<usize>) -> Outcome {
     let noun = if rows == 1 { "row" } else { "rows" };
     let (rows, output) = (group_digits(rows), output.display());
@@ -328,7 +342,8 @@ fn write_shards(
     sink.finish()
 }
 
-/// Returns an error, before anything is written, if an output exists, is also an input, or is named twice.
+/// Returns an error if two of the output files `targets` have the same path, or if one of them
+/// exists. With `overwrite`, an existing file is an error only if it is also an input file.
 fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {

@@ -1,4 +1,4 @@
-//! `serrate densify`: rows of a file as padded tensors and masks.
+//! `serrate densify`: writes rows of a file as padded tensors with masks.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::interrupt;
 use super::output::print_line;
 use crate::access;
 use crate::config::parse_bytes;
-use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
+use crate::dense::{AxisSize, DenseOptions, Fill, PaddingSide, TableDenseOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::table::RaggedTable;
@@ -47,8 +47,8 @@ pub(super) struct DensifyArgs {
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     max_len: Vec<usize>,
     /// Side on which lists are padded and cut.
-    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_value::<Side>)]
-    side: Side,
+    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_value::<PaddingSide>)]
+    side: PaddingSide,
     /// Columns to take, in this order [default: all].
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     columns: Option<Vec<String>>,
@@ -91,7 +91,7 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
             ..DenseOptions::default()
         },
         columns: args.columns.clone(),
-        sizes: args.max_len.iter().map(|n| Size::AtMost(*n)).collect(),
+        sizes: args.max_len.iter().map(|n| AxisSize::AtMost(*n)).collect(),
         tokens_as_i64: !args.keep_types,
         ..TableDenseOptions::default()
     };
@@ -133,7 +133,8 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let all = source.schema()?;
     let schema = match &args.columns {
         None => all.clone(),
-        // Drops the other columns, so that only the selected ones must have the same list lengths.
+        // Drops the columns that are not selected, because their lists may differ in length from
+        // those of the selected ones, which would be an error.
         Some(names) => {
             let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
             let indices = names

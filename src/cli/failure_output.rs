@@ -32,8 +32,8 @@ impl Failure {
     }
 }
 
-/// If stderr is a terminal, wraps the lines of a message between words, because a terminal breaks
-/// long lines within words.
+/// Wraps the lines of a message between words if stderr is a terminal, which would break them
+/// within words.
 fn wrap_for_terminal(message: &str) -> String {
     match find_terminal_width().filter(|_| io::stderr().is_terminal()) {
         Some(width) => wrap_lines(message, width),
@@ -41,8 +41,7 @@ fn wrap_for_terminal(message: &str) -> String {
     }
 }
 
-/// Wraps long lines between words. Indented lines stay unchanged, because they show a statement and
-/// a caret.
+/// Wraps long lines between words, except indented lines, which show a statement and a caret.
 fn wrap_lines(message: &str, width: usize) -> String {
     let wrap = |line: &str| match line.starts_with(' ') {
         true => line.to_owned(),

@@ -1,4 +1,5 @@
-//! `serrate features`: features of labels for tabular models, as a table or as sparse files.
+//! `serrate features`: computes features of labels for tabular models, and writes them as a table
+//! or as sparse files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +9,20 @@ use rayon::prelude::*;
 use super::arguments::{BATCH, parse_up_to, parse_value};
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, find_format};
 use super::interrupt;
 use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::io::features::{
-    FeatureAggregate, FeatureForm, FeatureKey, FeatureSpec, FeatureStore, FeatureWindow, Features,
+    FeatureAggregate, FeatureForm, FeatureKey, FeatureSpec, FeatureStore, FeatureWindow,
+    LabelFeatures,
 };
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::SaveOptions;
-use crate::kernels::between::Closure;
+use crate::kernels::between::ClosedEnds;
 use crate::sql::sources::features::find_feature_keys;
 use arrow::array::RecordBatch;
 use serrate_core::internal::AtomicFiles;
@@ -72,14 +74,15 @@ pub(super) struct FeaturesArgs {
     /// measurements without a time.
     #[arg(long, value_name = "W,..", value_delimiter = ',', default_value = "30d,365d,all", value_parser = parse_value::<FeatureWindow>)]
     windows: Vec<FeatureWindow>,
-    /// Aggregates: count (of measurements), value_count, sum, sum_sqd, mean, min, max, first, last,
-    /// slope (per day).
+    /// Aggregates: count (of measurements), value_count (of measurements with a value), sum,
+    /// sum_sqd (sum of squares), mean, min, max, first, last, slope (of the least-squares
+    /// line, per day).
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "count,sum,mean,min,max,last,slope", value_parser = parse_value::<FeatureAggregate>)]
     aggregates: Vec<FeatureAggregate>,
     /// Ends of a window that belong to the window: `(]` includes the time of the label, `[)` the start of
     /// the window, `[]` both, `()` neither.
-    #[arg(long, value_name = "ENDS", default_value = "(]", value_parser = parse_value::<Closure>)]
-    closed: Closure,
+    #[arg(long, value_name = "ENDS", default_value = "(]", value_parser = parse_value::<ClosedEnds>)]
+    closed: ClosedEnds,
     /// Columns of a table: `columns` (one per feature), `list` (one list with all features) or `sparse`
     /// (lists of the indices and values of the features that exist).
     #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse_value::<FeatureForm>)]
@@ -112,9 +115,10 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let spec = FeatureSpec::try_new(keys, args.windows.clone(), args.aggregates.clone())?;
     let labels = Labels::read(&args.labels)?;
     let tasks = Labels::tasks(&args.labels)?;
-    let features = Features::new(folder, labels, spec.closed(args.closed));
+    let features = LabelFeatures::new(folder, labels, spec.closed(args.closed));
     if matches!(target, FeatureOutput::Table(_)) {
-        // Reports too many columns before the data is read.
+        // `schema` returns an error if the table would have too many columns. This call reports the
+        // error before the data is read.
         features.schema(args.form)?;
     }
     let _folders = NewFolders::from_targets(&written);
@@ -135,7 +139,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     if unknown > 0 {
         progress.show_note(&describe_unknown(unknown, None));
     }
-    write_target(args, &target, &features, &store)?;
+    write_target(args, &target, beside, &features, &store)?;
     progress.finish();
     let rows = match target {
         FeatureOutput::Table(_) => features.labels().len() - unknown,
@@ -154,7 +158,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     let by_name = FileFormat::from_path(&args.output);
     let target = match by_name {
         None if args.output.extension().is_some() && !access::is_dir(&args.output) => {
-            format_of(&args.output).map(FeatureOutput::Table)?
+            find_format(&args.output).map(FeatureOutput::Table)?
         }
         None => FeatureOutput::Folder,
         Some(FileFormat::Safetensors) => FeatureOutput::Matrix,
@@ -195,7 +199,7 @@ fn list_outputs(args: &FeaturesArgs, target: &FeatureOutput) -> Vec<PathBuf> {
 
 fn fill_store(
     args: &FeaturesArgs,
-    features: &Features,
+    features: &LabelFeatures,
     folder: &Path,
     progress: &Progress,
     used: &mut [bool],
@@ -227,9 +231,10 @@ fn fill_store(
     Ok(store)
 }
 
-/// Returns a note that names the options `--code` and `--prefix` that matched no measurement of any
-/// label, because the user may have misspelled them. Returns `None` if all of them matched.
-fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
+/// Returns a note that names the values of `--code` and `--prefix` that matched no measurement of
+/// any label, because the user may have misspelled them. Returns `None` if all of them matched.
+/// `used` says for each code and prefix of `features` whether it matched.
+fn describe_unused(args: &FeaturesArgs, features: &LabelFeatures, used: &[bool]) -> Option<String> {
     const MOST: usize = 5;
     let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);
     let given = args.codes.iter().chain(&args.prefixes).collect::<Vec<_>>();
@@ -249,10 +254,13 @@ fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> O
     })
 }
 
+/// Writes the features in `store` to the files of `target`. `beside` is the folder that contains
+/// the output.
 fn write_target(
     args: &FeaturesArgs,
     target: &FeatureOutput,
-    features: &Features,
+    beside: &Path,
+    features: &LabelFeatures,
     store: &FeatureStore,
 ) -> Outcome {
     let overwrite = args.overwrite;
@@ -271,11 +279,14 @@ fn write_target(
         }
         FeatureOutput::Matrix => {
             let (names, labels) = describe_axes(features)?;
-            let beside = |ending: &str| args.output.with_extension(ending);
-            write_table(&beside("features.parquet"), &names, &parquet)?;
-            write_table(&beside("labels.parquet"), &labels, &parquet)?;
+            // The files describe each other, so none of them is replaced before all are written.
+            let staged = AtomicFiles::create(beside, overwrite)?;
+            let matrix = staged.path().join(args.output.file_name().unwrap_or_default());
+            write_table(&matrix.with_extension("features.parquet"), &names, &parquet)?;
+            write_table(&matrix.with_extension("labels.parquet"), &labels, &parquet)?;
             let save = SaveOptions { overwrite, ..SaveOptions::default() };
-            Ok(store.write_dok(&args.output, features.spec(), &save)?)
+            store.write_dok(&matrix, features.spec(), &save)?;
+            Ok(staged.commit()?)
         }
         FeatureOutput::Folder => {
             let (names, labels) = describe_axes(features)?;
@@ -290,7 +301,7 @@ fn write_target(
 
 /// Returns the descriptions of a sparse matrix: a table with one row per feature (column of the
 /// matrix), and a table with one row per label (row of the matrix).
-fn describe_axes(features: &Features) -> Outcome<(RecordBatch, RecordBatch)> {
+fn describe_axes(features: &LabelFeatures) -> Outcome<(RecordBatch, RecordBatch)> {
     Ok((features.spec().names()?, features.label_rows()?))
 }
 

@@ -1,4 +1,4 @@
-//! `serrate generate`: synthetic patients.
+//! `serrate generate`: writes health records of synthetic patients.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::interrupt;
 use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
-use crate::generate::{MedsWriteOptions, Patients};
+use crate::generate::{MedsWriteOptions, SyntheticPatients};
 use crate::io::parquet::ParquetWriteOptions;
 use serrate_core::internal::AtomicFiles;
 
@@ -82,8 +82,8 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
         )));
     }
     let progress = Progress::from_rows(args.patients);
-    let mut patients = Patients::new(args.seed, args.patients)?;
-    let schema = Patients::new(args.seed, 1)?
+    let mut patients = SyntheticPatients::new(args.seed, args.patients)?;
+    let schema = SyntheticPatients::new(args.seed, 1)?
         .next()
         .ok_or_else(|| {
             Failure::from_message("internal error: no patient was generated; please report it")
@@ -150,7 +150,7 @@ fn write_meds(args: &GenerateArgs) -> Outcome {
     }
     let progress = Progress::from_rows(args.patients);
     let done = |patients| progress.set_position(patients);
-    Patients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
+    SyntheticPatients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
     progress.finish();
     let noun = if args.patients == 1 { "patient" } else { "patients" };
     print_line(&format!(

@@ -100,7 +100,7 @@ fn request_stop() {
 /// Remembers the session of the command. If the process ends during a query, [`remove_leftovers`]
 /// removes the temporary files of this session.
 pub(super) fn watch_session(context: &SessionContext) {
-    // The result is an error if a session is set already. A command sets only one session.
+    // Ignores the error for a session that is already set, because a command sets only one.
     let _ = SESSION.set(context.clone());
 }
 
@@ -168,8 +168,8 @@ pub(super) fn check_interrupt() -> Outcome {
 pub(super) async fn run_or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
-    // Registers for the signal before `check_interrupt` reads the flag, so that no signal between
-    // these steps is lost.
+    // Registers for the signal before `check_interrupt` reads the flag, so that no signal in
+    // between is lost.
     pressed.as_mut().enable();
     check_interrupt()?;
     tokio::select! {
@@ -209,8 +209,8 @@ impl<T: Send + 'static> WorkerTask<T> {
         Self { abort: handle.abort_handle(), handle }
     }
 
-    /// Waits for the task, and returns its result. If the task panicked, the caller panics with the
-    /// same payload.
+    /// Waits for the task and returns its result. If the task panicked, panics with the same
+    /// payload.
     async fn join_work(&mut self) -> T {
         match (&mut self.handle).await {
             Ok(result) => result,
@@ -230,16 +230,15 @@ impl<T> Drop for WorkerTask<T> {
     }
 }
 
-/// Runs work on another thread. Work that computes for long without a pause would otherwise keep
-/// this thread from noticing an interrupt.
+/// Runs `work` on another thread and returns its result, so that the calling thread notices an
+/// interrupt during a long computation.
 pub(super) async fn run_on_worker<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
     WorkerTask::spawn_work(work).join_work().await
 }
 
-/// Returns a stream of the batches of `input`. `input` is polled on another thread, for the same
-/// reason as in [`run_on_worker`].
+/// Returns a stream of the batches of `input`, polled on another thread as in [`run_on_worker`].
 pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = input.schema();
     let (sender, receiver) = mpsc::channel(1);

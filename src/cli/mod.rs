@@ -26,11 +26,11 @@ mod place;
 mod process_limits;
 mod progress;
 mod report;
-mod run;
 mod script;
 #[cfg(feature = "serve")]
 mod serve;
 mod shell;
+mod statement_runner;
 mod stats;
 mod tensorize;
 #[cfg(feature = "cluster")]
@@ -38,13 +38,17 @@ mod worker_command;
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 use crate::access;
 use command_failure::{Failure, Outcome};
 use command_line::{Cli, Command, QueryArgs};
-use run::Runner;
+use statement_runner::StatementRunner;
+
+/// Maximum time that a failed command waits for writes in other threads to end.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -113,16 +117,23 @@ fn run_command(cli: Cli) -> Outcome {
             Some(command) => run_file_command(command).await,
         }
     });
-    // Does not wait for blocking reads, because an interrupt cannot stop them.
-    runtime.shutdown_background();
-    if matches!(result, Err(Failure::Interrupted)) {
-        interrupt::remove_leftovers();
+    match &result {
+        // Does not wait for blocking calls on other threads, such as reads of rows that the result
+        // does not need, because they cannot be cancelled.
+        Ok(()) => runtime.shutdown_background(),
+        Err(Failure::Interrupted) => {
+            runtime.shutdown_background();
+            interrupt::remove_leftovers();
+        }
+        // After an error in one of several files, waits for the writers of the other files: when
+        // they are dropped, they remove their incomplete files and folders.
+        Err(_) => runtime.shutdown_timeout(SHUTDOWN_LIMIT),
     }
     result
 }
 
-/// Reads the files with secrets that the arguments name, if the command is a worker, or a session
-/// that uses workers. Stores the secrets in the arguments.
+/// For `serrate worker` and for queries, reads the files with tokens, keys and certificates that
+/// the arguments name, and stores their contents in the arguments. Does nothing for other commands.
 #[cfg(feature = "cluster")]
 fn read_secrets(mut cli: Cli) -> Outcome<Cli> {
     match &mut cli.command {
@@ -138,7 +149,8 @@ async fn run_file_command(command: Command) -> Outcome {
     if let Some(output) = command.output_path() {
         access::check_write(output).map_err(|e| crate::Error::io(output, e))?;
     }
-    // Files are read and written by blocking calls that poll for Ctrl-C between batches.
+    // The commands block their thread, so they run on a thread of tokio for blocking work. They
+    // poll for Ctrl-C between batches.
     let work = move || match &command {
         Command::Inspect(args) => inspect::run(args),
         Command::Check(args) => check::run(args),
@@ -186,7 +198,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
             None => "there is no file help; write serrate --help".to_owned(),
         }));
     }
-    let mut runner = Runner::try_new(&args)?;
+    let mut runner = StatementRunner::try_new(&args)?;
     for file in &args.files {
         runner.run_file(file).await?;
     }

@@ -1,4 +1,4 @@
-//! Converts panics to errors of one statement.
+//! Converts a panic to the error of one statement, so that the shell can go on.
 
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};

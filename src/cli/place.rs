@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::files::is_meds_root;
-use super::script::{Statement, TokenError};
+use super::script::{ScriptStatement, TokenError};
 use crate::access;
 use crate::io::meds_torch::TensorizedCohort;
 #[cfg(feature = "cloud")]
@@ -32,15 +32,15 @@ pub(super) struct ScriptErrors<'a> {
     pub(super) width: usize,
 }
 
-/// Returns the maximum width of a line of a script that a message shows. `columns` is the width of
-/// the terminal; `None` if it is unknown.
+/// Returns the maximum width at which a message shows a line of a script. `columns` is the width of
+/// the terminal, if known.
 pub(super) fn choose_width(columns: Option<usize>) -> usize {
     columns.map_or(WIDTH, |columns| columns.saturating_sub(MARGIN).max(LEAST_WIDTH))
 }
 
 impl ScriptErrors<'_> {
-    /// Returns the message of a tokenizer error: its position, its text, and below them the line of
-    /// the script with a caret.
+    /// Returns the message to print for the tokenizer error `e`: position, text, and the line of
+    /// the script with a caret below the position.
     pub(super) fn format_token_error(&self, e: &TokenError) -> String {
         let at = Location { line: e.line, column: e.column };
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
@@ -49,14 +49,17 @@ impl ScriptErrors<'_> {
     /// Returns the message of a failed statement: the position of the error, its text, and below
     /// them the line of the script with a caret. If the position is not found, the message ends
     /// with the statement, on one line and cut to 100 characters.
-    pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
+    pub(super) fn format_statement_error(
+        &self,
+        statement: &ScriptStatement,
+        message: &str,
+    ) -> String {
         let hint = hint_folder(message).or_else(|| self.hint_shell(statement)).unwrap_or_default();
-        // Users write the names of tables without the default schema, so it is removed from the
-        // message.
+        // Users write names of tables without the default schema, so the message omits it.
         let message = &message.replace("table 'datafusion.public.", "table '");
         let place = self.find_place(statement, message);
-        // The token in `found: TOKEN` may be a credential if the options of the statement have
-        // credentials. Then dots replace the token.
+        // If the statement's options have credentials, the token in the parser's `found: TOKEN` may
+        // be one of them, so dots replace it.
         let message = match hide_credentials(&statement.text) {
             Cow::Owned(_) => Cow::Owned(hide_found_token(message)),
             Cow::Borrowed(_) => Cow::Borrowed(message.as_str()),
@@ -75,9 +78,9 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// If a script contains a command of the shell, such as `.tables`, returns a hint on how to
-    /// open the shell.
-    fn hint_shell(&self, statement: &Statement) -> Option<String> {
+    /// Returns a hint on how to open the shell if `statement` in a script begins with a command of
+    /// the shell, such as `.tables`. Returns `None` for other statements, and within the shell.
+    fn hint_shell(&self, statement: &ScriptStatement) -> Option<String> {
         let command = statement.text.split_whitespace().next()?;
         let is_command = command.len() > 1 && command.starts_with('.') && !self.name.is_empty();
         is_command.then(|| format!("; {command} is a command of the shell, which serrate -i opens"))
@@ -114,7 +117,7 @@ impl ScriptErrors<'_> {
         format!("\n  {before}{after}\n  {}^", " ".repeat(before.width()))
     }
 
-    fn find_place(&self, statement: &Statement, message: &str) -> Option<Location> {
+    fn find_place(&self, statement: &ScriptStatement, message: &str) -> Option<Location> {
         let dialect = dialect_from_str(self.dialect)?;
         let tokens = Tokenizer::new(dialect.as_ref(), &statement.pad_to_position())
             .tokenize_with_location()
@@ -148,9 +151,9 @@ fn hide_credentials(text: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// Shortens a line that is wider than `width` terminal columns. `before` is its text before the
-/// caret, and `after` the text from the caret on. `…` replaces the start of `before`, the end of
-/// `after`, or both.
+/// Shortens a line that is wider than `width` terminal columns: `before` is its text before the
+/// caret, and `after` the text from the caret on. Returns both, with `…` in place of the start of
+/// `before`, the end of `after`, or both.
 fn cut_around(before: &str, after: &str, width: usize) -> (String, String) {
     let most = width.saturating_sub(after.width().min(width / 2));
     let before = match before.width() > most {
@@ -188,9 +191,9 @@ fn take_last_columns(text: &str, width: usize) -> String {
 /// Line: 3, Column: 4`, and Serrate `at line 3, column 4`.
 const LOCATIONS: [(&str, &str); 2] = [(" at Line: ", ", Column: "), (" at line ", ", column ")];
 
-/// Splits a message at the position that it reports, as in `.. at Line: 3, Column: 4`: returns the
-/// text before the position, the position, and the text after it. Returns `None` if the message
-/// reports no position.
+/// Splits a message at the position that it reports, as in `.. at Line: 3, Column: 4`, into the
+/// text before it, the position, and the text after it. Returns `None` if the message reports no
+/// position.
 fn split_location(message: &str) -> Option<(&str, Location, &str)> {
     LOCATIONS.into_iter().find_map(|(line, column)| {
         let (before, location) = message.rsplit_once(line)?;
@@ -209,14 +212,13 @@ fn hide_found_token(message: &str) -> String {
     format!("{before}found: ..{after}")
 }
 
-/// Returns the position that a message of the parser or of Serrate reports, as in `.. at Line: 3,
-/// Column: 4`.
+/// Returns the position that a message of the parser or of Serrate reports, such as line 3 and
+/// column 4 for `.. at Line: 3, Column: 4`, or `None` if it reports none.
 fn find_reported_location(message: &str) -> Option<Location> {
     split_location(message).map(|(_, location, _)| location)
 }
 
-/// Removes the position from a message that reports one, because the caret below the message shows
-/// it.
+/// Removes the position from a message, because the caret below the message shows it.
 fn remove_location(message: &str) -> String {
     match split_location(message) {
         Some((before, _, after)) => format!("{before}{after}"),
@@ -224,9 +226,10 @@ fn remove_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`: that of the last such token on the line of `at` that
-/// does not begin after `at`. The parser reports `at`, which may be too far right, because Serrate
-/// inserts words before it parses a statement: `FROM t` becomes `FROM t SELECT *`.
+/// Returns the position of the token `found`, which the parser reports at the position `at`. `at`
+/// may be too far right, because Serrate inserts words before it parses a statement: `FROM t`
+/// becomes `FROM t SELECT *`. Therefore, searches the line from `at` to the left. Returns `None` if
+/// the token is not there.
 fn find_token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -280,8 +283,8 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
     let said = said.strip_prefix("Execution error: ").unwrap_or(said);
     let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
-    // If a message begins with the name of a function, as in `ragged_sum: ..`, the statement is
-    // searched for a call of this function.
+    // If a message begins with the name of a function, as in `ragged_sum: ..`, searches for a call
+    // of it.
     let is_name = word > 2 && !said.starts_with("USING ");
     found.extend(is_name.then(|| function(said[..word].to_owned())));
     // The statement may call the function by an alias without `_`: `datediff` for `date_diff`.
@@ -306,8 +309,8 @@ enum NamedSymbol {
     Call(String),
 }
 
-/// Words of DataFusion and Arrow before a quoted literal of the statement, and the quote after the
-/// literal: `Cannot cast string 'x' ..`.
+/// The words that precede a literal of the statement in messages of DataFusion and Arrow, such as
+/// `Cannot cast string 'x' ..`, and the quote that follows the literal.
 const QUOTED_TEXTS: [(&str, char); 6] = [
     ("cannot read '", '\''),
     ("Error parsing timestamp from '", '\''),
@@ -317,7 +320,7 @@ const QUOTED_TEXTS: [(&str, char); 6] = [
     ("error parsing date: '", '\''),
 ];
 
-/// Words of DataFusion and Arrow before an operator with the types of its arguments: `comparison
+/// The words that precede an operator in messages of DataFusion and Arrow, such as `comparison
 /// operation Int64 == Utf8`. The statement is searched for the operator.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
 
@@ -421,8 +424,8 @@ fn find_named_calls(message: &str) -> impl Iterator<Item = String> {
 }
 
 impl NamedSymbol {
-    /// Returns the position of the symbol in the statement. Returns `None` if the statement does
-    /// not contain it, or contains it more than once, because the message does not say which one it
+    /// Returns the position of the symbol in `tokens`, the statement. Returns `None` if the symbol
+    /// does not occur, or occurs more than once: the message does not say which occurrence it
     /// means.
     fn find_only_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let is = |token: Option<&&TokenWithSpan>, word: &str| match token.map(|t| &t.token) {
@@ -446,8 +449,7 @@ impl NamedSymbol {
     }
 }
 
-/// Splits a qualified name at its dots outside quotes, and removes the quotes: `a."b.c"` becomes
-/// `a` and `b.c`.
+/// Splits a name at dots outside quotes, and removes the quotes: `a."b.c"` becomes `a` and `b.c`.
 fn split_qualified(name: &str) -> Vec<String> {
     let (mut parts, mut quoted) = (vec![String::new()], false);
     for c in name.chars() {
@@ -462,9 +464,10 @@ fn split_qualified(name: &str) -> Vec<String> {
 }
 
 impl NamedPlace {
-    /// Returns the position of the first token that equals this name and is not an alias after AS.
-    /// If the name has a qualifier, as in `t.x`, the qualifier and a dot must precede the token.
-    /// After the name of a function, `(` must follow; after any other name, it must not follow.
+    /// Returns the position of the first token that equals this name and is not an alias after AS,
+    /// or `None` if there is none. If the name has a qualifier, as in `t.x`, the qualifier and a
+    /// dot must precede the token. After the name of a function, `(` must follow; after any other
+    /// name, it must not follow.
     fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),
@@ -497,8 +500,8 @@ impl NamedPlace {
     }
 }
 
-/// If a statement uses a folder as a table, as in `FROM data`, returns a hint on how to read this
-/// folder.
+/// Returns a hint on how to read a folder if `message` says that a table is not found, and its name
+/// is the path of a folder, as in `FROM data`. Otherwise returns `None`.
 fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;

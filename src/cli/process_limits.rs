@@ -8,7 +8,7 @@ use super::command_failure::{Failure, Outcome};
 use crate::access::{Confinement, confine};
 use crate::config::cap_memory;
 
-/// Arguments of every command that limit its files and its memory.
+/// Arguments that all commands have, to limit the files and the memory that the process may use.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
@@ -18,8 +18,8 @@ pub(super) struct LimitArgs {
     /// Refuse every path outside this folder, and all stores and URLs.
     #[arg(long, value_name = "DIR", global = true)]
     root: Option<PathBuf>,
-    /// Memory of the process, such as 4GB or 50% of the memory; queries that need more spill to disk or fail
-    /// [default: 70%].
+    /// Maximum memory of the process, such as 4GB, or 50% of the memory of the machine; queries
+    /// that need more spill to disk or fail [default: 70%].
     #[arg(long, alias = "memory", value_name = "SIZE", global = true)]
     memory_limit: Option<String>,
 }
@@ -30,7 +30,7 @@ impl LimitArgs {
         self.root.as_deref()
     }
 
-    /// Restricts the process. Nothing can lift the restriction afterwards.
+    /// Applies these limits to the process. Nothing can lift or raise them afterwards.
     pub(super) fn apply_limits(&self) -> Outcome {
         if let Some(limit) = &self.memory_limit {
             cap_memory(limit)
@@ -55,9 +55,9 @@ const MAPPED: libc::c_int = 128 << 10;
 
 /// Makes the allocator return freed buffers to the system at once.
 ///
-/// By default, each thread of glibc keeps freed buffers of up to 32 MB. A sort of lists under a
-/// limit of 50 MB took 137 MB with this default. It takes 45 MB, and no more time, if freed buffers
-/// are returned.
+/// By default, glibc keeps freed buffers of up to 32 MB for reuse, separately for each thread.
+/// Under a limit of 50 MB, a sort of lists took 137 MB because of this. If freed buffers are
+/// returned, the sort takes 45 MB and no more time.
 fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` accepts any value, and locks the allocator while it sets a parameter.

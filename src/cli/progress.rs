@@ -32,7 +32,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Starts a spinner for a number of files. Nothing is drawn if stderr is not a terminal.
+    /// Starts a spinner that shows the current one of `files` files and the number of rows so far.
+    /// Nothing is drawn if stderr is not a terminal.
     pub(super) fn new(files: usize) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style =
@@ -120,8 +121,8 @@ impl QueryProgress {
         Self { plan, thread: thread.flatten() }
     }
 
-    /// Sets the plan of the statement. From now on, the progress shows how many rows and bytes the
-    /// sources of this plan have read.
+    /// Sets the statement's plan. From now on, the progress shows the rows and bytes that the
+    /// sources of the plan have read.
     pub(super) fn watch_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
         let _ = self.plan.set(Arc::clone(plan));
     }
@@ -225,8 +226,8 @@ fn count_file_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let scan = plan.downcast_ref::<DataSourceExec>()?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>()?;
     let files = files.file_groups.iter().flat_map(FileGroup::iter);
-    // Maps each file to its size, so that a file counts only once even if several partitions read
-    // parts of it.
+    // Maps each file to its size, so that it counts once even if several partitions read parts of
+    // it.
     let sizes: HashMap<_, u64> =
         files.map(|file| (&file.object_meta.location, file.object_meta.size)).collect();
     Some(sizes.values().sum())

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespace};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Statement {
+pub(super) struct ScriptStatement {
     /// SQL of the statement, without the semicolon and the surrounding spaces and comments.
     pub(super) text: String,
     /// Line of the first word of the statement in the script, from 1.
@@ -16,9 +16,9 @@ pub(super) struct Statement {
     pub(super) title: Vec<String>,
 }
 
-impl Statement {
-    /// Returns the text with one newline in front for each line above it in the script, and one
-    /// space for each character before it on its line, so that the parser reports positions in the
+impl ScriptStatement {
+    /// Returns the text with a newline in front for each line above it in the script, and a space
+    /// for each character before it on its line, so that the parser reports positions in the
     /// script.
     pub(super) fn pad_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
@@ -47,7 +47,7 @@ impl Statement {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Script {
     /// Statements that are not empty.
-    pub(super) statements: Vec<Statement>,
+    pub(super) statements: Vec<ScriptStatement>,
     /// Whether the last statement ends with a semicolon. True if there are no statements.
     pub(super) complete: bool,
 }
@@ -59,7 +59,8 @@ pub(super) struct TokenError {
     pub(super) column: u64,
 }
 
-/// Splits `sql` at its semicolons, outside quotes, comments and dollar quotes of `dialect`.
+/// Splits `sql` at its semicolons outside the quotes, comments and dollar quotes of `dialect`. A
+/// quote or comment that is not closed is an error.
 pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, TokenError> {
     let dialect = dialect_from_str(dialect)
         .unwrap_or_else(|| Box::new(datafusion::sql::sqlparser::dialect::GenericDialect {}));
@@ -71,18 +72,18 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     // Start of the first token and end of the last token of the current statement; `None` before
     // its first token.
     let mut open: Option<(Location, Location)> = None;
-    // The lines of a `--` comment, which may become the title of the next statement, and the line
-    // number of the last one.
+    // The lines of a `--` comment, which may become the title of the next statement, and the number
+    // of the last of these lines.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token of a statement. A comment on this line describes that statement, so it
-    // is not the title of the next one.
+    // Line of the last token so far: a comment on the same line describes the statement of this
+    // token, not the next statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
         if let Some((at, end)) = open.take() {
             let (start, end) = (lines.find_offset(at), lines.find_offset(end));
             let text = sql.get(start..end).unwrap_or_default().to_owned();
-            statements.push(Statement { text, line: at.line, column: at.column, title });
+            statements.push(ScriptStatement { text, line: at.line, column: at.column, title });
         }
     };
     for token in tokens {
@@ -95,8 +96,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
                 if open.is_none() && line != last_line {
-                    // If a blank line separates this comment line from the comment lines above,
-                    // they are not part of the title.
+                    // If a blank line separates this comment line from the comment lines above, the
+                    // lines above are not part of the title.
                     if line > title.1 + 1 {
                         title.0.clear();
                     }
@@ -112,8 +113,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Stores lines and columns, not byte offsets: a conversion reads a whole line, so
-                // `close` converts only the start and the end of the statement.
+                // Stores lines and columns, not byte offsets: to convert a position, `find_offset`
+                // reads a whole line, so only the start and the end of a statement are converted.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

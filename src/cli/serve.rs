@@ -1,4 +1,4 @@
-//! `serrate serve`.
+//! `serrate serve`: answers queries of other programs over Flight SQL.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -83,7 +83,7 @@ pub(super) struct ServeArgs {
 /// Secrets of the server. Their files must be outside the folder of `--root`, so that no statement
 /// can read them. They are read at the start, because once `--root` applies, the process cannot
 /// read files outside this folder.
-pub(super) struct Secrets {
+pub(super) struct ServerSecrets {
     token: Option<String>,
     tls: Option<TlsIdentity>,
     #[cfg(feature = "cluster")]
@@ -93,13 +93,13 @@ pub(super) struct Secrets {
 }
 
 impl ServeArgs {
-    pub(super) fn read_secrets(&self, root: Option<&Path>) -> Outcome<Secrets> {
+    pub(super) fn read_secrets(&self, root: Option<&Path>) -> Outcome<ServerSecrets> {
         self.files.check_outside(root)?;
         #[cfg(feature = "cluster")]
         if let Some(file) = &self.worker_token_file {
             check_outside(file, root)?;
         }
-        Ok(Secrets {
+        Ok(ServerSecrets {
             token: self.files.token_file.as_deref().map(read_bearer_token).transpose()?,
             tls: self.files.read_identity()?,
             #[cfg(feature = "cluster")]
@@ -137,9 +137,10 @@ impl ServeArgs {
         Ok(scripts)
     }
 
-    /// Returns a function that makes a new session use the workers; `None` without workers. From
-    /// now on, stderr shows when a worker is lost or can be used again. It does not show notes
-    /// about single statements, because the clients that run them do not see it.
+    /// Returns a function that makes a new session use the workers; `None` without workers. `token`
+    /// is the token that the workers expect, and `authority` has their certificates. From now on,
+    /// stderr shows when a worker is lost or can be used again. It does not show notes about single
+    /// statements, because clients do not see the stderr of the server.
     #[cfg(feature = "cluster")]
     async fn connect_workers(
         &self,
@@ -167,7 +168,7 @@ impl ServeArgs {
 
 fn read_bearer_token(file: &Path) -> Outcome<String> {
     let token = read_token(file)?;
-    // A bearer token is sent in an HTTP header, which can contain only these characters.
+    // A bearer token is sent in an HTTP header, so it must consist of visible ASCII characters.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::from_message(format!(
             "the token in {} has spaces or characters that are not ASCII; use letters, digits and punctuation",
@@ -197,7 +198,7 @@ fn default_queries() -> usize {
     std::thread::available_parallelism().map_or(4, |cores| cores.get().max(4))
 }
 
-pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
+pub(super) async fn run_server(args: ServeArgs, secrets: ServerSecrets) -> Outcome {
     let positive = |option: &str, n: usize| match n {
         0 => Err(Failure::from_usage(format!("{option} is 0, but must be 1 or more"))),
         n => Ok(n),

@@ -1,5 +1,5 @@
 //! Statistics of all rows of a source: list lengths per axis, missing values, and the further
-//! statistics of a [`Profile`].
+//! statistics of a [`GroupProfile`].
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -12,11 +12,11 @@ use super::interrupt;
 use super::progress::Progress;
 use crate::error::Error;
 use crate::io::meds::{MedsReadOptions, MedsSummary};
-use crate::table::{AXES_METADATA, Column, Lengths, RaggedTable, TableStats};
+use crate::table::{AXES_METADATA, Column, LengthHistogram, RaggedTable, TableStats};
 
 /// Statistics of a [`ColumnGroup`] in addition to its `stats`. They must not depend on how the rows
 /// are divided into batches.
-pub(super) trait Profile: Default {
+pub(super) trait GroupProfile: Default {
     fn push(&mut self, table: &RaggedTable) -> Outcome;
 }
 
@@ -27,23 +27,24 @@ pub(super) struct ColumnGroup<P> {
     pub(super) profile: P,
 }
 
-impl<P: Profile> ColumnGroup<P> {
+impl<P: GroupProfile> ColumnGroup<P> {
     pub(super) fn new(columns: &[usize]) -> Self {
         Self { columns: columns.into(), stats: TableStats::default(), profile: P::default() }
     }
 }
 
 /// Reads all rows, and groups the columns: the columns of a group have lists of the same lengths.
-/// Begins with all columns in one group. If a column does not fit its group, moves the column to
-/// the next group, and starts again with the first row.
-pub(super) fn collect_stats<P: Profile>(
+/// Begins with all columns in one group, or in two for MEDS data. If a column does not fit its
+/// group, moves the column to the next group, and starts again with the first row.
+pub(super) fn collect_stats<P: GroupProfile>(
     source: &InputSource,
     progress: &Progress,
 ) -> Outcome<(Vec<ColumnGroup<P>>, MedsSummary)> {
     let schema = source.schema()?;
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
-        // The last columns hold static measurements, whose lists differ in length from those of events.
+        // The columns from `static_code` on hold static measurements. Their lists differ in length
+        // from those of events, so they begin in a group of their own.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -55,7 +56,7 @@ pub(super) fn collect_stats<P: Profile>(
         let mut groups: Vec<ColumnGroup<P>> = split.iter().map(|c| ColumnGroup::new(c)).collect();
         match count_batches(source, &schema, &mut groups, &mut summary, progress)? {
             None => return Ok((groups, summary)),
-            Some((group, column)) => {
+            Some(UnequalColumn { group, column }) => {
                 split[group].retain(|c| *c != column);
                 match split.get_mut(group + 1) {
                     Some(next) => {
@@ -69,16 +70,22 @@ pub(super) fn collect_stats<P: Profile>(
     }
 }
 
-/// Adds all batches to the statistics of the groups. Stops at the first column whose lists differ
-/// in length from those of its group, and returns the index of the group and the index of the
-/// column in the schema. Returns `None` if there is no such column.
-fn count_batches<P: Profile>(
+/// A column whose lists differ in length from those of its group: the index of the group, and the
+/// index of the column in the schema.
+struct UnequalColumn {
+    group: usize,
+    column: usize,
+}
+
+/// Adds all batches to the statistics of the groups. Stops at the first [`UnequalColumn`], and
+/// returns it.
+fn count_batches<P: GroupProfile>(
     source: &InputSource,
     schema: &SchemaRef,
     groups: &mut [ColumnGroup<P>],
     summary: &mut MedsSummary,
     progress: &Progress,
-) -> Outcome<Option<(usize, usize)>> {
+) -> Outcome<Option<UnequalColumn>> {
     let mut any = false;
     for (i, shard) in source.shards.iter().enumerate() {
         progress.show_file(&shard.path);
@@ -108,25 +115,25 @@ fn count_batches<P: Profile>(
     Ok(None)
 }
 
-fn count_batch<P: Profile>(
+fn count_batch<P: GroupProfile>(
     batch: &RecordBatch,
     groups: &mut [ColumnGroup<P>],
-) -> Outcome<Option<(usize, usize)>> {
+) -> Outcome<Option<UnequalColumn>> {
     for (i, group) in groups.iter_mut().enumerate() {
         match read_group(batch, &group.columns, i)? {
             Ok(table) => {
                 group.stats.push(&table)?;
                 group.profile.push(&table)?;
             }
-            Err(column) => return Ok(Some((i, column))),
+            Err(column) => return Ok(Some(UnequalColumn { group: i, column })),
         }
     }
     Ok(None)
 }
 
-/// Returns the group `columns` of a batch as a table. If the lists of a column differ in length
-/// from those of the columns before it, returns the index of this column in the batch as the inner
-/// error. `index` is 0 for the first group.
+/// Returns the columns of one group as a table. `columns` are their indices in the batch, and
+/// `index` is that of the group. If the lists of a column differ in length from those of the
+/// columns before it, returns the index of this column in the batch as the inner error.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],
@@ -134,7 +141,8 @@ pub(super) fn read_group(
 ) -> Outcome<Result<RaggedTable, usize>> {
     let mut part = batch.project(columns)?;
     if index > 0 {
-        // The axis names in the metadata of the schema apply only to the first group.
+        // The axis names in the metadata of the schema apply only to the first group, so they are
+        // removed from the others.
         part = reset_axis_names(part)?;
     }
     match RaggedTable::try_from_batch(&part) {
@@ -161,7 +169,8 @@ fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
 }
 
-/// Returns the singular noun for the elements of an axis, such as `event`.
+/// Returns the singular noun for the elements of `axis`: its name, such as `event`. Without a name,
+/// it is `row` for axis 0, and `element of axis 2` for axis 2.
 pub(super) fn name_axis(stats: &TableStats, axis: usize) -> String {
     match (stats.axis_name(axis), axis) {
         (Some("static"), _) => "static fact".into(),
@@ -184,9 +193,9 @@ const DAY: i64 = 86_400_000_000;
 /// Histogram of durations: for each row with times, the number of whole days from its first to its
 /// last time.
 #[derive(Default)]
-pub(super) struct Spans(pub(super) Lengths);
+pub(super) struct DurationHistogram(pub(super) LengthHistogram);
 
-impl Profile for Spans {
+impl GroupProfile for DurationHistogram {
     fn push(&mut self, table: &RaggedTable) -> Outcome {
         let Some(column) = find_time_column(table).filter(|c| c.axis() > 0) else { return Ok(()) };
         let times = cast_to_microseconds(column)?;
@@ -202,8 +211,8 @@ impl Profile for Spans {
     }
 }
 
-/// Returns the column `time` if it has timestamps or dates, else the first column of timestamps or
-/// dates. Returns `None` if there is none.
+/// Returns the column `time` if it has timestamps or dates, else the first column that has
+/// timestamps or dates. Returns `None` if there is no such column.
 pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
     let is_time = |c: &&Column| {
         matches!(c.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
@@ -212,7 +221,8 @@ pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
     table.columns().iter().filter(is_time).find(|c| c.name() == "time").or_else(|| times.next())
 }
 
-/// Returns times as microseconds since 1970. Times outside the range of 64 bits are `None`, like NULL.
+/// Returns each time in `column` as microseconds since 1970, or `None` if it is NULL or outside the
+/// range of 64-bit microseconds.
 pub(super) fn cast_to_microseconds(column: &Column) -> Outcome<Vec<Option<i64>>> {
     let plain = match column.data_type() {
         // Removing the time zone does not change the instant.

@@ -13,7 +13,7 @@ use super::output::{group_digits, print_sentence};
 use super::progress::Progress;
 use crate::io::meds::MedsDataset;
 use crate::io::meds_torch::{
-    Normalize, TensorizeOptions, TensorizeReport, TensorizedCohort, Unknown, VocabularyFrom,
+    Normalize, TensorizeOptions, TensorizeReport, TensorizedCohort, UnknownCodes, VocabularyFrom,
     tensorize,
 };
 
@@ -85,9 +85,9 @@ impl TensorizeArgs {
                 Some(VocabularyArg::Train) => VocabularyFrom::Train,
             },
             unknown: match self.unknown {
-                None | Some(UnknownArg::Drop) => Unknown::Drop,
-                Some(UnknownArg::Zero) => Unknown::Zero,
-                Some(UnknownArg::Error) => Unknown::Refuse,
+                None | Some(UnknownArg::Drop) => UnknownCodes::Drop,
+                Some(UnknownArg::Zero) => UnknownCodes::Zero,
+                Some(UnknownArg::Error) => UnknownCodes::Refuse,
             },
             normalize: match self.normalize {
                 None => Normalize::No,
@@ -150,7 +150,7 @@ pub(super) fn convert_cohort(
         group_digits(report.codes),
         group_digits(unknown),
         group_digits(report.unknown.len()),
-        if options.unknown == Unknown::Zero { "have the token 0" } else { "were dropped" },
+        if options.unknown == UnknownCodes::Zero { "have the token 0" } else { "were dropped" },
         list_most_frequent(&report)
     ))
 }
@@ -164,7 +164,7 @@ fn list_most_frequent(report: &TensorizeReport) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-fn describe_notes(report: &TensorizeReport, unknown: Unknown) -> Vec<String> {
+fn describe_notes(report: &TensorizeReport, unknown: UnknownCodes) -> Vec<String> {
     let mut notes = Vec::new();
     let empty: usize = report.shards.iter().map(|s| s.without_events).sum();
     if empty > 0 {
@@ -185,7 +185,7 @@ fn describe_notes(report: &TensorizeReport, unknown: Unknown) -> Vec<String> {
             "no subjects are assigned to training: there is neither a folder named train nor a metadata/subject_splits.parquet; a Dataset of a split will be empty".to_owned(),
         );
     }
-    if unknown == Unknown::Zero && report.unknown_measurements() > 0 {
+    if unknown == UnknownCodes::Zero && report.unknown_measurements() > 0 {
         notes.push("the token 0 is also the token of padding".to_owned());
     }
     notes

@@ -30,8 +30,8 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// query does not read yet could block the stream that the query waits for. Each stream also has a
 /// smaller limit of its own.
 const WINDOW: u32 = 1 << 30;
-/// If the last check of the workers ended less than this time ago, its result still counts, and no
-/// further check is made.
+/// If the last check of the workers ended less than this time ago, its result still counts, and
+/// workers are not checked again.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Settings that a session with workers must have, each with its value. With any other value, a
@@ -49,14 +49,13 @@ pub(super) const FIXED: [(&str, &str); 9] = [
     ("datafusion.optimizer.prefer_existing_union", "true"),
     // Makes datafusion-distributed keep the partitions of a union in order.
     ("distributed.children_isolator_unions", "false"),
-    // Plans must not change while they run: `planner` and `preflight` check a plan only before it
-    // runs.
+    // Plans must not change while they run: `ClusterPlanner` and the module `preflight` check a
+    // plan only before it runs.
     ("distributed.dynamic_task_count", "false"),
     ("distributed.partial_reduce", "false"),
 ];
 
-/// The addresses of the workers, and the token, the encryption and the timeout with which a session
-/// reaches them.
+/// The workers' addresses, and the token, encryption and timeout with which a session reaches them.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Addresses of the workers, as `HOST:PORT`.
@@ -114,14 +113,13 @@ pub struct Cluster {
 
 pub(super) struct ClusterState {
     pub(super) all: Vec<Url>,
-    pub(super) channels: Channels,
-    health: Mutex<Health>,
-    /// Locked during a check of the workers. Other statements wait for the lock, and then use the
-    /// result of this check.
+    pub(super) channels: WorkerChannels,
+    health: Mutex<WorkerHealth>,
+    /// Locked during a check of the workers; other statements wait, and then use its result.
     checking: tokio::sync::Mutex<()>,
     notes: Mutex<Vec<String>>,
-    /// A function to call whenever workers are lost or can be used again. If it is set, notes are
-    /// not stored.
+    /// The function to call whenever workers are lost or usable again. If it is set, nothing is added
+    /// to `notes`.
     report: OnceLock<HealthReport>,
     /// The connections run on a thread that ends when this sender is dropped.
     _thread: tokio::sync::oneshot::Sender<()>,
@@ -130,7 +128,7 @@ pub(super) struct ClusterState {
 type HealthReport = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
-struct Health {
+struct WorkerHealth {
     /// Times at which the last check started and ended. `None` before the first check.
     started: Option<Instant>,
     checked: Option<Instant>,
@@ -201,7 +199,7 @@ impl Cluster {
             let _ = runtime.block_on(stopped);
         })?;
         let (token, authority) = (config.token.as_deref(), config.authority.as_deref());
-        let channels = Channels::new(handle, token, authority, config.timeout)?;
+        let channels = WorkerChannels::new(handle, token, authority, config.timeout)?;
         let shared = ClusterState {
             all,
             channels,
@@ -223,8 +221,8 @@ impl Cluster {
         self.check_workers().await;
     }
 
-    /// Checks all workers, even if the last check is fresh. Checks nothing if another caller has
-    /// begun a check since this call.
+    /// Checks all workers, even if the last check is fresh. If another caller begins a check while
+    /// this call waits, uses the result of that check.
     pub(super) async fn recheck_health(&self) {
         let called = Instant::now();
         let _checking = self.shared.checking.lock().await;
@@ -238,7 +236,7 @@ impl Cluster {
         let started = Some(Instant::now());
         let asked = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
         let checked = Some(Instant::now());
-        let mut health = Health { started, checked, ..Health::default() };
+        let mut health = WorkerHealth { started, checked, ..WorkerHealth::default() };
         for (url, answer) in self.shared.all.iter().zip(asked) {
             match answer {
                 Ok(()) => health.alive.push(url.clone()),
@@ -247,8 +245,8 @@ impl Cluster {
         }
         let now = self.describe_health(&health);
         let before = std::mem::replace(&mut *lock_mutex(&self.shared.health), health);
-        // Before the first check, all workers count as usable, so that a first check without faults
-        // reports nothing.
+        // All workers count as usable before the first check, so that the first check reports only
+        // faults.
         let before = before.checked.and_then(|_| self.describe_health(&before));
         if let Some(report) = self.shared.report.get()
             && now != before
@@ -261,9 +259,9 @@ impl Cluster {
         }
     }
 
-    /// Returns a sentence that names the workers that cannot be used, and why. Returns `None` if
+    /// Returns a sentence that names each worker that cannot be used, with the reason, or `None` if
     /// all workers can be used.
-    fn describe_health(&self, health: &Health) -> Option<String> {
+    fn describe_health(&self, health: &WorkerHealth) -> Option<String> {
         let (all, alive) = (self.shared.all.len(), health.alive.len());
         if health.faults.is_empty() {
             return None;
@@ -316,7 +314,8 @@ impl Cluster {
         client.get_worker_info(GetWorkerInfoRequest {}).await
     }
 
-    /// Returns a sentence that says why a worker could not be asked whether it can be used.
+    /// Returns a sentence that says why the worker `name` did not answer the request for its
+    /// version, which failed with `e`.
     fn describe_failure(&self, name: &str, e: &DataFusionError) -> String {
         let root = e.find_root();
         find_sentence(root).unwrap_or_else(|| {
@@ -368,9 +367,8 @@ fn is_refused(error: &DataFusionError) -> bool {
 
 impl WorkerResolver for Cluster {
     /// Returns the addresses of the workers that can be used. If there is only one worker, returns
-    /// its address twice: one address stands for one task of a scan, and datafusion-distributed
-    /// does not divide a plan that has only one task. Tasks have their own keys, so a worker can
-    /// run several tasks.
+    /// its address twice, so that a scan has two tasks: datafusion-distributed does not divide a
+    /// plan of one task. Tasks have different keys, so one worker can run both.
     fn get_urls(&self) -> Result<Vec<Url>> {
         let mut urls = lock_mutex(&self.shared.health).alive.clone();
         if urls.len() == 1 {
@@ -404,7 +402,8 @@ fn find_innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Returns a sentence that says why a worker cannot be reached.
+/// Returns a sentence that says why the worker `name` cannot be reached, and what to do. `cause` is
+/// the text of the connection error; `encrypts` is whether the session uses TLS.
 fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
     // Recognizes errors of rustls by their messages, because the types of these errors are not
     // accessible here.
@@ -429,7 +428,7 @@ fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
 
 /// Open connections to workers. Keep-alive pings detect a machine that no longer answers.
 #[derive(Clone)]
-pub(super) struct Channels {
+pub(super) struct WorkerChannels {
     runtime: Handle,
     token: Option<HeaderValue>,
     tls: Option<ClientTlsConfig>,
@@ -437,7 +436,7 @@ pub(super) struct Channels {
     open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
 }
 
-impl Channels {
+impl WorkerChannels {
     pub(super) fn new(
         runtime: Handle,
         token: Option<&str>,
@@ -477,13 +476,15 @@ impl Channels {
         let channel = task.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
         Ok(match &self.token {
             None => BoxCloneSyncChannel::new(channel),
-            Some(token) => BoxCloneSyncChannel::new(Bearer { channel, token: token.clone() }),
+            Some(token) => {
+                BoxCloneSyncChannel::new(BearerChannel { channel, token: token.clone() })
+            }
         })
     }
 }
 
 #[async_trait]
-impl ChannelResolver for Channels {
+impl ChannelResolver for WorkerChannels {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
         let known = lock_mutex(&self.open).get(url).cloned();
         let channel = match known {
@@ -500,12 +501,12 @@ impl ChannelResolver for Channels {
 
 /// A connection that sends the token with each request.
 #[derive(Clone)]
-struct Bearer {
+struct BearerChannel {
     channel: Channel,
     token: HeaderValue,
 }
 
-impl Service<http::Request<Body>> for Bearer {
+impl Service<http::Request<Body>> for BearerChannel {
     type Response = http::Response<Body>;
     type Error = tonic::transport::Error;
     type Future = <Channel as Service<http::Request<Body>>>::Future;

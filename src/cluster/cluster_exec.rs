@@ -1,5 +1,5 @@
-//! [`ClusterExec`]: runs a divided plan. If a worker is lost before the first row, runs the
-//! statement once more.
+//! [`ClusterExec`]: runs a plan that is divided among workers, and runs the statement once more if
+//! a worker is lost before the first row.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use super::losses::{is_lost, make_loss};
 use super::settings::SentSettings;
 use crate::sql::{pass_through, replace_config};
 
-/// A function that plans a statement once more. The plan that it returns has one partition with all
-/// rows of the statement.
+/// A function that plans a statement once more. The new plan has one partition with all rows of the
+/// statement.
 pub(super) type PlanAgain =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> + Send + Sync>;
 
-/// Runs a divided plan, and sends the settings of the session to the workers. If a worker is lost,
-/// runs the statement once more (`again`), or returns an error that names the worker.
+/// Runs a divided plan, and sends the settings of the session to the workers. If a worker is lost
+/// before the first row and `again` is `Some`, runs the plan that `again` returns. In all other
+/// cases, the loss of a worker is an error that names the worker.
 pub(super) struct ClusterExec {
     input: Arc<dyn ExecutionPlan>,
     settings: String,
@@ -38,9 +39,9 @@ impl ClusterExec {
         Self { input, settings, cluster, again: None }
     }
 
-    /// If a worker is lost before the first row, the plan that `again` returns runs instead.
-    /// Ignores `again` if the divided plan has several partitions: each would run the whole
-    /// statement, and return all of its rows.
+    /// Makes this node run the plan that `again` returns if a worker is lost before the first row.
+    /// Ignores `again` if the divided plan has several partitions: each partition would run the
+    /// whole statement, and return all of its rows.
     pub(super) fn repeat_with(self, again: Option<PlanAgain>) -> Self {
         let partitions = self.input.output_partitioning().partition_count();
         Self { again: again.filter(|_| partitions == 1), ..self }
@@ -108,8 +109,8 @@ impl ExecutionPlan for ClusterExec {
     }
 }
 
-/// Replaces an error of a connection by an error that names the workers that were lost. Other
-/// errors stay unchanged.
+/// Replaces errors in `batches` that mean the loss of a worker by errors that name the lost
+/// workers. Other errors stay unchanged.
 fn name_lost_workers(
     batches: impl Stream<Item = Result<RecordBatch>>,
     cluster: Cluster,
@@ -129,8 +130,8 @@ async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionE
     make_loss(format!("{}; run the statement again", describe_loss(error, cluster).await))
 }
 
-/// Checks all workers, and returns a clause for a message: which workers were lost or, if all of
-/// them can be used again, that a connection was lost.
+/// Checks all workers after `error`, the loss of a worker, and returns a clause for a message:
+/// which workers are lost or, if all of them can be used again, that a connection was lost.
 async fn describe_loss(error: &DataFusionError, cluster: &Cluster) -> String {
     cluster.recheck_health().await;
     let text = error.strip_backtrace();

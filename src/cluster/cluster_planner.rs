@@ -8,12 +8,15 @@ use datafusion::catalog::Session;
 use datafusion::common::exec_datafusion_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
@@ -24,12 +27,13 @@ use super::cluster_exec::{ClusterExec, PlanAgain};
 use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::encode_settings;
-use crate::sql::SourceOrderExec;
-use crate::sql::portable::{find_reason, plan_division};
+use super::subqueries_first::{PlanPart, SubqueriesFirstExec};
+use crate::sql::portable::{find_reason, plan_division, to_portable};
+use crate::sql::{SourceOrderExec, remove_copy_reservations};
 
 /// The names of all nodes that a divided plan may contain. A plan with any other node runs in the
 /// session, because that node has not been tested on workers.
-const KNOWN: [&str; 35] = [
+const KNOWN: [&str; 36] = [
     "AggregateExec",
     "AnalyzeExec",
     "BatchSizeExec",
@@ -47,6 +51,7 @@ const KNOWN: [&str; 35] = [
     "GlobalLimitExec",
     "HashJoinExec",
     "LocalLimitExec",
+    "MergedOrderExec",
     "NestExec",
     "NestedLoopJoinExec",
     "OrderedSinkExec",
@@ -79,15 +84,27 @@ const IN_ORDER: [&str; 7] = [
     "UnnestExec",
 ];
 
-/// Nodes that write. If a worker is lost, a statement with one of them does not run again, because
-/// it might write twice.
+const STATEMENT: &str = "the statement";
+
+/// Nodes that write. If a worker is lost, a statement with such a node does not run again, because
+/// it could write twice.
 const WRITING: [&str; 2] = ["DataSinkExec", "OrderedSinkExec"];
 
+/// An extension of the settings of a session that plans a statement. Table functions plan their
+/// queries, such as that of `ragged_nest`, while the statement is planned. Such a query is not divided
+/// by itself, because the optimizer of the statement would change its divided plan; the statement is
+/// divided as a whole.
+struct WithinStatement;
+
 /// Plans a statement with the planner that the session had before, and then divides the plan among
-/// workers. A plan whose answer this could change is not divided.
+/// workers, unless the division could change the answer.
+#[derive(Clone)]
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
+    /// The name that notes for the user give to what this planner plans: `the statement`, or a part
+    /// of it.
+    subject: &'static str,
 }
 
 impl ClusterPlanner {
@@ -95,7 +112,7 @@ impl ClusterPlanner {
         inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
         cluster: Cluster,
     ) -> Self {
-        Self { inner, cluster }
+        Self { inner, cluster, subject: STATEMENT }
     }
 }
 
@@ -112,14 +129,21 @@ impl QueryPlanner for ClusterPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = match &self.inner {
-            Some(inner) => inner.create_physical_plan(logical_plan, session).await?,
-            None => {
-                let planner = DefaultPhysicalPlanner::default();
-                planner.create_physical_plan(logical_plan, session).await?
+        if session.config().get_extension::<WithinStatement>().is_some() {
+            return self.plan_whole(logical_plan, session).await;
+        }
+        let plan = match session.as_any().downcast_ref::<SessionState>() {
+            Some(state) => {
+                let mut state = state.clone();
+                state.config_mut().set_extension(Arc::new(WithinStatement));
+                self.plan_whole(logical_plan, &state).await?
             }
+            None => self.plan_whole(logical_plan, session).await?,
         };
-        Ok(match divide_or_explain(&plan, session, &self.cluster).await {
+        if let Some(first) = self.plan_subqueries_first(logical_plan, &plan, session) {
+            return Ok(Arc::new(first));
+        }
+        Ok(match divide_or_explain(&plan, session, &self.cluster, self.subject).await {
             Some(divided) => {
                 Arc::new(divided.repeat_with(plan_repeat(&plan, session, &self.cluster)))
             }
@@ -128,9 +152,89 @@ impl QueryPlanner for ClusterPlanner {
     }
 }
 
-/// Returns a function that plans the statement again after a worker is lost. The new plan is for
-/// the remaining workers, or for the session if they cannot run the statement. Returns `None` for
-/// statements that write.
+impl ClusterPlanner {
+    /// Plans a statement, or a query that is a part of it, without dividing it.
+    async fn plan_whole(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match &self.inner {
+            Some(inner) => inner.create_physical_plan(logical_plan, session).await,
+            None => {
+                let planner = DefaultPhysicalPlanner::default();
+                planner.create_physical_plan(logical_plan, session).await
+            }
+        }
+    }
+
+    /// Returns a node that runs the scalar subqueries of a statement first, if the rest of the
+    /// statement can be divided. Returns `None` for all other statements. `plan` is the plan of the
+    /// statement, not divided.
+    ///
+    /// Three kinds of statements are not divided: those that write, because planning them twice
+    /// would create the target twice; those in which several subqueries share rows (`SharedExec`),
+    /// because each subquery would compute its own rows; and those with a scan that only the
+    /// session can run, because its metrics are read from `plan`, but the plan with the values of
+    /// the subqueries would run instead.
+    fn plan_subqueries_first(
+        &self,
+        statement: &LogicalPlan,
+        plan: &Arc<dyn ExecutionPlan>,
+        session: &dyn Session,
+    ) -> Option<SubqueriesFirstExec> {
+        let main = Arc::clone(plan.downcast_ref::<ScalarSubqueryExec>()?.input());
+        let main = &remove_copy_reservations(main).ok()?;
+        let stays = |node: &Arc<dyn ExecutionPlan>| {
+            WRITING.contains(&node.name()) || node.name() == "SharedExec"
+        };
+        let whole = plan.exists(|node| Ok(stays(node))).unwrap_or(true)
+            || main.exists(|node| Ok(is_scan_of_session(node))).unwrap_or(true)
+            || !matches!(find_division(main), Ok(true))
+            || check_known(main).is_err()
+            || check_fixed(session.config_options()).is_err();
+        if whole {
+            return None;
+        }
+        let session = Arc::new(session.as_any().downcast_ref::<SessionState>()?.clone());
+        let planner = self.clone();
+        let plan_part: PlanPart = Arc::new(move |subject: &'static str, part: LogicalPlan| {
+            let (planner, session) = (Self { subject, ..planner.clone() }, Arc::clone(&session));
+            Box::pin(async move {
+                let plan = planner.create_physical_plan(&part, session.as_ref()).await?;
+                Ok(merge_partitions(plan))
+            })
+        });
+        let input = match is_chain_of_scan(main) {
+            true => Arc::new(SourceOrderExec::new(Arc::clone(plan), None)),
+            false => merge_partitions(Arc::clone(plan)),
+        };
+        let statement = Arc::new(statement.clone());
+        Some(SubqueriesFirstExec::new(input, statement, plan_part, self.cluster.clone()))
+    }
+}
+
+/// Whether a node is a scan that only the session can run. False for a scan of a table in memory,
+/// because the session can send such a table to workers.
+fn is_scan_of_session(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let scan = node.downcast_ref::<DataSourceExec>();
+    scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
+        && to_portable(node).is_err()
+}
+
+/// Merges the partitions of a plan into one. A plan that only scans files then returns its rows in
+/// the order of the files, any other plan in any order.
+fn merge_partitions(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.output_partitioning().partition_count() {
+        1 => plan,
+        _ if is_chain_of_scan(&plan) => Arc::new(SourceOrderExec::new(plan, None)),
+        _ => Arc::new(CoalescePartitionsExec::new(plan)),
+    }
+}
+
+/// Returns a function that plans the statement again after a worker is lost: for the remaining
+/// workers, or for the session if they cannot run the statement. Returns `None` for statements that
+/// write.
 fn plan_repeat(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -146,42 +250,42 @@ fn plan_repeat(
         let (plan, session, cluster) = (Arc::clone(&plan), Arc::clone(&session), cluster.clone());
         Box::pin(async move {
             let plan = reset_plan_states(plan)?;
-            let again = match divide_or_explain(&plan, session.as_ref(), &cluster).await {
-                Some(divided) => Arc::new(divided) as Arc<dyn ExecutionPlan>,
-                None if is_chain_of_scan(&plan) => Arc::new(SourceOrderExec::new(plan, None)),
+            let divided = divide_or_explain(&plan, session.as_ref(), &cluster, STATEMENT).await;
+            Ok(merge_partitions(match divided {
+                Some(divided) => Arc::new(divided),
                 None => plan,
-            };
-            Ok(match again.output_partitioning().partition_count() {
-                1 => again,
-                _ => Arc::new(CoalescePartitionsExec::new(again)),
-            })
+            }))
         })
     }))
 }
 
-/// Returns the divided plan. Returns `None` if the plan has no scan that can be divided, or if the
-/// session must run it without workers. In the latter case, adds a note with the reason.
+/// Returns the divided plan, or `None` if the plan has no scan that can be divided. Also returns
+/// `None` if the session must run the plan without workers, and then adds a note with the reason,
+/// in which `subject` names the plan.
 async fn divide_or_explain(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
     cluster: &Cluster,
+    subject: &str,
 ) -> Option<ClusterExec> {
     match divide_plan(plan, session, cluster).await {
         Ok(divided) => divided,
         Err(reason) => {
-            cluster.add_note(format!("the statement runs here, not on workers: {reason}"));
+            cluster.add_note(format!("{subject} runs here, not on workers: {reason}"));
             None
         }
     }
 }
 
-/// Returns the divided plan, or `None` if the plan has no scan that can be divided. The error is
-/// the reason why the session must run the plan without workers.
+/// Returns a node that runs `plan` divided among workers, or `None` if the plan has no scan that
+/// can be divided. The error is the reason why the session must run the plan without workers.
 async fn divide_plan(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
     cluster: &Cluster,
 ) -> std::result::Result<Option<ClusterExec>, String> {
+    let plan = remove_copy_reservations(Arc::clone(plan)).map_err(|e| e.strip_backtrace())?;
+    let plan = &plan;
     if !find_division(plan)? {
         return Ok(None);
     }
@@ -212,8 +316,8 @@ async fn divide_plan(
     Ok(Some(ClusterExec::new(divided, settings, cluster.clone())))
 }
 
-/// Whether the plan has a scan that can be divided. If it has none, but a scan with several
-/// partitions that cannot be divided, returns the reason as an error.
+/// Returns whether `plan` has a scan that can be divided among workers. If it has none, but has a
+/// scan of several partitions that cannot be divided, the error is the reason.
 fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, String> {
     let (mut found, mut reason) = (false, None);
     let mut open = vec![plan];
@@ -258,7 +362,9 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
         let name = node.name().split('(').next().unwrap_or_default();
         if !KNOWN.contains(&name) {
             return Err(match name {
-                "ScalarSubqueryExec" => "a subquery in an expression must run first".into(),
+                "ScalarSubqueryExec" => {
+                    "a statement with scalar subqueries is divided only if it does not write, and if its main query can be divided".into()
+                }
                 name => find_reason(name),
             });
         }
@@ -284,9 +390,10 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Finds the nodes that combine partitions in order: merges of sorted partitions, and each
-/// [`SourceOrderExec`] over a scan. Inserts below them a node that combines the partitions of each
-/// task in the same order, because a connection carries only one partition.
+/// Finds each node that combines the partitions of all tasks in order: a merge of sorted
+/// partitions, or a [`SourceOrderExec`] over a scan. Below each of these nodes, inserts a node that
+/// combines the partitions of one task in the same order, because a connection carries only one
+/// partition.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()
@@ -323,7 +430,7 @@ fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Divides a physical plan with the planner of datafusion-distributed.
+/// Returns `plan` as the planner of datafusion-distributed divides it into tasks for workers.
 async fn cut_plan(
     plan: Arc<dyn ExecutionPlan>,
     session: &dyn Session,

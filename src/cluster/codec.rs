@@ -17,7 +17,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_proto::physical_plan::{
-    PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
+    DefaultPhysicalExtensionCodec, PhysicalExtensionCodec, PhysicalPlanDecodeContext,
+    PhysicalProtoConverterExtension,
 };
 use datafusion_proto::protobuf;
 use prost::Message;
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::nodes::{TaskMergeExec, TaskRowsExec};
 use crate::config::SerrateOptions;
-use crate::sql::portable::{MedsScan, Portable, PortableReader, from_portable, to_portable};
+use crate::sql::portable::{MedsScan, PortableNode, PortableReader, from_portable, to_portable};
 
 const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;
@@ -73,8 +74,8 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     Ok((header, rest))
 }
 
-/// The JSON object of an encoded plan node. Its methods read one key, and return an error that
-/// names the key if it is missing or invalid.
+/// The JSON object of an encoded plan node. Its methods read one key each, and their errors name a
+/// missing or invalid key.
 struct NodeFields(Value);
 
 impl NodeFields {
@@ -181,32 +182,36 @@ impl SerrateCodec {
         Ok(converter.execution_plan_to_proto(plan, self)?.encode_to_vec())
     }
 
+    /// Decodes a plan within a node. The plan has nodes of DataFusion only: if it could contain
+    /// encoded nodes, which contain plans themselves, a short input could overflow the stack.
     fn decode_plan(
-        &self,
         bytes: &[u8],
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = protobuf::PhysicalPlanNode::decode(bytes)
             .map_err(|e| exec_datafusion_err!("a received plan cannot be decoded; use the same version of Serrate for the session and all workers: {e}"))?;
-        converter.proto_to_execution_plan(&plan, &PhysicalPlanDecodeContext::new(context, self))
+        let codec = DefaultPhysicalExtensionCodec {};
+        converter.proto_to_execution_plan(&plan, &PhysicalPlanDecodeContext::new(context, &codec))
     }
 
     fn encode_portable(
         &self,
-        portable: &Portable,
+        portable: &PortableNode,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<(Value, Vec<u8>)> {
         let header = match portable {
-            Portable::BatchSize { rows } => json!({"node": "batch_size", "rows": rows}),
-            Portable::DeepStack => json!({"node": "deep_stack"}),
-            Portable::PlainOrder => json!({"node": "plain_order"}),
-            Portable::Paced => json!({"node": "paced"}),
-            Portable::SourceOrder { fetch } => json!({"node": "source_order", "fetch": fetch}),
-            Portable::Unordered => json!({"node": "unordered"}),
-            Portable::Yielding => json!({"node": "yielding"}),
-            Portable::Meds(scan) => return Ok((encode_meds(scan)?, encode_schema(&scan.schema)?)),
-            Portable::Files { carrier, reader, preserve_order } => {
+            PortableNode::BatchSize { rows } => json!({"node": "batch_size", "rows": rows}),
+            PortableNode::DeepStack => json!({"node": "deep_stack"}),
+            PortableNode::PlainOrder => json!({"node": "plain_order"}),
+            PortableNode::Paced => json!({"node": "paced"}),
+            PortableNode::SourceOrder { fetch } => json!({"node": "source_order", "fetch": fetch}),
+            PortableNode::Unordered => json!({"node": "unordered"}),
+            PortableNode::Yielding => json!({"node": "yielding"}),
+            PortableNode::Meds(scan) => {
+                return Ok((encode_meds(scan)?, encode_schema(&scan.schema)?));
+            }
+            PortableNode::Files { carrier, reader, preserve_order } => {
                 let (name, leaves) = match reader {
                     PortableReader::Nrt => ("nrt", None),
                     PortableReader::Parquet => ("parquet", None),
@@ -260,17 +265,17 @@ impl PhysicalExtensionCodec for SerrateCodec {
         let (header, rest) = read_frame(buf)?;
         let fields = NodeFields(header);
         let portable = match fields.read_text("node")? {
-            "batch_size" => Portable::BatchSize { rows: fields.read_number("rows")? },
-            "deep_stack" => Portable::DeepStack,
-            "plain_order" => Portable::PlainOrder,
-            "paced" => Portable::Paced,
+            "batch_size" => PortableNode::BatchSize { rows: fields.read_number("rows")? },
+            "deep_stack" => PortableNode::DeepStack,
+            "plain_order" => PortableNode::PlainOrder,
+            "paced" => PortableNode::Paced,
             "source_order" => {
-                Portable::SourceOrder { fetch: fields.read_optional_number("fetch")? }
+                PortableNode::SourceOrder { fetch: fields.read_optional_number("fetch")? }
             }
-            "unordered" => Portable::Unordered,
-            "yielding" => Portable::Yielding,
-            "meds" => Portable::Meds(decode_meds(&fields, rest)?),
-            "files" => Portable::Files {
+            "unordered" => PortableNode::Unordered,
+            "yielding" => PortableNode::Yielding,
+            "meds" => PortableNode::Meds(decode_meds(&fields, rest)?),
+            "files" => PortableNode::Files {
                 reader: match fields.read_text("reader")? {
                     "nrt" => PortableReader::Nrt,
                     "parquet" => PortableReader::Parquet,
@@ -278,7 +283,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
                     _ => return Err(fields.make_error("reader")),
                 },
                 preserve_order: fields.read_flag("preserve_order")?,
-                carrier: self.decode_plan(rest, context, converter)?,
+                carrier: Self::decode_plan(rest, context, converter)?,
             },
             name @ ("task_rows" | "task_merge") => {
                 let [input] = inputs else {
@@ -292,7 +297,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
                     let fetch = fields.read_optional_number("fetch")?;
                     return Ok(Arc::new(TaskRowsExec::new(input, fetch)));
                 }
-                let carrier = self.decode_plan(rest, context, converter)?;
+                let carrier = Self::decode_plan(rest, context, converter)?;
                 let Some(merge) = carrier.downcast_ref::<SortPreservingMergeExec>() else {
                     return exec_err!(
                         "a received merge node has no sort order; use the same version of Serrate for the session and all workers"
@@ -354,17 +359,19 @@ mod tests {
         "SELECT g FROM (SELECT g, subject_id FROM T LIMIT 350) WHERE subject_id > 100",
         "SELECT count(*), sum(subject_id) FROM meds('tests/data/synthea-meds')",
         "SELECT code, time FROM meds('tests/data/tiny-meds') LIMIT 3",
-        // A unique column changes its index, and a column has another constant in each input.
+        // Plans whose properties are easily lost: a unique column that changes its index, and a
+        // column that is constant in each input of a union, but with different constants.
         "SELECT rank() OVER (ORDER BY count(*)) AS r, g FROM T GROUP BY g ORDER BY r, g",
         "SELECT * FROM (SELECT subject_id, 0 AS c FROM T UNION ALL SELECT subject_id, 1 FROM T) ORDER BY c, subject_id",
-        // A constant key is NULL in the row of the total.
+        // In the row that ROLLUP adds for the total, each key is NULL, even if it is constant
+        // otherwise.
         "SELECT k, count(*) FROM (SELECT 'a' AS k FROM T) GROUP BY ROLLUP (k)",
         "SELECT g, count(*) FROM T WHERE g = 3 GROUP BY ROLLUP (g)",
     ];
 
     /// Returns a query with an expression that is too deep for the stack of a thread.
     fn write_deep_query() -> String {
-        // A long sum would become one call, which is not deep.
+        // Nests comparisons: the planner replaces a long sum with one call, which is not deep.
         let compared = format!("(subject_id > 400){}", " = (g > 2)".repeat(70));
         format!("SELECT {compared} AS k, count(*) FROM T GROUP BY k")
     }
@@ -372,6 +379,9 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn decoded_plans_return_the_same_rows() {
         let context = crate::sql::session();
+        for function in crate::sql::portable::list_hidden_functions() {
+            context.register_udf(function.as_ref().clone());
+        }
         let folder = tempfile::tempdir().unwrap();
         write_files(&context, folder.path()).await;
         let mut seen = String::new();
@@ -409,8 +419,7 @@ mod tests {
     }
 
     /// Encodes and decodes the plan of a query, and checks that the decoded plan returns the same
-    /// rows, in any order. Returns the text of the plan, or an empty text if the plan cannot be
-    /// encoded.
+    /// rows, in any order. Returns the text of the plan, empty if it cannot be encoded.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));
@@ -424,8 +433,7 @@ mod tests {
             &SerrateCodec,
             &converter,
         );
-        // A plan with OFFSET or LIMIT inside a file scan cannot be encoded, so there is nothing to
-        // check.
+        // A plan with OFFSET or LIMIT in a file scan cannot be encoded, so nothing is checked.
         let Ok(bytes) = encoded else { return String::new() };
         let task = context.task_ctx();
         let converter = DeduplicatingProtoConverter::default();
@@ -468,10 +476,29 @@ mod tests {
                 let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
             }
         }
-        // Even the undamaged bytes cannot be decoded, because the files that the plan scans do not
-        // exist here.
+        // Not even undamaged bytes can be decoded, because the scanned files do not exist here.
         let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
-        assert!(error.to_string().contains("every machine must see the same files"), "{error}");
+        assert!(error.to_string().contains("give every machine the same files"), "{error}");
+    }
+
+    #[test]
+    fn plans_within_nodes_have_no_encoded_nodes() {
+        let header = json!({
+            "node": "files",
+            "reader": "nrt",
+            "leaves": null,
+            "preserve_order": false,
+        });
+        let mut inner = Vec::new();
+        write_frame(&header, &[], &mut inner).unwrap();
+        let node = protobuf::PhysicalExtensionNode { node: inner, inputs: Vec::new() };
+        let kind = protobuf::physical_plan_node::PhysicalPlanType::Extension(node);
+        let plan = protobuf::PhysicalPlanNode { physical_plan_type: Some(kind) };
+        let mut outer = Vec::new();
+        write_frame(&header, &plan.encode_to_vec(), &mut outer).unwrap();
+        let (context, converter) = (TaskContext::default(), DeduplicatingProtoConverter::default());
+        let error = SerrateCodec.try_decode(&outer, &[], &context, &converter).unwrap_err();
+        assert!(error.to_string().contains("PhysicalExtensionCodec is not provided"), "{error}");
     }
 
     #[test]

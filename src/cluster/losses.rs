@@ -1,8 +1,8 @@
-//! Errors of connections to workers, as opposed to errors of a query.
+//! Recognizes errors of connections to workers, as opposed to errors of a query.
 //!
-//! An error that another worker sends keeps its kind and text, but not its type. So these errors
-//! are recognized by a kind of I/O errors that nothing else in a query returns: operations on files
-//! do not fail with it.
+//! An error that a worker passes on keeps its message, but loses its Rust type. An I/O error also
+//! keeps its kind. Therefore, lost connections are I/O errors of the kind `LOST_WORKER`, which
+//! nothing else in a query returns: operations on files do not fail with this kind.
 
 use std::io::Error;
 
@@ -15,7 +15,8 @@ pub(super) fn make_loss(sentence: String) -> DataFusionError {
     DataFusionError::IoError(Error::new(LOST_WORKER, sentence))
 }
 
-/// Whether this process or another worker has lost a worker, or cannot reach it.
+/// Whether `error` says that this process, or the worker that sent it, lost a worker or cannot
+/// reach one.
 pub(super) fn is_lost(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(e) => e.is::<tonic::Status>(),
@@ -23,7 +24,7 @@ pub(super) fn is_lost(error: &DataFusionError) -> bool {
     }
 }
 
-/// Returns the sentence of an error of [`make_loss`], or `None` for any other error.
+/// Returns the sentence that [`make_loss`] has put into `error`, or `None` for any other error.
 pub(super) fn find_sentence(error: &DataFusionError) -> Option<String> {
     match error {
         DataFusionError::IoError(e) if e.kind() == LOST_WORKER => Some(e.to_string()),
@@ -31,8 +32,9 @@ pub(super) fn find_sentence(error: &DataFusionError) -> Option<String> {
     }
 }
 
-/// Returns an error that the session still recognizes as a loss after a worker has sent it. Other
-/// errors stay unchanged.
+/// Converts an error about a lost worker to the form of [`make_loss`], which [`is_lost`] recognizes
+/// even after the worker that runs this code has sent the error to the session. Other errors stay
+/// unchanged.
 pub(super) fn keep_loss(error: DataFusionError) -> DataFusionError {
     match is_lost(&error) {
         true => make_loss(error.strip_backtrace()),
@@ -57,7 +59,8 @@ mod tests {
         assert!(is_lost(&status));
         let kept = keep_loss(status);
         assert!(find_sentence(&kept).is_some_and(|text| text.contains("gone")), "{kept:?}");
-        // The words may be in the data of a query.
+        // An error of another kind with the text of `sentence` is not a loss: the text may come
+        // from the data of a query.
         for other in [
             exec_datafusion_err!("{sentence}"),
             DataFusionError::IoError(Error::other(sentence.clone())),

@@ -13,11 +13,14 @@ mod losses;
 mod nodes;
 mod preflight;
 mod settings;
+mod subqueries_first;
 mod tasks;
 mod worker_server;
 
 pub use crate::secret::TlsIdentity;
 pub use client::{ClientConfig, Cluster};
+#[doc(hidden)]
+pub use preflight::{decode_plan, encode_plan, make_worker_context};
 pub use worker_server::{WorkerConfig, serve};
 
 /// Version of this build. A session uses only workers of the same version.

@@ -48,8 +48,8 @@ macro_rules! run_inner {
 }
 
 /// Returns the rows of all partitions of a task as one partition, because a connection must carry
-/// only one. The receiver reads partitions one after another: of two on one connection, the second
-/// could fill the buffer of the connection and block the first.
+/// only one. The receiver reads partitions one after another: if a connection carried two, the rows
+/// of the second could fill its buffer and block the first.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -136,7 +136,7 @@ pub(super) struct RowsInOrderExec {
 }
 
 impl RowsInOrderExec {
-    /// Returns a node that reads the partitions of `input` one after another.
+    /// Returns a node that reads the partitions of `input` one after another, at most `fetch` rows.
     pub(super) fn collect_partitions(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
         Self::new(Arc::new(CoalescePartitionsExec::new(input)), fetch)
     }
@@ -164,10 +164,10 @@ impl ExecutionPlan for RowsInOrderExec {
     run_inner!("RowsInOrderExec");
 }
 
-/// Runs its input, a part of a plan, on the runtime for queries. The runtime of the connections
-/// stays free to answer health checks. A panic of the input becomes an error; otherwise, the stream
-/// would end as if all rows had been sent. The loss of another worker stays recognizable to the
-/// session.
+/// Runs its input, a part of a plan, on the runtime for queries, so that the runtime of the
+/// connections stays free to answer health checks. A panic of the input becomes an error;
+/// otherwise, the stream would end as if all rows were sent. An error about the loss of another
+/// worker is sent in the form that the session recognizes ([`keep_loss`]).
 #[derive(Debug)]
 pub(super) struct GuardExec {
     inner: Arc<dyn ExecutionPlan>,
@@ -250,8 +250,8 @@ impl ExecutionPlan for GuardExec {
     }
 }
 
-/// Sends the batches of a partition to a channel, until all are sent or the receiver is dropped. A
-/// panic of the plan becomes an error.
+/// Runs the partition `partition` of `plan`, and sends its batches to `sender` until all are sent
+/// or the receiver is dropped. A panic of the plan becomes an error.
 async fn send_batches(
     plan: &Arc<dyn ExecutionPlan>,
     partition: usize,

@@ -27,12 +27,11 @@ use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
 use crate::sql::portable::{list_hidden_functions, reads_paths, to_portable};
 
-/// Maximum number of bytes of an encoded part of a plan, including the tables in memory that this
-/// part reads.
+/// Maximum bytes of an encoded part of a plan, including the tables in memory that it reads.
 const LIMIT: usize = 64 << 20;
 
-/// Checks all parts of a plan that would run on workers. If workers cannot run one of them, returns
-/// the reason as an error.
+/// Checks the parts of `plan` that would run on workers. The error is the reason why workers cannot
+/// run one of the parts.
 pub(super) fn check_stages(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -45,7 +44,10 @@ pub(super) fn check_stages(
     Ok(())
 }
 
-fn make_worker_context(session: &dyn Session) -> Arc<TaskContext> {
+/// Returns the task context of `session`, extended by the functions that plans for workers may
+/// contain although statements cannot name them.
+#[doc(hidden)]
+pub fn make_worker_context(session: &dyn Session) -> Arc<TaskContext> {
     let context = session.task_ctx();
     let mut functions = context.scalar_functions().clone();
     functions.extend(list_hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
@@ -91,7 +93,7 @@ fn find_unsendable(data_type: &DataType) -> Option<&'static str> {
 }
 
 /// Returns the parts of a plan that run on workers and send their rows to the session. A part that
-/// sends its rows to other workers is inside one of them, and not listed.
+/// sends its rows to other workers is not listed, because it is a subplan of a returned part.
 fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
     if plan.is_network_boundary() {
         return plan.children().into_iter().map(Arc::clone).collect();
@@ -138,32 +140,45 @@ fn find_first_task(stage: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     Ok(plan.data)
 }
 
+/// Returns the bytes that a session sends to workers for `plan`.
+#[doc(hidden)]
+pub fn encode_plan(context: &TaskContext, plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<u8>> {
+    let bytes = physical_plan_to_bytes_with_proto_converter(
+        Arc::clone(plan),
+        &DistributedCodec::new_combined_with_user(context.session_config()),
+        &DeduplicatingProtoConverter::default(),
+    )?;
+    Ok(bytes.to_vec())
+}
+
+/// Returns the plan that a worker decodes from `bytes`.
+#[doc(hidden)]
+pub fn decode_plan(context: &TaskContext, bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>> {
+    let decoded = physical_plan_from_bytes_with_proto_converter(
+        bytes,
+        context,
+        &DistributedCodec::new_combined_with_user(context.session_config()),
+        &DeduplicatingProtoConverter::default(),
+    )?;
+    retype_calls(decoded, context.session_config().options())
+}
+
 fn encode_and_decode(
     plan: &Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let codec = DistributedCodec::new_combined_with_user(context.session_config());
-    let bytes = physical_plan_to_bytes_with_proto_converter(
-        Arc::clone(plan),
-        &codec,
-        &DeduplicatingProtoConverter::default(),
-    )?;
+    let bytes = encode_plan(context, plan)?;
     if bytes.len() > LIMIT {
         return exec_err!(
             "the part of the plan to send to workers has {} bytes, but at most {LIMIT} are allowed; write the in-memory tables of the query to files",
             bytes.len()
         );
     }
-    let decoded = physical_plan_from_bytes_with_proto_converter(
-        &bytes,
-        context,
-        &codec,
-        &DeduplicatingProtoConverter::default(),
-    )?;
-    retype_calls(decoded, context.session_config().options())
+    decode_plan(context, &bytes)
 }
 
-/// Returns an error that names the first difference between a plan and its decoded copy.
+/// Returns an error if `decoded`, the copy of `plan` that a worker would get, differs from `plan`.
+/// The error names the first node that differs, and the property that is lost.
 fn compare_plans(
     plan: &Arc<dyn ExecutionPlan>,
     decoded: &Arc<dyn ExecutionPlan>,
@@ -195,7 +210,8 @@ fn compare_plans(
     ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
 }
 
-/// Returns the reason why a node cannot be sent to workers, or `None` if it can.
+/// Returns the reason why `node`, without its inputs, cannot be sent to workers, or `None` if it
+/// can be sent.
 fn check_node(
     node: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -205,8 +221,8 @@ fn check_node(
         Some(leaf) => leaf.original(),
         None => node,
     };
-    // A scan must be portable (`to_portable`), except a scan of tables in memory, which DataFusion
-    // itself encodes.
+    // A scan must be portable (`to_portable`), unless it scans tables in memory, which DataFusion
+    // encodes.
     let scan = leaf.downcast_ref::<DataSourceExec>();
     if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
         && let Err(reason) = to_portable(leaf)
@@ -249,8 +265,7 @@ fn check_function(
             "{name}() reads a file by a path that may be relative to the folder of the session"
         ));
     }
-    // Only the name of a function is sent, so workers must have this very function under the same
-    // name.
+    // Only the name of a function is sent, so workers must have the same function by this name.
     let known = context.scalar_functions().get(name);
     if known.is_none_or(|known| known.as_ref() != call.fun()) {
         return Some(format!("the function {name} exists only in this query, not on workers"));
@@ -265,8 +280,8 @@ fn check_function(
     None
 }
 
-/// Restores the metadata of function calls in projections, such as the shape of a tensor. It is
-/// lost when a plan is sent, because the encoding of a call has no metadata.
+/// Restores the metadata of function calls in projections, such as the shape of a tensor. This
+/// metadata is lost when a plan is sent, because the encoding of a call does not contain it.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,

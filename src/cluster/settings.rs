@@ -75,15 +75,13 @@ impl ConfigExtension for SentSettings {
     const PREFIX: &'static str = "cluster_session";
 }
 
-/// A session sends the settings with these prefixes to workers, because they change what a worker
-/// computes.
+/// A session sends settings with these prefixes to workers: they change what a worker computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
-/// Maximum number of bytes of the HTTP header that contains the settings. All headers together may
-/// have 16 KiB.
+/// Maximum bytes of the HTTP header of the settings. All headers together may have 16 KiB.
 const LIMIT: usize = 8 << 10;
 
-/// Encodes the settings for workers that differ from their defaults as text. Returns an error if
-/// the text is longer than [`LIMIT`].
+/// Encodes the settings whose names begin with one of [`TRAVELS`] and whose values differ from the
+/// defaults, as a text for an HTTP header. A text longer than [`LIMIT`] is an error.
 pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let mut defaults = ConfigOptions::default();
     defaults.extensions.insert(SerrateOptions::default());
@@ -111,8 +109,7 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     Ok(text)
 }
 
-/// Applies the settings that [`encode_settings`] has encoded as `text`. Returns an error if this
-/// build does not know one of them.
+/// Applies the settings that [`encode_settings`] encoded as `text`; an unknown setting is an error.
 pub(super) fn apply_settings(text: &str, options: &mut ConfigOptions) -> Result<()> {
     if text.is_empty() {
         return Ok(());

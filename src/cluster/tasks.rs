@@ -76,8 +76,9 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Divides a scan among tasks. Each task gets consecutive partitions, so that the rows of all
-/// tasks, in the order of the tasks, have the order of the scan.
+/// Divides a scan, the leaf in `event`, among tasks. Each task gets consecutive partitions, so that
+/// the rows of all tasks, in the order of the tasks, have the order of the scan. A scan that cannot
+/// be divided stays unchanged. Always returns `Some`: no other handler of the event is asked.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

@@ -23,7 +23,7 @@ use tonic::transport::Server;
 use tonic::{Request, Status};
 
 use super::VERSION;
-use super::client::Channels;
+use super::client::WorkerChannels;
 use super::codec::SerrateCodec;
 use super::nodes::{GuardExec, find_single_child};
 use super::preflight::retype_calls;
@@ -45,7 +45,7 @@ pub struct WorkerConfig {
     pub token: Option<String>,
     /// Certificate and private key; connections are encrypted if they are set.
     pub tls: Option<TlsIdentity>,
-    /// Whether other machines may connect without token and TLS.
+    /// Whether other machines are allowed to connect without token and TLS.
     pub insecure: bool,
     /// Text of a PEM file with the certificates of other workers, or of the authorities that signed
     /// them. If it is `None`, other workers must have the certificate of this worker.
@@ -134,7 +134,7 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     let mut server = encrypt_server(server, tls)?;
     let own = tls.map(|tls| tls.certificate.as_str());
     let authority = own.map(|own| config.authority.as_deref().unwrap_or(own));
-    let channels = Channels::new(Handle::current(), token, authority, config.timeout)?;
+    let channels = WorkerChannels::new(Handle::current(), token, authority, config.timeout)?;
     let functions = Arc::new(crate::sql::session().state());
     let build = move |context: WorkerQueryContext| {
         let (functions, channels) = (Arc::clone(&functions), channels.clone());
@@ -177,11 +177,12 @@ fn check_token(
 }
 
 /// Builds the session state of one task. It has the functions in `functions`, and the settings that
-/// the session of the query has sent.
+/// the session of the query has sent. The task reads from other workers through `channels`, and
+/// runs on the runtime `queries`.
 fn build_state(
     context: WorkerQueryContext,
     functions: &SessionState,
-    channels: Channels,
+    channels: WorkerChannels,
     queries: Handle,
 ) -> Result<SessionState> {
     let mut builder = context
@@ -199,8 +200,8 @@ fn build_state(
     options.extensions.insert(SerrateOptions::default());
     let settings = options.extensions.get::<SentSettings>().map(|o| o.settings.clone());
     apply_settings(&settings.unwrap_or_default(), options)?;
-    // Without work stealing, each partition reads only its own files, in order. Otherwise, it could
-    // read files of another partition.
+    // Without work stealing, each partition reads only its own files, in order, and no files of
+    // other partitions.
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
     copy_functions(functions, &mut state)?;
@@ -210,8 +211,8 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session. If a word is the name of one function and an alias of
-/// another, it stands for the first.
+/// Copies all functions of the session `from` to the session `to`. If the name of a function is
+/// also an alias of another function, the function with this name wins.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {

@@ -1,11 +1,11 @@
-//! Boundaries of windows: `trigger + 24h`, `input.end`, `start -> discharge`.
+//! Parses boundaries of windows, such as `trigger + 24h`, `input.end` and `start -> discharge`.
 
 use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Built-in predicate that matches any event. Like the next two predicates, it needs no definition
-/// in the configuration.
+/// Built-in predicate that matches any event. This and the next two need no definition in the
+/// configuration.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
@@ -27,16 +27,16 @@ impl fmt::Display for WindowSide {
 
 /// The time from which a boundary is defined, such as `trigger` or `input.end`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Reference {
+pub(super) enum BoundaryReference {
     /// The other end of the same window.
     Own(WindowSide),
-    /// A single word other than `start` and `end`: `trigger`, or a word that `build_tree` reports
-    /// as an error.
+    /// A word other than `start` and `end`: `trigger`, or an unknown word, which `build_tree`
+    /// reports.
     Word(String),
     Window(String, WindowSide),
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for BoundaryReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own(side) => side.fmt(f),
@@ -49,8 +49,7 @@ impl fmt::Display for Reference {
 /// How a boundary is found from its reference. A boundary without a search is at its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundarySearch {
-    /// The boundary is this number of microseconds after its reference, or before its reference if
-    /// the number is negative.
+    /// The boundary is this number of microseconds after (if negative, before) its reference.
     Offset(i64),
     /// The next event (the previous one if `backward`) that matches a predicate.
     Event { predicate: String, backward: bool },
@@ -66,12 +65,12 @@ impl BoundarySearch {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Boundary {
-    pub(super) reference: Reference,
+pub(super) struct WindowBoundary {
+    pub(super) reference: BoundaryReference,
     pub(super) way: Option<BoundarySearch>,
 }
 
-impl Boundary {
+impl WindowBoundary {
     /// Returns the default start or end (`side`) of a window: the start or end of the record.
     pub(super) fn from_record_edge(side: WindowSide) -> Self {
         let (other, predicate, backward) = match side {
@@ -79,7 +78,7 @@ impl Boundary {
             WindowSide::End => (WindowSide::Start, RECORD_END, false),
         };
         let way = BoundarySearch::Event { predicate: predicate.into(), backward };
-        Self { reference: Reference::Own(other), way: Some(way) }
+        Self { reference: BoundaryReference::Own(other), way: Some(way) }
     }
 
     pub(super) fn parse(text: &str) -> Result<Self, String> {
@@ -112,10 +111,10 @@ impl Boundary {
         Ok(Self { reference: parse_reference(text.trim())?, way: None })
     }
 
-    /// Whether the boundary is defined from `other`, the other end of the same window. An example
-    /// is `end: start + 24h`.
+    /// Whether the boundary is defined from `other`, the other end of its window: `end: start +
+    /// 24h`.
     pub(super) fn is_of(&self, other: WindowSide) -> bool {
-        self.reference == Reference::Own(other)
+        self.reference == BoundaryReference::Own(other)
     }
 
     pub(super) fn is_backward(&self) -> Option<bool> {
@@ -142,12 +141,12 @@ fn check_direction(predicate: &str, backward: bool) -> Result<(), String> {
     }
 }
 
-/// Whether a text is a name: letters, digits and `_`.
+/// Whether `text` is a valid name: only letters, digits and `_`.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-fn parse_reference(text: &str) -> Result<Reference, String> {
+fn parse_reference(text: &str) -> Result<BoundaryReference, String> {
     let side = |word: &str| match word {
         "start" => Some(WindowSide::Start),
         "end" => Some(WindowSide::End),
@@ -157,13 +156,13 @@ fn parse_reference(text: &str) -> Result<Reference, String> {
         None if !is_name(text) => {}
         None => {
             return Ok(match side(text) {
-                Some(side) => Reference::Own(side),
-                None => Reference::Word(text.to_owned()),
+                Some(side) => BoundaryReference::Own(side),
+                None => BoundaryReference::Word(text.to_owned()),
             });
         }
         Some((window, end)) => {
             if let (true, Some(side)) = (is_name(window), side(end)) {
-                return Ok(Reference::Window(window.to_owned(), side));
+                return Ok(BoundaryReference::Window(window.to_owned(), side));
             }
         }
     }
@@ -178,12 +177,12 @@ mod tests {
 
     #[test]
     fn boundaries_are_parsed() {
-        let parse = |text: &str| Boundary::parse(text).unwrap();
+        let parse = |text: &str| WindowBoundary::parse(text).unwrap();
         let day = 86_400_000_000;
         assert_eq!(
             parse("trigger + 24h"),
-            Boundary {
-                reference: Reference::Word("trigger".into()),
+            WindowBoundary {
+                reference: BoundaryReference::Word("trigger".into()),
                 way: Some(BoundarySearch::Offset(day))
             }
         );
@@ -191,13 +190,13 @@ mod tests {
         assert_eq!(parse("start + 0h"), parse(" start "));
         assert_eq!(
             parse("input.end").reference,
-            Reference::Window("input".into(), WindowSide::End)
+            BoundaryReference::Window("input".into(), WindowSide::End)
         );
         assert_eq!(
             parse("end <- admission").way,
             Some(BoundarySearch::Event { predicate: "admission".into(), backward: true })
         );
-        assert_eq!(parse("start->_RECORD_END"), Boundary::from_record_edge(WindowSide::End));
+        assert_eq!(parse("start->_RECORD_END"), WindowBoundary::from_record_edge(WindowSide::End));
         for (text, expected) in [
             ("start <-> death", "both"),
             ("end - 1h + 2h", "both"),
@@ -211,7 +210,7 @@ mod tests {
             ("start -> _RECORD_START", "use '<-'"),
             ("end <- _RECORD_END", "use '->'"),
         ] {
-            let said = Boundary::parse(text).unwrap_err();
+            let said = WindowBoundary::parse(text).unwrap_err();
             assert!(said.contains(expected), "{text}: {said}");
         }
     }

@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::boundary::WindowSide;
-use super::criteria::{Criteria, SUMMARY_FIELDS};
+use super::criteria::{CohortCriteria, EdgeCount, SUMMARY_FIELDS};
 use crate::error::Result;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum CohortColumn {
     /// The label: how often the predicate that a window names as its `label` occurs in the window.
     Label,
     Trigger,
-    /// A struct about the edge with this index in `Criteria::edges`: its name (such as
+    /// A struct about the edge with this index in `CohortCriteria::edges`: its name (such as
     /// `input.end`), the ends of its range of time, and the count of each predicate in this range.
     Summary(usize),
 }
@@ -32,15 +32,14 @@ pub(super) enum RealizationSlot {
     Trigger,
     /// The earlier or the later end of the range of time of the edge with this index.
     End(usize, WindowSide),
-    /// The count of a predicate in the range of time of an edge: index of the edge, then index of
-    /// the predicate in `Criteria::columns`.
-    Count(usize, usize),
+    Count(EdgeCount),
 }
 
 const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
-impl Criteria {
-    /// Returns the columns of the result, in the order of ACES.
+impl CohortCriteria {
+    /// Returns the columns of the result for these criteria, in the order in which ACES writes
+    /// them.
     pub(crate) fn list_result_columns(&self) -> Vec<CohortColumn> {
         let mut columns = vec![CohortColumn::Subject];
         columns.extend(self.has_index_timestamp().then_some(CohortColumn::IndexTimestamp));
@@ -76,7 +75,9 @@ impl Criteria {
         fields.into()
     }
 
-    /// Returns the numbers from which a column is built: for a struct, in the order of its fields.
+    /// Returns which numbers of a realization the result column `column` is built from: one number
+    /// for most columns. A struct has one number for each field after `window_name`, in the order
+    /// of the fields.
     fn list_column_slots(&self, column: CohortColumn) -> Vec<RealizationSlot> {
         match column {
             CohortColumn::Subject => vec![RealizationSlot::Subject],
@@ -86,11 +87,7 @@ impl Criteria {
                 .map(|(edge, side)| RealizationSlot::End(edge, side))
                 .into_iter()
                 .collect(),
-            CohortColumn::Label => self
-                .label
-                .map(|(edge, column)| RealizationSlot::Count(edge, column))
-                .into_iter()
-                .collect(),
+            CohortColumn::Label => self.label.map(RealizationSlot::Count).into_iter().collect(),
             CohortColumn::Summary(edge) => {
                 let mut slots = vec![
                     RealizationSlot::End(edge, WindowSide::Start),
@@ -98,7 +95,7 @@ impl Criteria {
                 ];
                 slots.extend(
                     self.list_counted_columns()
-                        .map(|(column, _)| RealizationSlot::Count(edge, column)),
+                        .map(|(column, _)| RealizationSlot::Count(EdgeCount { edge, column })),
                 );
                 slots
             }
@@ -115,7 +112,7 @@ pub(crate) struct CohortRows {
 }
 
 impl CohortRows {
-    pub(crate) fn new(criteria: &Criteria, columns: &[CohortColumn]) -> Self {
+    pub(crate) fn new(criteria: &CohortCriteria, columns: &[CohortColumn]) -> Self {
         let mut slots = Vec::new();
         for slot in columns.iter().flat_map(|column| criteria.list_column_slots(*column)) {
             if !slots.contains(&slot) {
@@ -140,7 +137,7 @@ impl CohortRows {
     /// Returns the rows as a batch of `columns`, which must be among the columns given to [`new`](Self::new).
     pub(crate) fn to_batch(
         &self,
-        criteria: &Criteria,
+        criteria: &CohortCriteria,
         columns: &[CohortColumn],
     ) -> Result<RecordBatch> {
         let values = |slot: RealizationSlot| -> Vec<i64> {

@@ -4,22 +4,22 @@ use std::ops::Range;
 
 use super::boundary::WindowSide;
 use super::cohort_rows::{CohortColumn, CohortRows, RealizationSlot};
-use super::criteria::{Criteria, Edge, EdgeEnd};
+use super::criteria::{CohortCriteria, EdgeCount, EdgeEnd, WindowEdge};
 use super::events::{ShardEvents, SubjectCounts};
 use super::matches::PlainPredicate;
 use super::steps::Attrition;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsReadOptions;
 use crate::io::meds_torch::MedsFolder;
-use serrate_core::internal::meds::Needed;
+use serrate_core::internal::meds::NeededColumns;
 
 #[derive(Debug)]
 pub(crate) struct Cohort {
     pub(crate) folder: MedsFolder,
-    pub(crate) criteria: Criteria,
+    pub(crate) criteria: CohortCriteria,
 }
 
-/// The range of time of an [`Edge`] for one trigger.
+/// The range of time of an [`WindowEdge`] for one trigger.
 #[derive(Clone, Copy)]
 struct FoundRange {
     start: i64,
@@ -32,7 +32,7 @@ struct FoundRange {
 }
 
 impl Cohort {
-    pub(crate) fn new(folder: MedsFolder, criteria: Criteria) -> Self {
+    pub(crate) fn new(folder: MedsFolder, criteria: CohortCriteria) -> Self {
         Self { folder, criteria }
     }
 
@@ -62,12 +62,13 @@ impl Cohort {
             shared_subjects,
             ..MedsReadOptions::default()
         };
-        let data = self.folder.read_needed(shard, &options, Needed(Some(&names)))?;
+        let data = self.folder.read_needed(shard, &options, NeededColumns(Some(&names)))?;
         ShardEvents::try_new(&data, &self.criteria)
     }
 
     /// Finds the realizations of a range of subjects of a shard, in the order of subjects and
-    /// times. Also counts the subjects and triggers that remain after each criterion.
+    /// times, with the numbers from which the result columns `columns` are built. Also counts the
+    /// subjects and triggers that remain after each criterion.
     ///
     /// # Errors
     /// If times of a subject are not ascending, or an end of a window is outside the range of timestamps.
@@ -84,7 +85,8 @@ impl Cohort {
         let mut found = Vec::with_capacity(criteria.edges.len());
         for row in subjects {
             let selected = counts.count_statics(shard, criteria, row);
-            // The 1 is for the criterion `data`, which all subjects satisfy.
+            // Number of criteria that the subject satisfies. The 1 is for the criterion `data`,
+            // which all subjects satisfy.
             let mut furthest = 1 + selected;
             if selected == criteria.statics.len() {
                 counts.count_events(shard, criteria, row)?;
@@ -116,18 +118,19 @@ impl Cohort {
     }
 }
 
-fn count_criteria(criteria: &Criteria) -> usize {
+fn count_criteria(criteria: &CohortCriteria) -> usize {
     criteria.edges.iter().map(|edge| 1 + edge.constraints.len()).sum()
 }
 
-/// Finds the ranges of the edges for a trigger, up to the first criterion that fails. Returns how
-/// many criteria are satisfied. The error is the edge that ends outside the range of timestamps.
+/// Adds to `found` the time range of each edge for a trigger at the time `trigger`, up to the first
+/// criterion that is not satisfied. Returns the number of satisfied criteria. If an edge ends
+/// outside the range of timestamps, this edge is the error.
 fn find_edges<'a>(
-    criteria: &'a Criteria,
+    criteria: &'a CohortCriteria,
     counts: &SubjectCounts,
     trigger: i64,
     found: &mut Vec<FoundRange>,
-) -> std::result::Result<usize, &'a Edge> {
+) -> std::result::Result<usize, &'a WindowEdge> {
     let mut passed = 0;
     for edge in &criteria.edges {
         let root = edge.parent.and_then(|parent| found.get(parent)).map_or(trigger, |f| f.node);
@@ -155,20 +158,20 @@ fn find_edges<'a>(
     Ok(passed)
 }
 
-/// Returns the index of the first time that is later than `time` or, unless `exclusive`, equal to it.
+/// Returns the index of the first of `times`, which are ascending, that is later than `time` or,
+/// unless `exclusive`, equal to it. Returns `times.len()` if there is none.
 fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the time to which an edge leads from the time `root`; `None` if there is no event at
-/// which the edge can end. An event at `root` itself counts only if `edge.closed` includes the end
-/// to which the edge leads. Returns the edge as an error if it ends outside the range of
-/// timestamps.
+/// Returns the time to which an edge leads from the time `root`; `None` if no event can end it. An
+/// event at `root` itself counts only if `edge.closed` includes the end to which the edge leads.
+/// Returns the edge as an error if it ends outside the range of timestamps.
 fn find_node<'a>(
-    edge: &'a Edge,
+    edge: &'a WindowEdge,
     counts: &SubjectCounts,
     root: i64,
-) -> std::result::Result<Option<i64>, &'a Edge> {
+) -> std::result::Result<Option<i64>, &'a WindowEdge> {
     let times = &counts.times;
     let (with_start, with_end) = edge.closed;
     let next = || index_after(times, root, !with_end);
@@ -205,7 +208,7 @@ fn push_row(
             RealizationSlot::Trigger => trigger,
             RealizationSlot::End(edge, WindowSide::Start) => found[*edge].start,
             RealizationSlot::End(edge, WindowSide::End) => found[*edge].end,
-            RealizationSlot::Count(edge, column) => {
+            RealizationSlot::Count(EdgeCount { edge, column }) => {
                 let (sums, FoundRange { first, past, .. }) =
                     (counts.find_column_sums(*column), found[*edge]);
                 sums[past] - sums[first]

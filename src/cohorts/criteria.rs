@@ -1,4 +1,4 @@
-//! [`Criteria`]: a configuration of a cohort, read from YAML and checked.
+//! [`CohortCriteria`]: a configuration of a cohort, read from YAML and checked.
 
 mod config_file;
 mod definitions;
@@ -11,10 +11,10 @@ use self::config_file::ConfigFile;
 use self::definitions::{PredicateDraft, parse_expression, read_derived, read_plain};
 use self::ends::{check_order, describe_boundary};
 use super::boundary::{
-    ANY_EVENT, Boundary, BoundarySearch, RECORD_END, RECORD_START, WindowSide, is_name,
+    ANY_EVENT, BoundarySearch, RECORD_END, RECORD_START, WindowBoundary, WindowSide, is_name,
 };
 use super::matches::PlainPredicate;
-use super::tree::{CohortWindow, Constraint, build_tree};
+use super::tree::{CohortWindow, CountConstraint, build_tree};
 use super::yaml::{YamlEntry, YamlNode, YamlValue};
 use crate::error::Result;
 
@@ -45,13 +45,12 @@ pub(super) struct CountColumn {
     pub(super) definition: String,
 }
 
-/// How the end of an [`Edge`] is found from its start: at a fixed distance, or at an event.
+/// How the end of an [`WindowEdge`] is found from its start: at a fixed distance, or at an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
     Offset(i64),
-    /// The edge ends at the next event with a positive count in column `column` or, if `backward`
-    /// is true, at the previous such event.
+    /// The edge ends at the next (`backward`: previous) event with a positive count in `column`.
     Event { column: usize, backward: bool },
     /// The edge ends at the first event of the subject, if that is not after the start of the edge.
     FirstEvent,
@@ -73,7 +72,7 @@ impl EdgeEnd {
 /// An edge of the tree of window ends: a range of time from one window end (or the trigger) to
 /// another. A trigger is kept only if the range exists and satisfies the constraints.
 #[derive(Clone, Debug)]
-pub(super) struct Edge {
+pub(super) struct WindowEdge {
     /// Name of the node to which the edge leads, such as `input.end`.
     pub(super) name: String,
     /// Index of the edge at whose end this edge begins; `None` if this edge begins at the trigger.
@@ -81,13 +80,21 @@ pub(super) struct Edge {
     pub(super) target: EdgeEnd,
     /// Whether the range of time includes its earlier end, and whether it includes its later end.
     pub(super) closed: (bool, bool),
-    pub(super) constraints: Vec<Constraint>,
+    pub(super) constraints: Vec<CountConstraint>,
     /// How the configuration defines the node to which the edge leads, such as `trigger + 24h`.
     pub(super) definition: String,
 }
 
+/// The count of a predicate in the range of time of an edge: the index of the edge in `edges` of
+/// [`CohortCriteria`], and the index of the predicate in `columns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EdgeCount {
+    pub(super) edge: usize,
+    pub(super) column: usize,
+}
+
 #[derive(Clone, Debug)]
-pub(crate) struct Criteria {
+pub(crate) struct CohortCriteria {
     path: PathBuf,
     pub(super) plain: Vec<PlainPredicate>,
     /// Columns of counts in the order of computation: plain, derived and built-in predicates.
@@ -95,22 +102,20 @@ pub(crate) struct Criteria {
     /// Indices in `columns` of static predicates, which select subjects by measurements without a time.
     pub(super) statics: Vec<usize>,
     pub(super) trigger: usize,
-    pub(super) edges: Vec<Edge>,
+    pub(super) edges: Vec<WindowEdge>,
     /// The prediction time: the start or end (`WindowSide`) of the edge with this index in `edges`.
     pub(super) index_timestamp: Option<(usize, WindowSide)>,
-    /// The label: the index in `edges` of the window, and the index in `columns` of the predicate
-    /// that is counted in this window.
-    pub(super) label: Option<(usize, usize)>,
+    pub(super) label: Option<EdgeCount>,
     /// Messages about parts of the configuration that are valid but may not mean what the user expects.
     pub(crate) notes: Vec<String>,
 }
 
-impl Criteria {
+impl CohortCriteria {
     /// Reads a configuration and, if given, a second file, whose predicates are added to those of
     /// the configuration or replace those of the same names. Errors name file, line and key.
-    pub(crate) fn read(path: &Path, predicates: Option<&Path>) -> Result<Self> {
-        let main = ConfigFile::read(path)?;
-        let other = predicates.map(ConfigFile::read).transpose()?;
+    pub(crate) fn read_config(path: &Path, predicates: Option<&Path>) -> Result<Self> {
+        let main = ConfigFile::read_yaml(path)?;
+        let other = predicates.map(ConfigFile::read_yaml).transpose()?;
         ConfigReader::new(&main, other.as_ref())?.build()
     }
 
@@ -126,12 +131,14 @@ impl Criteria {
         self.label.is_some()
     }
 
-    /// Returns the columns of counts in results: all but those of static predicates.
+    /// Returns the columns of counts that results have, with their indices in `columns`: all but
+    /// those of static predicates.
     pub(super) fn list_counted_columns(&self) -> impl Iterator<Item = (usize, &CountColumn)> {
         self.columns.iter().enumerate().filter(|(_, column)| !column.is_static)
     }
 
-    /// Returns the columns of the data, other than `code` and `numeric_value`, that predicates compare.
+    /// Returns the names of the columns of the data, other than `code` and `numeric_value`, for
+    /// which a predicate requires a value.
     pub(super) fn list_other_columns(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for (name, _) in self.plain.iter().flat_map(|p| &p.other_columns) {
@@ -144,7 +151,7 @@ impl Criteria {
 }
 
 /// The definition of a predicate, before it is parsed.
-struct Definition<'a> {
+struct PredicateDefinition<'a> {
     source: &'a ConfigFile,
     /// Key of the definition, such as `predicates.death`.
     key: String,
@@ -155,7 +162,7 @@ struct Definition<'a> {
 
 struct ConfigReader<'a> {
     main: &'a ConfigFile,
-    definitions: Vec<Definition<'a>>,
+    definitions: Vec<PredicateDefinition<'a>>,
     trigger: &'a YamlNode,
     windows: &'a [YamlEntry],
 }
@@ -213,7 +220,7 @@ impl<'a> ConfigReader<'a> {
         Ok(Self { main, definitions, trigger, windows })
     }
 
-    fn build(self) -> Result<Criteria> {
+    fn build(self) -> Result<CohortCriteria> {
         let trigger =
             self.main.as_text(self.trigger, "trigger", "expected the name of a predicate")?;
         let windows = self.read_windows()?;
@@ -293,7 +300,7 @@ impl<'a> ConfigReader<'a> {
                 constraint.column = find(self.main, name, constraint.line, &key)?;
                 Ok(constraint)
             });
-            edges.push(Edge {
+            edges.push(WindowEdge {
                 name: format!("{}.{}", window.name, edge.side),
                 parent: edge.parent,
                 target,
@@ -334,11 +341,12 @@ impl<'a> ConfigReader<'a> {
                         format!("{predicate} cannot be a label; name a defined predicate");
                     return Err(self.main.make_fault(*line, &key, message));
                 }
-                label = Some((edge, find(self.main, predicate, *line, &key)?));
+                let column = find(self.main, predicate, *line, &key)?;
+                label = Some(EdgeCount { edge, column });
             }
         }
         let statics = (0..columns.len()).filter(|c| columns[*c].is_static).collect();
-        Ok(Criteria {
+        Ok(CohortCriteria {
             path: self.main.path.clone(),
             plain,
             columns,
@@ -389,7 +397,7 @@ impl<'a> ConfigReader<'a> {
                 "start" | "end" if is_null => {}
                 "start" | "end" => {
                     let expected = "expected a text such as \"trigger + 24h\", or null";
-                    let boundary = Boundary::parse(source.as_text(node, &key, expected)?)
+                    let boundary = WindowBoundary::parse(source.as_text(node, &key, expected)?)
                         .map_err(|message| source.make_fault(line, &key, message))?;
                     match own.name.as_str() {
                         "start" => start = Some(boundary),
@@ -439,8 +447,8 @@ impl<'a> ConfigReader<'a> {
         }
         let window = CohortWindow {
             name: name.clone(),
-            start: start.unwrap_or_else(|| Boundary::from_record_edge(WindowSide::Start)),
-            end: end.unwrap_or_else(|| Boundary::from_record_edge(WindowSide::End)),
+            start: start.unwrap_or_else(|| WindowBoundary::from_record_edge(WindowSide::Start)),
+            end: end.unwrap_or_else(|| WindowBoundary::from_record_edge(WindowSide::End)),
             start_inclusive: required(start_inclusive, "start_inclusive")?,
             end_inclusive: required(end_inclusive, "end_inclusive")?,
             has: self.read_constraints(has, &window_key)?,
@@ -462,7 +470,11 @@ impl<'a> ConfigReader<'a> {
         Ok(WindowEntry { window, line: entry.line, label, index_timestamp })
     }
 
-    fn read_constraints(&self, has: &[YamlEntry], window_key: &str) -> Result<Vec<Constraint>> {
+    fn read_constraints(
+        &self,
+        has: &[YamlEntry],
+        window_key: &str,
+    ) -> Result<Vec<CountConstraint>> {
         has.iter()
             .map(|own| {
                 let key = format!("{window_key}.has.{}", own.name);
@@ -485,7 +497,7 @@ impl<'a> ConfigReader<'a> {
                         "min exceeds max, so no count can satisfy both"
                     }
                     _ => {
-                        return Ok(Constraint {
+                        return Ok(CountConstraint {
                             predicate: own.name.clone(),
                             line: own.line,
                             column: 0,
@@ -501,14 +513,16 @@ impl<'a> ConfigReader<'a> {
 
     /// Returns the names of the defined predicates that the trigger and the windows use, directly
     /// or as inputs of derived predicates. Also returns the built-in predicates (`_ANY_EVENT`, ..)
-    /// that the trigger and the windows count.
+    /// that the trigger and the windows count, each as its name, what its column counts, and a
+    /// description.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
         trigger: &str,
         windows: &[WindowEntry<'a>],
     ) -> Result<(HashSet<String>, Vec<(&'static str, CountSource, &'static str)>)> {
-        // For each reference: its file, the name of the predicate, and the line and key of the reference.
+        // For each reference to a predicate: the file with the reference, the name of the
+        // predicate, and the line and key of the reference.
         let mut found: Vec<(&ConfigFile, String, usize, String)> =
             vec![(self.main, trigger.into(), self.trigger.line, "trigger".into())];
         let mut special: HashSet<&str> = HashSet::new();
@@ -576,16 +590,17 @@ impl<'a> ConfigReader<'a> {
         Ok((names, specials))
     }
 
-    /// Reads the definitions with these names, and all of `patient_demographics`. Returns the plain
-    /// predicates, and the columns of counts of plain and derived predicates.
+    /// Parses the definitions of the predicates `names`, and all definitions in
+    /// `patient_demographics`. Returns the plain predicates, and a column of counts for each plain
+    /// and each derived predicate.
     fn read_predicates(
         &self,
         names: &HashSet<String>,
     ) -> Result<(Vec<PlainPredicate>, Vec<CountColumn>)> {
         let (mut plain, mut columns) = (Vec::new(), Vec::new());
-        let mut drafts: Vec<(PredicateDraft, &Definition<'a>)> = Vec::new();
+        let mut drafts: Vec<(PredicateDraft, &PredicateDefinition<'a>)> = Vec::new();
         for definition in &self.definitions {
-            let Definition { source, key, entry, of_patients } = definition;
+            let PredicateDefinition { source, key, entry, of_patients } = definition;
             if !of_patients && !names.contains(&entry.name) {
                 continue;
             }
@@ -626,15 +641,15 @@ impl<'a> ConfigReader<'a> {
         Ok((plain, columns))
     }
 
-    /// Adds the columns of derived predicates in the order in which ACES adds them. Each column
-    /// follows the columns of its inputs.
+    /// Adds a column of counts for each derived predicate in `drafts` to `columns`, in the order in
+    /// which ACES adds them: each after the columns of its inputs.
     fn add_derived(
         &self,
-        drafts: Vec<(PredicateDraft, &Definition<'a>)>,
+        drafts: Vec<(PredicateDraft, &PredicateDefinition<'a>)>,
         columns: &mut Vec<CountColumn>,
     ) -> Result<()> {
-        // Collects the names in the order in which the definitions mention them: the inputs of a
-        // predicate, then the predicate itself.
+        // Collects the names in the order in which the definitions mention them, each predicate
+        // after its inputs.
         let mut mentioned: Vec<&str> = Vec::new();
         for (draft, _) in &drafts {
             for name in draft.inputs.iter().chain([&draft.name]) {
@@ -705,17 +720,18 @@ fn is_special(name: &str) -> bool {
     [ANY_EVENT, RECORD_START, RECORD_END].contains(&name)
 }
 
-/// Adds the definitions of `predicates` or `patient_demographics`. A definition in a second file
-/// replaces the definition of the same name in this section; a name in both sections is an error.
+/// Adds the definitions in `section` of the file `source`: the section `predicates` or
+/// `patient_demographics`. A definition from an earlier file with the same name is replaced if it
+/// is in the same section, and an error if it is in the other section.
 fn add_definitions<'a>(
-    definitions: &mut Vec<Definition<'a>>,
+    definitions: &mut Vec<PredicateDefinition<'a>>,
     source: &'a ConfigFile,
     section: &'a YamlEntry,
 ) -> Result<()> {
     let of_patients = section.name == "patient_demographics";
     for entry in source.map_entries(&section.node, &section.name)? {
         let key = format!("{}.{}", section.name, entry.name);
-        let definition = Definition { source, key, entry, of_patients };
+        let definition = PredicateDefinition { source, key, entry, of_patients };
         match definitions.iter_mut().find(|d| d.entry.name == entry.name) {
             None => definitions.push(definition),
             Some(known) if known.of_patients != of_patients => {

@@ -1,4 +1,4 @@
-//! Lengths of time as configurations write them: `24h`, `30 days`, `1 day, 14:20:16`.
+//! Parses lengths of time as configurations write them: `24h`, `30 days`, `1 day, 14:20:16`.
 
 const MICROSECONDS_PER_SECOND: i128 = 1_000_000;
 /// Maximum number of decimals of a number: lengths are summed in units of 10^-12 seconds.
@@ -28,8 +28,7 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     if rest.is_empty() {
         return Err(WRONG);
     }
-    // The length of all units together, and the length of the seconds alone, both in 10^-12
-    // seconds.
+    // The length of all units together, and that of the seconds alone, in 10^-12 seconds.
     let (mut total, mut seconds) = (0i128, 0i128);
     let mut fraction = false;
     let mut next = 0;
@@ -114,7 +113,8 @@ fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
     Some((total, seconds, decimals.is_some()))
 }
 
-/// Parses a decimal number, and returns it in units of 10^-12.
+/// Parses a decimal number such as `1.5`, and returns it as a multiple of 10^-12. Returns `None` if
+/// `text` is not a number, or has more than [`DECIMALS`] decimals.
 fn parse_decimal(text: &str) -> Option<i128> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = whole.bytes().chain(decimals.bytes()).all(|b| b.is_ascii_digit());
@@ -125,7 +125,8 @@ fn parse_decimal(text: &str) -> Option<i128> {
     digits.parse().ok()
 }
 
-/// Divides a non-negative number and rounds half to even.
+/// Divides `number`, which is not negative, by `divisor`, and rounds the quotient to the nearest
+/// integer; a half is rounded to the even one.
 fn round_half_even(number: i128, divisor: i128) -> i128 {
     let (quotient, rest) = (number / divisor, number % divisor);
     let up = rest * 2 > divisor || (rest * 2 == divisor && quotient % 2 == 1);

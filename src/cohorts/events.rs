@@ -1,4 +1,4 @@
-//! Counts of predicates at each time of a subject.
+//! Counts the measurements that match each predicate at each time of a subject.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use arrow::array::AsArray;
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 
-use super::criteria::{CountSource, Criteria};
+use super::criteria::{CohortCriteria, CountSource};
 use super::matches::ShardMeasurements;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsShard;
-use crate::memory::Charge;
+use crate::memory::MemoryCharge;
 use crate::table::RaggedTable;
 
 /// The subjects of a shard, prepared for [`SubjectCounts`].
 pub(crate) struct ShardEvents {
-    _charge: Arc<Charge>,
+    _charge: Arc<MemoryCharge>,
     name: String,
     pub(super) ids: ScalarBuffer<i64>,
-    /// Lists of events per subject; `events` has the lists of measurements per event.
+    /// The list of events of each subject; `events` has the list of measurements of each event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
@@ -29,12 +29,12 @@ pub(crate) struct ShardEvents {
 }
 
 impl ShardEvents {
-    pub(super) fn try_new(shard: &MedsShard, criteria: &Criteria) -> Result<Self> {
+    pub(super) fn try_new(shard: &MedsShard, criteria: &CohortCriteria) -> Result<Self> {
         let ids = shard.events.column("subject_id")?.values();
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
             return Err(Error::type_of(
                 "column subject_id",
-                "Int64, the type in which data sets are read (read the data set again, and do not cast this column)",
+                "Int64, the type of this column in a data set that is read without casts",
                 ids.data_type(),
             ));
         };
@@ -42,7 +42,7 @@ impl ShardEvents {
         let Some(times) = times.as_primitive_opt::<TimestampMicrosecondType>() else {
             return Err(Error::type_of(
                 "column time",
-                "Timestamp(µs), the type in which data sets are read (read the data set again, and do not cast this column)",
+                "Timestamp(µs), the type of this column in a data set that is read without casts",
                 times.data_type(),
             ));
         };
@@ -90,20 +90,21 @@ pub(super) struct SubjectCounts {
 }
 
 impl SubjectCounts {
-    /// Returns the prefix sums of a column: element `i` is the sum of the counts at all times
-    /// before the time with index `i`, and the last element is the sum of all counts.
+    /// Returns the prefix sums of the column of counts with the index `column`: element `i` is the
+    /// sum of the counts at all times before `times[i]`, and the last element is the sum of all
+    /// counts.
     pub(super) fn find_column_sums(&self, column: usize) -> &[i64] {
         let stride = self.times.len() + 1;
         &self.sums[column * stride..(column + 1) * stride]
     }
 
-    /// Counts, for each predicate, the measurements of a subject that have no time. Returns the
-    /// number of static predicates that the subject satisfies, up to the first that it does not
-    /// satisfy.
+    /// Counts, for each predicate, the measurements without a time of the subject in row `row` of
+    /// `shard`. Returns how many static predicates the subject satisfies before the first that it
+    /// does not satisfy.
     pub(super) fn count_statics(
         &mut self,
         shard: &ShardEvents,
-        criteria: &Criteria,
+        criteria: &CohortCriteria,
         row: usize,
     ) -> usize {
         let Some((lists, measurements)) = &shard.statics else { return 0 };
@@ -127,12 +128,12 @@ impl SubjectCounts {
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
     }
 
-    /// Counts measurements by time and predicate. Callers first check with `count_statics` that the
-    /// subject satisfies all static predicates.
+    /// Counts the measurements of the subject in row `row` of `shard` by time and predicate.
+    /// Callers first check with `count_statics` that the subject satisfies all static predicates.
     pub(super) fn count_events(
         &mut self,
         shard: &ShardEvents,
-        criteria: &Criteria,
+        criteria: &CohortCriteria,
         row: usize,
     ) -> Result<()> {
         let events = shard.subjects.range(row);

@@ -1,10 +1,10 @@
 //! Describes as text what a configuration searches for: predicates, trigger and tree of windows.
 
 use super::boundary::WindowSide;
-use super::criteria::{CountSource, Criteria};
+use super::criteria::{CohortCriteria, CountSource};
 use super::steps::describe_constraint;
 
-impl Criteria {
+impl CohortCriteria {
     pub(crate) fn explain_plan(&self) -> Vec<String> {
         let mut lines = vec!["predicates".to_owned()];
         for column in &self.columns {
@@ -51,8 +51,8 @@ impl Criteria {
                 };
                 push_part(format!("prediction time: {side} of the window"));
             }
-            if let Some((_, column)) = self.label.filter(|(label, _)| *label == e) {
-                push_part(format!("label: {} > 0", self.columns[column].name));
+            if let Some(label) = self.label.filter(|label| label.edge == e) {
+                push_part(format!("label: {} > 0", self.columns[label.column].name));
             }
         }
         lines

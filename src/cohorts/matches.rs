@@ -135,8 +135,8 @@ impl fmt::Display for PlainPredicate {
 pub(super) struct ShardMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code, the end of its range in `predicates`. The range begins at the end of
-    /// the previous code, and has the indices of the predicates that match the code.
+    /// For each distinct code, the end of its range in `predicates`. The range begins where that of
+    /// the previous code ends, and has the indices of the predicates that match the code.
     ends: Vec<usize>,
     predicates: Vec<usize>,
     /// For each predicate, one bit per measurement: whether its columns other than `code` and
@@ -159,7 +159,7 @@ impl ShardMeasurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 "column code",
-                "a dictionary of strings, as in a data set that is read without casts (read the data set again, and do not cast this column)",
+                "a dictionary of strings, the type of this column in a data set that is read without casts",
                 codes.data_type(),
             ));
         };
@@ -172,7 +172,7 @@ impl ShardMeasurements {
                     None => {
                         return Err(Error::type_of(
                             "column numeric_value",
-                            "Float32, as in a data set that is read without casts (read the data set again, and do not cast this column)",
+                            "Float32, the type of this column in a data set that is read without casts",
                             values.data_type(),
                         ));
                     }

@@ -1,6 +1,6 @@
 //! Cohorts by criteria: configurations in the language of ACES, evaluated over MEDS data in one pass.
 //!
-//! [`Criteria`] is a configuration read from YAML: predicates, a trigger, and windows whose ends form a
+//! [`CohortCriteria`] is a configuration read from YAML: predicates, a trigger, and windows whose ends form a
 //! tree (`tree`). For each subject, `events` counts the predicates at each time. For each trigger,
 //! [`Cohort`] walks the tree, finds the ends of windows by binary search, and takes the counts of a
 //! window from prefix sums.
@@ -19,5 +19,5 @@ mod yaml;
 
 pub(crate) use cohort_rows::{CohortColumn, CohortRows};
 pub(crate) use cohort_search::Cohort;
-pub(crate) use criteria::Criteria;
+pub(crate) use criteria::CohortCriteria;
 pub(crate) use steps::Attrition;

@@ -1,36 +1,33 @@
 //! [`Attrition`]: how many subjects and triggers remain after each criterion.
 
-use super::criteria::Criteria;
-use super::tree::Constraint;
+use super::criteria::CohortCriteria;
+use super::tree::CountConstraint;
 
 /// A criterion, and how many subjects and triggers satisfy it and all previous criteria.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Criterion {
+pub(crate) struct AttritionStep {
     pub(crate) name: String,
     pub(crate) rule: String,
-    /// Whether the criterion bounds a count in a window. If so, it is indented below the criterion
-    /// of the window itself.
+    /// Whether the criterion bounds a count in a window. It is then indented below the criterion of
+    /// the window itself.
     pub(crate) is_part: bool,
     pub(crate) subjects: u64,
-    /// Triggers that satisfy this and all previous criteria; `None` for criteria on subjects.
+    /// Number of triggers that satisfy this and all previous criteria; `None` for criteria on
+    /// subjects.
     pub(crate) realizations: Option<u64>,
 }
 
 /// Subjects and triggers that remain after each criterion, in the order of evaluation.
 #[derive(Clone, Debug)]
 pub(crate) struct Attrition {
-    pub(crate) steps: Vec<Criterion>,
+    pub(crate) steps: Vec<AttritionStep>,
     trigger: usize,
 }
 
 impl Attrition {
-    pub(crate) fn new(criteria: &Criteria) -> Self {
-        let step = |name: &str, rule: String, is_part: bool, realizations: Option<u64>| Criterion {
-            name: name.into(),
-            rule,
-            is_part,
-            subjects: 0,
-            realizations,
+    pub(crate) fn new(criteria: &CohortCriteria) -> Self {
+        let step = |name: &str, rule: String, is_part: bool, realizations: Option<u64>| {
+            AttritionStep { name: name.into(), rule, is_part, subjects: 0, realizations }
         };
         let mut steps = vec![step("data", "all subjects".into(), false, None)];
         for column in criteria.statics.iter().map(|c| &criteria.columns[*c]) {
@@ -54,15 +51,16 @@ impl Attrition {
         Self { steps, trigger }
     }
 
-    /// Counts one trigger for the criterion `trigger`, and for the `passed` criteria after it,
-    /// which the trigger satisfies.
+    /// Adds 1 to `realizations` of the step named `trigger` and of the `passed` steps after it: an
+    /// event of a subject is a trigger, and satisfies the criteria of these steps.
     pub(super) fn add_realization(&mut self, passed: usize) {
         for step in self.steps.iter_mut().skip(self.trigger).take(passed + 1) {
             step.realizations = step.realizations.map(|n| n + 1);
         }
     }
 
-    /// Counts a subject for the first `passed` criteria. The first, `data`, holds for all subjects.
+    /// Adds 1 to `subjects` of the first `passed` steps, whose criteria a subject satisfies. The
+    /// first step, `data`, counts all subjects.
     pub(super) fn add_subject(&mut self, passed: usize) {
         self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
     }
@@ -75,7 +73,7 @@ impl Attrition {
     }
 }
 
-pub(super) fn describe_constraint(constraint: &Constraint) -> String {
+pub(super) fn describe_constraint(constraint: &CountConstraint) -> String {
     match (constraint.min, constraint.max) {
         (None | Some(0), Some(0)) => "none".into(),
         (Some(min), Some(max)) if min == max => format!("exactly {min}"),

@@ -4,12 +4,12 @@
 //! to the time of a child: over a length of time, or to an event. An end at the time of another node has no
 //! node of its own.
 
-use super::boundary::{Boundary, BoundarySearch, Reference, WindowSide};
+use super::boundary::{BoundaryReference, BoundarySearch, WindowBoundary, WindowSide};
 
 /// Bounds of the count of a predicate in a window; `column` is an index of
-/// [`Criteria::columns`](super::criteria::Criteria::columns).
+/// [`CohortCriteria::columns`](super::criteria::CohortCriteria::columns).
 #[derive(Clone, Debug)]
-pub(super) struct Constraint {
+pub(super) struct CountConstraint {
     pub(super) predicate: String,
     pub(super) line: usize,
     pub(super) column: usize,
@@ -21,15 +21,15 @@ pub(super) struct Constraint {
 #[derive(Clone, Debug)]
 pub(super) struct CohortWindow {
     pub(super) name: String,
-    pub(super) start: Boundary,
-    pub(super) end: Boundary,
+    pub(super) start: WindowBoundary,
+    pub(super) end: WindowBoundary,
     pub(super) start_inclusive: bool,
     pub(super) end_inclusive: bool,
-    pub(super) has: Vec<Constraint>,
+    pub(super) has: Vec<CountConstraint>,
 }
 
 impl CohortWindow {
-    /// Returns the root of the window: the end from which the other end is defined. If the other is
+    /// Returns the root of the window: the side from which the other side is defined. With
     /// `end: start + 24h`, the root is the start.
     pub(super) fn root_side(&self) -> WindowSide {
         match self.start.is_of(WindowSide::End) {
@@ -38,7 +38,7 @@ impl CohortWindow {
         }
     }
 
-    /// Returns the leaf of the window: the end that is defined from the other end (the root).
+    /// Returns the leaf of the window: the side that is defined from the other side (the root).
     pub(super) fn leaf_side(&self) -> WindowSide {
         match self.root_side() {
             WindowSide::Start => WindowSide::End,
@@ -46,7 +46,7 @@ impl CohortWindow {
         }
     }
 
-    pub(super) fn find_boundary_at(&self, side: WindowSide) -> &Boundary {
+    pub(super) fn find_boundary_at(&self, side: WindowSide) -> &WindowBoundary {
         match side {
             WindowSide::Start => &self.start,
             WindowSide::End => &self.end,
@@ -71,8 +71,8 @@ struct NodeDraft {
 
 const TRIGGER: usize = 0;
 
-/// Returns the edges of the tree, depth first. The error is the index of a window whose references
-/// do not lead to the trigger, and a message.
+/// Returns the edges of the tree of the ends of `windows`, depth first. If the references of a
+/// window do not lead to the trigger, the error is the index of this window, and a message.
 pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>, (usize, String)> {
     let node = |window: usize, side: WindowSide| match side {
         WindowSide::Start => 1 + 2 * window,
@@ -92,8 +92,8 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
     }
     for (w, window) in windows.iter().enumerate() {
         let parent = match &window.find_boundary_at(window.root_side()).reference {
-            Reference::Word(word) if word == "trigger" => TRIGGER,
-            Reference::Window(name, side) => {
+            BoundaryReference::Word(word) if word == "trigger" => TRIGGER,
+            BoundaryReference::Window(name, side) => {
                 match windows.iter().position(|other| other.name == *name) {
                     Some(other) => node(other, *side),
                     None => {
@@ -133,7 +133,7 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
         windows[window].find_boundary_at(side).way.as_ref()
     };
     // Removes each node that is always at the time of its parent. Its children become children of
-    // the parent, in the order of ACES.
+    // the parent, in the order that ACES gives them.
     for removed in 1..drafts.len() {
         if way(removed).is_some() {
             continue;

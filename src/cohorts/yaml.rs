@@ -1,4 +1,4 @@
-//! YAML documents as trees whose nodes know their lines.
+//! Parses YAML documents to trees whose nodes know their lines.
 
 use std::collections::HashMap;
 
@@ -79,7 +79,8 @@ struct OpenCollection {
     merged: Vec<YamlEntry>,
 }
 
-/// Parses a text. Duplicate keys, keys that are not scalars, tags, and a second document are errors.
+/// Parses `text`, a YAML document, and returns its root. Duplicate keys, keys that are not scalars,
+/// tags, and a second document are errors.
 pub(super) fn parse_yaml(text: &str) -> Result<YamlNode, YamlFault> {
     let mut tree = YamlTree::default();
     for event in Parser::new_from_str(text) {

@@ -1,4 +1,4 @@
-//! [`Plan`] checks the arguments of a call at planning, and [`Call`] reads them once per batch.
+//! [`CallPlan`] checks the arguments of a call at planning, and [`BatchCall`] reads them once per batch.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,17 +13,19 @@ use datafusion::logical_expr::ColumnarValue;
 use super::def::Def;
 use super::lists::NestedListType;
 use super::naming::write_literal;
+use super::repeated_bytes::count_repeated_bytes;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::{Error, Result};
 use crate::kernels::RowArg;
+use crate::memory::MemoryCharge;
 
-pub(crate) struct Plan<'a> {
+pub(crate) struct CallPlan<'a> {
     def: &'a Def,
     fields: &'a [FieldRef],
     literals: &'a [Option<&'a ScalarValue>],
 }
 
-impl<'a> Plan<'a> {
+impl<'a> CallPlan<'a> {
     pub(crate) fn new(
         def: &'a Def,
         fields: &'a [FieldRef],
@@ -67,7 +69,8 @@ impl<'a> Plan<'a> {
         &self.fields[i]
     }
 
-    /// Whether an argument is an untyped NULL, or a parameter of unknown type.
+    /// Whether argument `i` has the type Null: it is an untyped NULL, or a parameter of unknown
+    /// type.
     pub(crate) fn is_untyped_null(&self, i: usize) -> bool {
         self.fields.get(i).is_some_and(|f| f.data_type().is_null())
     }
@@ -95,8 +98,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the error for lists in argument 0 whose values have the wrong type `leaf`. `must`
-    /// describes the expected values. For decimals, the error suggests a cast.
+    /// Returns the error for a first argument that is a list of values of the wrong type `leaf`.
+    /// `must` describes the expected values. For decimals, the error suggests a cast.
     pub(crate) fn make_values_error(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -120,7 +123,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Checks that argument `i`, if given, is an integer literal or an integer column.
+    /// Returns an error unless argument `i` has an integer type, is NULL, or is not given. `what`
+    /// names the argument in the error.
     pub(crate) fn check_integer(&self, i: usize, what: &str) -> Result<()> {
         match self.fields.get(i).map(|f| f.data_type()) {
             None | Some(DataType::Null) => Ok(()),
@@ -162,8 +166,8 @@ impl<'a> Plan<'a> {
         self.find_known_literal(i).and_then(find_integer).flatten() == Some(0)
     }
 
-    /// Like [`require_literal`](Self::require_literal), for an integer. Also returns `None` for
-    /// NULL.
+    /// Returns the integer literal in argument `i`, or `None` if the argument is NULL or not given.
+    /// Any other argument is an error, as in [`require_literal`](Self::require_literal).
     pub(crate) fn find_literal_integer(
         &self,
         i: usize,
@@ -198,7 +202,9 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis in argument `i`, or `None` for NULL or no argument; see [`resolve_axis`].
+    /// Returns the axis of `lists` that the literal argument `i` names, counted from the outermost.
+    /// Returns `None` if the argument is NULL or not given. Axis 0, the rows, is an error, whose
+    /// message contains `across`: what to do instead.
     pub(crate) fn axis(
         &self,
         i: usize,
@@ -223,8 +229,9 @@ pub(crate) fn advise_numbers(leaf: &DataType) -> &'static str {
     }
 }
 
-/// Returns the index of a list axis; a negative `axis` counts from the innermost. Axis 0, the rows,
-/// is an error. Its message contains `across`, which says what to do instead.
+/// Returns the index of the list axis that `axis` names in an array of `ndim` axes; a negative
+/// `axis` counts from the innermost. Axis 0, the rows, is an error, whose message contains
+/// `across`: what to do instead.
 fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
     let lists = ndim.saturating_sub(1);
     let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
@@ -242,8 +249,8 @@ fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usiz
     }
 }
 
-/// Writes a literal for a message. Intervals and durations are not written with `Display`, which
-/// prints their internal fields.
+/// Formats a literal for an error message. `ScalarValue` displays intervals and durations with
+/// their internal fields, so they are formatted as SQL literals instead.
 fn write_found(value: &ScalarValue) -> String {
     match value.data_type() {
         DataType::Interval(_) | DataType::Duration(_) => write_literal(value),
@@ -251,7 +258,8 @@ fn write_found(value: &ScalarValue) -> String {
     }
 }
 
-/// Returns a value as an integer: `None` if it is not an integer, `Some(None)` for NULL.
+/// Returns `Some(Some(n))` for an integer, `Some(None)` for NULL, and `None` for a value of another
+/// type or an integer that does not fit 64 bits.
 fn find_integer(value: &ScalarValue) -> Option<Option<i64>> {
     match value.data_type() {
         DataType::Null => Some(None),
@@ -265,12 +273,12 @@ fn find_integer(value: &ScalarValue) -> Option<Option<i64>> {
 }
 
 /// Argument of a call on one batch: one value for all rows, or one value per row.
-pub(crate) enum Arg {
+pub(crate) enum BatchArg {
     One(ScalarValue),
     Each(RefCell<ArrayRef>),
 }
 
-impl From<ColumnarValue> for Arg {
+impl From<ColumnarValue> for BatchArg {
     fn from(value: ColumnarValue) -> Self {
         match value {
             ColumnarValue::Scalar(value) => Self::One(value),
@@ -279,18 +287,18 @@ impl From<ColumnarValue> for Arg {
     }
 }
 
-pub(crate) struct Call<'a> {
+pub(crate) struct BatchCall<'a> {
     def: &'a Def,
-    args: &'a [Arg],
+    args: &'a [BatchArg],
     rows: usize,
     returns: &'a FieldRef,
     config: &'a Arc<ConfigOptions>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> BatchCall<'a> {
     pub(crate) fn new(
         def: &'a Def,
-        args: &'a [Arg],
+        args: &'a [BatchArg],
         rows: usize,
         returns: &'a FieldRef,
         config: &'a Arc<ConfigOptions>,
@@ -321,22 +329,36 @@ impl<'a> Call<'a> {
     /// Returns the value of argument `i`, or `None` if the argument has one value per row or is not given.
     pub(crate) fn find_constant(&self, i: usize) -> Option<&'a ScalarValue> {
         match self.args.get(i) {
-            Some(Arg::One(s)) => Some(s),
+            Some(BatchArg::One(s)) => Some(s),
             _ => None,
         }
     }
 
     pub(crate) fn read_array(&self, i: usize) -> Result<ArrayRef> {
         match &self.args[i] {
-            Arg::Each(a) => Ok(Arc::clone(&a.borrow())),
-            Arg::One(s) => Ok(s.to_array_of_size(self.rows)?),
+            BatchArg::Each(a) => Ok(Arc::clone(&a.borrow())),
+            BatchArg::One(s) => self.repeat_constant(i, s),
         }
+    }
+
+    /// Returns a constant argument as an array with one value per row, or an error if the array
+    /// would exceed the memory limit.
+    fn repeat_constant(&self, i: usize, value: &ScalarValue) -> Result<ArrayRef> {
+        let bytes = count_repeated_bytes(value).saturating_mul(self.rows);
+        let charge = || {
+            let (name, rows) = (self.name(), self.rows);
+            let what = format!("{name}: argument {}, a constant repeated for {rows} rows,", i + 1);
+            MemoryCharge::take(&what, bytes)
+        };
+        // An array of one row takes no more memory than the constant, so it is not checked.
+        let _charge = (self.rows > 1 && bytes > 0).then(charge).transpose()?;
+        Ok(value.to_array_of_size(self.rows)?)
     }
 
     pub(crate) fn find_array_type(&self, i: usize) -> DataType {
         match &self.args[i] {
-            Arg::Each(a) => a.borrow().data_type().clone(),
-            Arg::One(s) => s.data_type(),
+            BatchArg::Each(a) => a.borrow().data_type().clone(),
+            BatchArg::One(s) => s.data_type(),
         }
     }
 
@@ -344,27 +366,28 @@ impl<'a> Call<'a> {
         RaggedArray::try_from_arrow(&self.read_array(i)?)
     }
 
-    /// Like [`read_ragged`](Self::read_ragged), but moves the array out of the call, so that it can be
-    /// changed in place.
+    /// Like [`read_ragged`](Self::read_ragged), but moves the array out of the call, so that it can
+    /// be changed in place.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
-            Arg::Each(a) => {
+            BatchArg::Each(a) => {
                 let none = new_empty_array(a.borrow().data_type());
                 RaggedArray::try_from_arrow(&a.replace(none))
             }
-            Arg::One(_) => self.read_ragged(i),
+            BatchArg::One(_) => self.read_ragged(i),
         }
     }
 
-    /// Returns integer argument `i` as one value or as one value per row; NULL if it is not given.
+    /// Returns the integer argument `i`: one value for all rows if it is a constant, else one value
+    /// per row. An argument that is not given counts as NULL.
     pub(crate) fn read_row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),
-            Some(Arg::One(s)) => match find_integer(s) {
+            Some(BatchArg::One(s)) => match find_integer(s) {
                 Some(n) => Ok(RowArg::All(n)),
                 None => Err(self.make_overflow_error(i, s)),
             },
-            Some(Arg::Each(a)) => Ok(RowArg::Each(self.cast_integers(i, &a.borrow())?)),
+            Some(BatchArg::Each(a)) => Ok(RowArg::Each(self.cast_integers(i, &a.borrow())?)),
         }
     }
 
@@ -383,7 +406,8 @@ impl<'a> Call<'a> {
         ))
     }
 
-    /// Returns argument `i`, an integer literal, or `None` if it is NULL or not given.
+    /// Returns the integer literal that planning has required as argument `i`, or `None` if it is
+    /// NULL or not given.
     pub(crate) fn read_integer(&self, i: usize) -> Option<i64> {
         self.find_constant(i).and_then(find_integer).flatten()
     }

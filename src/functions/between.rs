@@ -6,14 +6,14 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::{is_not_null, is_null};
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::operators::{BatchOperand, as_booleans};
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
-use crate::kernels::elementwise::{self, Op, Operand};
+use crate::kernels::elementwise::{self, BinaryOp, Operand};
 use crate::kernels::filter;
 use serrate_core::internal::find_true_bits;
 
@@ -21,7 +21,7 @@ pub(super) static BETWEEN: Def = Def {
     name: "ragged_between",
     arity: (3, 5),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "With bounds only, returns a mask of the values that lie between them. (`BETWEEN` does not work on lists.) With the times of the elements, or any other sibling list, returns the elements whose time lies between: `ragged_between(code, time, start, stop, '(]')` returns the codes after `start`, up to and including `stop`.",
         syntax: &[
             "ragged_between(x, lo, hi [, closed])",
@@ -48,8 +48,8 @@ pub(super) static BETWEEN: Def = Def {
     },
     plan: plan_between,
     call: compute_between,
-    fails: Fails::UnequalLengths,
-    facts: Facts { shrinks: true, ..Facts::NONE },
+    fails: FailureCase::UnequalLengths,
+    facts: FunctionFacts { shrinks: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -79,7 +79,7 @@ fn is_kind(text: Option<&str>) -> bool {
     matches!(text, Some("[]" | "[)" | "(]" | "()"))
 }
 
-fn plan_between(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_between(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     let text = plan.find_known_literal(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
     let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
@@ -102,7 +102,7 @@ fn plan_between(plan: &Plan<'_>) -> Result<FieldRef> {
         )));
     }
     for i in [at.values + 1, at.values + 2] {
-        super::operators::check_comparable(plan, Op::Lt, at.values, i)?;
+        super::operators::check_comparable(plan, BinaryOp::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
             return Err(plan.refuse_call(format!(
                 "argument {} (a bound) is a list, but must be one scalar per row; for a list of bounds, select an element first",
@@ -116,35 +116,36 @@ fn plan_between(plan: &Plan<'_>) -> Result<FieldRef> {
     }
 }
 
-fn compute_between(call: &Call<'_>) -> Result<ArrayRef> {
+fn compute_between(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let last = call.len() - 1;
     let second = call.find_array_type(1);
     let at = locate_arguments(call.len(), list_depth(&second) > 0, is_kind(call.read_text(last)));
     let kind = at.closed.and_then(|i| call.read_text(i)).unwrap_or("[]");
-    let low = if kind.starts_with('[') { Op::GtEq } else { Op::Gt };
-    let high = if kind.ends_with(']') { Op::LtEq } else { Op::Lt };
+    let low = if kind.starts_with('[') { BinaryOp::GtEq } else { BinaryOp::Gt };
+    let high = if kind.ends_with(']') { BinaryOp::LtEq } else { BinaryOp::Lt };
     let values = call.read_ragged(at.values)?;
     let picks = at.values == 1;
     let above = compare_bound(call, low, &values, at.values + 1, picks)?;
     let below = compare_bound(call, high, &values, at.values + 2, picks)?;
-    let mask = elementwise::binary(Op::And, Operand::Array(&above), Operand::Array(&below))?;
+    let mask = elementwise::binary(BinaryOp::And, Operand::Array(&above), Operand::Array(&below))?;
     match picks {
         false => call.to_lists(&mask),
         true => {
             // A NULL bound matches every time, even a NULL time. The mask therefore also requires a
             // time, because an element with a NULL time is never selected.
             let known = values.with_leaves(Arc::new(is_not_null(values.leaves())?))?;
-            let mask = elementwise::binary(Op::And, Operand::Array(&mask), Operand::Array(&known))?;
+            let mask =
+                elementwise::binary(BinaryOp::And, Operand::Array(&mask), Operand::Array(&known))?;
             call.to_lists(&filter::filter(&call.read_ragged(0)?, &mask)?)
         }
     }
 }
 
-/// Returns the mask of the values that satisfy `op` with the argument that has the index `bound`.
-/// If `open` is true, a NULL bound matches all values of its row.
+/// Returns a mask that says which of `values` satisfy the comparison `op` with the argument that
+/// has the index `bound`. If `open` is true, a NULL bound matches all values of its row.
 fn compare_bound(
-    call: &Call<'_>,
-    op: Op,
+    call: &BatchCall<'_>,
+    op: BinaryOp,
     values: &RaggedArray,
     bound: usize,
     open: bool,
@@ -164,5 +165,5 @@ fn compare_bound(
     };
     let known = BooleanArray::new(find_true_bits(mask.leaves().as_boolean()), None);
     let known = mask.with_leaves(Arc::new(known))?;
-    elementwise::binary(Op::Or, Operand::Array(&known), Operand::Array(&unbounded))
+    elementwise::binary(BinaryOp::Or, Operand::Array(&known), Operand::Array(&unbounded))
 }

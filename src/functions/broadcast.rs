@@ -1,25 +1,26 @@
-//! Repeats outer values over inner lists, and returns coordinates of values.
+//! `ragged_broadcast`, which repeats outer values over inner lists, and `ragged_coords`, which
+//! returns the coordinates of values.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
 
-use super::args::Call;
+use super::args::BatchCall;
 use super::def::{Def, make_nullable};
-use super::doc::{Doc, Section};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::plan_retyped_field;
 use super::lists::NestedListType;
 use crate::error::{Error, Result};
-use crate::kernels::broadcast::{self, Spread};
+use crate::kernels::broadcast::{self, BroadcastMode};
 use crate::kernels::coords;
 
 pub(super) static BROADCAST: Def = Def {
     name: "ragged_broadcast",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Structure,
+        section: FunctionSection::Structure,
         description: "Repeats the values of `x` over the lists of `y`, which are deeper: the time of a visit for each of its codes, so that both can be unnested together. Operators broadcast by themselves.",
         syntax: &["ragged_broadcast(x, y)", "ragged_broadcast(x, y, 'first')"],
         args: &[
@@ -56,10 +57,10 @@ pub(super) static BROADCAST: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn parse_broadcast_mode(text: Option<&str>) -> Result<Spread> {
+fn parse_broadcast_mode(text: Option<&str>) -> Result<BroadcastMode> {
     match text {
-        None | Some("repeat") => Ok(Spread::Repeat),
-        Some("first") => Ok(Spread::First),
+        None | Some("repeat") => Ok(BroadcastMode::Repeat),
+        Some("first") => Ok(BroadcastMode::First),
         Some(other) => Err(Error::invalid(format!(
             "ragged_broadcast: argument 3 must be 'repeat' or 'first', not {other:?}"
         ))),
@@ -70,7 +71,7 @@ pub(super) static COORDS: Def = Def {
     name: "ragged_coords",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Structure,
+        section: FunctionSection::Structure,
         description: "Returns the coordinates of each value: a struct of its positions along the axes, `{axis1, axis2, ..}`, from 0. With an axis, it returns only that position. Unnest it together with the values and an id of the row to get the array in coordinate form.",
         syntax: &["ragged_coords(x)", "ragged_coords(x, axis)"],
         args: &[
@@ -100,7 +101,7 @@ fn make_axis_fields(axes: usize) -> Fields {
     (1..=axes).map(|a| Field::new(format!("axis{a}"), DataType::Int64, false)).collect()
 }
 
-fn list_coordinates(call: &Call<'_>) -> Result<ArrayRef> {
+fn list_coordinates(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let x = call.read_ragged(0)?;
     let axis = |axis: i64| coords::coord(&x, axis);
     if let Some(one) = call.read_integer(1) {

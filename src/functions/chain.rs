@@ -109,8 +109,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators with one [`ChainFunction`] call. Returns `Err(expr)` if an operand is
-/// not a number.
+/// Replaces the nested operators of `expr` with one call of [`ChainFunction`]. If an operand is not
+/// a number, returns `expr` unchanged as the error.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -248,7 +248,7 @@ fn apply_operator(
 ) -> Result<ColumnarValue> {
     let types = (left.data_type(), right.data_type());
     let (to_left, to_right) = BinaryTypeCoercer::new(&types.0, &op, &types.1).get_input_types()?;
-    let mut columns = Operands::default();
+    let mut columns = OperandColumns::default();
     let left = columns.add(left, types.0, &to_left)?;
     let right = columns.add(right, types.1, &to_right)?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -259,12 +259,12 @@ fn apply_operator(
 
 /// Operands of one operator, collected as the columns of a batch. The operator is evaluated on this batch.
 #[derive(Default)]
-struct Operands {
+struct OperandColumns {
     fields: Vec<Field>,
     arrays: Vec<ArrayRef>,
 }
 
-impl Operands {
+impl OperandColumns {
     fn add(
         &mut self,
         value: ColumnarValue,
@@ -360,9 +360,9 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator and its right operand to a [`ListChain`] call. If the call has more than
-/// [`COMPUTED`] computed operands (neither columns nor literals), it becomes the left operand of a
-/// new call.
+/// Appends the operator with the letter `letter` and its right operand to `chain`, a [`ListChain`]
+/// call. A call with more than [`COMPUTED`] computed operands (neither columns nor literals)
+/// becomes the left operand of a new call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

@@ -7,10 +7,11 @@ use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serrate_core::internal::cast_exactly;
+use serrate_core::internal::zones::may_change;
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
 use super::operators::{BatchOperand, as_booleans};
@@ -18,13 +19,12 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::OperandType;
 use crate::kernels::select;
-use crate::kernels::zones::may_change;
 
 pub(super) static WHERE: Def = Def {
     name: "ragged_where",
     arity: (3, 3),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns the value of `a` where the mask is true, and the value of `b` elsewhere. (`CASE` chooses between whole rows.)",
         syntax: &["ragged_where(mask, a, b)"],
         args: &[
@@ -64,12 +64,16 @@ pub(super) static WHERE: Def = Def {
         let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
         call.to_lists(&select::where_(&mask, a.as_operand(), b.as_operand())?)
     },
-    facts: Facts { instead_of: &["nullif"], ..Facts::NONE },
+    facts: FunctionFacts { instead_of: &["nullif"], ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
 /// Returns the leaf type of the list if only one of `a` and `b` is a list, otherwise their common type.
-fn find_common_type(plan: &Plan<'_>, a: &NestedListType, b: &NestedListType) -> Result<DataType> {
+fn find_common_type(
+    plan: &CallPlan<'_>,
+    a: &NestedListType,
+    b: &NestedListType,
+) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
         (true, false) if !x.is_null() => check_fits(plan, 2, y, x),
@@ -85,7 +89,7 @@ fn find_common_type(plan: &Plan<'_>, a: &NestedListType, b: &NestedListType) -> 
 /// Checks that argument `i`, of type `value`, can be cast to `values`, the leaf type of the other argument.
 /// Returns `values` or, if it is a dictionary, the type of the dictionary's values.
 pub(super) fn check_fits(
-    plan: &Plan<'_>,
+    plan: &CallPlan<'_>,
     i: usize,
     value: &DataType,
     values: &DataType,
@@ -118,7 +122,7 @@ pub(super) fn check_fits(
 /// Returns a field with the levels of the deepest list in `sides` and leaves of the type `leaf`.
 /// Returns an error if all `sides` are scalars.
 fn find_deepest_field(
-    plan: &Plan<'_>,
+    plan: &CallPlan<'_>,
     sides: &[&NestedListType],
     leaf: DataType,
 ) -> Result<FieldRef> {
@@ -134,7 +138,7 @@ fn find_deepest_field(
     }
 }
 
-fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
+fn cast_argument(call: &BatchCall<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
     let what = || format!("{}: argument {}", call.name(), i + 1);
     Ok(match BatchOperand::from_argument(call, i)? {
         side if side.data_type() == to => side,
@@ -146,7 +150,7 @@ fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperan
     })
 }
 
-pub(super) fn cast_scalar(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
+pub(super) fn cast_scalar(call: &BatchCall<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
     match cast_argument(call, i, to)? {
         BatchOperand::One(value) => Ok(value),
         BatchOperand::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
@@ -157,7 +161,7 @@ pub(super) static FILL_NULL: Def = Def {
     name: "ragged_fill_null",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns the values with `value` in place of NULL. (`coalesce(x, ..)` replaces whole lists.) If no value is NULL, nothing is copied.",
         syntax: &["ragged_fill_null(x, value)"],
         args: &[
@@ -192,7 +196,7 @@ pub(super) static FILL_NULL: Def = Def {
         let x = select::cast(&call.read_ragged(0)?, &leaf, false)?;
         call.to_lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.as_operand())?)
     },
-    facts: Facts { instead_of: &["coalesce"], ..Facts::NONE },
+    facts: FunctionFacts { instead_of: &["coalesce"], ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -203,7 +207,7 @@ macro_rules! casts {
             name: $name,
             arity: (2, 2),
             doc: Doc {
-                section: Section::Elementwise,
+                section: FunctionSection::Elementwise,
                 description: $description,
                 syntax: &[concat!($name, "(x, 'type')")],
                 args: &[
@@ -238,13 +242,13 @@ macro_rules! casts {
             call: |call| {
                 let to = NestedListType::from_type(call.return_type()).leaf().clone();
                 let x = call.read_ragged(0)?;
-                let values = select::cast(&x, &to, $or_null).map_err(|e| remove_place(&x, &to, e))?;
+                let values = select::cast(&x, &to, $or_null).map_err(|e| report_value(&x, &to, e))?;
                 call.to_lists(&values)
             },
-            facts: Facts {
+            facts: FunctionFacts {
                 casts_to_named_type: true,
                 instead_of: if $or_null { &[] } else { &["trunc"] },
-                ..Facts::NONE
+                ..FunctionFacts::NONE
             },
             ..Def::DEFAULTS
         };
@@ -268,9 +272,10 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that shows the first value that `to` cannot represent, with its position and
-/// row. Returns `error` itself if `to` represents all values.
-fn remove_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
+/// Replaces `error`, with which a cast of `x` to `to` failed, by an error that shows the first
+/// value that `to` cannot represent, with its position and row. Returns `error` if there is no such
+/// value.
+fn report_value(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
         return error;
@@ -329,7 +334,8 @@ fn parse_type(text: &str) -> Option<DataType> {
     })
 }
 
-/// Parses `DECIMAL(p, s)`, `DECIMAL(p)`, or Arrow's name of such a type.
+/// Parses `DECIMAL(p, s)`, `DECIMAL(p)`, or Arrow's name of such a type. Returns `None` for other
+/// text.
 fn parse_decimal(text: &str) -> Option<DataType> {
     if let Ok(of_arrow) = DataType::from_str(text) {
         return Some(of_arrow);

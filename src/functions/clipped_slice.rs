@@ -1,4 +1,4 @@
-//! `array_slice` that clips both bounds of a slice, also one that runs backwards.
+//! `array_slice` that clips both bounds of a slice to the list, even if the slice runs backwards.
 
 use std::iter::successors;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use super::{are_scalars, delegate, to_columnar};
 
-/// Returns `array_slice` with the positions of DuckDB for any bounds and steps. DataFusion's
-/// returns `[]` if a slice with a negative step begins after the end of the list or ends before its
-/// start, and fails for bounds and steps beyond Int32. Remove once
-/// `stock_backward_slices_are_still_not_clipped` in `tests/sql/from.rs` fails; no report of it was
-/// found.
+/// Returns an `array_slice` that selects the same elements as DuckDB for any bounds and steps.
+/// DataFusion's function returns `[]` if a slice with a negative step begins after the end of the
+/// list or ends before its start, and fails for bounds and steps beyond Int32; no upstream issue
+/// was found. Remove once `stock_backward_slices_are_still_not_clipped` in `tests/sql/from.rs`
+/// fails.
 pub(crate) fn build_clipped_slice() -> ScalarUDF {
     ScalarUDF::new_from_impl(ClippedSlice { inner: array_slice_udf() })
 }
@@ -56,8 +56,8 @@ impl ScalarUDFImpl for ClippedSlice {
     }
 }
 
-/// Whether all steps are 1 and all bounds fit an Int32. DataFusion's function then copies whole ranges,
-/// and its bounds are clipped.
+/// Whether all steps are 1 and all bounds fit an Int32. DataFusion's function is correct for such
+/// slices, and fast, because it copies whole ranges.
 fn is_copied_in_ranges(from: &ColumnarValue, to: &ColumnarValue, steps: &[ColumnarValue]) -> bool {
     let is_short = |at: i64| i32::try_from(at).is_ok();
     steps.iter().all(|step| holds_only(step, |step| step == 1))
@@ -65,7 +65,7 @@ fn is_copied_in_ranges(from: &ColumnarValue, to: &ColumnarValue, steps: &[Column
         && holds_only(to, is_short)
 }
 
-fn holds_only(value: &ColumnarValue, is_wanted: impl Fn(i64) -> bool) -> bool {
+pub(super) fn holds_only(value: &ColumnarValue, is_wanted: impl Fn(i64) -> bool) -> bool {
     match value {
         ColumnarValue::Scalar(ScalarValue::Int64(value)) => value.is_none_or(is_wanted),
         ColumnarValue::Scalar(_) => false,

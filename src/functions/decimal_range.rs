@@ -1,4 +1,5 @@
-//! Decimal results with more digits than the precision of their type.
+//! Adds checks to arithmetic on decimals: a result with more digits than the precision of its type
+//! becomes an error.
 //!
 //! Arrow checks decimal arithmetic against 128 or 256 bits, not against the precision. The sum of 9e37 and 2e37
 //! as DECIMAL(38, 0) has 39 digits, fits 128 bits, and loses its last digit when it becomes text. Remove this
@@ -50,7 +51,8 @@ pub(crate) fn checks_precision(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<InPrecision>())
 }
 
-/// Returns the result type of arithmetic on decimals, or `None` for any other operation.
+/// Returns the result type of `operation` if it is arithmetic whose result is a decimal, otherwise
+/// `None`.
 fn find_type(operation: &BinaryExpr, schema: &DFSchema) -> Option<DataType> {
     use Operator::{Divide, Minus, Modulo, Multiply, Plus};
     if !matches!(operation.op, Plus | Minus | Multiply | Divide | Modulo) {

@@ -1,4 +1,4 @@
-//! [`declare!`] and the evaluation of arguments, for functions that implement `ScalarUDFImpl` themselves.
+//! [`declare!`], [`same_field!`] and the evaluation of arguments, for functions that implement `ScalarUDFImpl` themselves.
 
 use std::sync::Arc;
 
@@ -40,7 +40,29 @@ macro_rules! declare {
 }
 pub(crate) use declare;
 
-/// Returns the types to which DataFusion casts arguments of these `types` in calls of `function`.
+/// Defines the methods `return_type` and `return_field_from_args` of a function whose result has the type,
+/// nullability and metadata of its first argument. The name is the same for all calls, because calls with
+/// different field names are not equal.
+macro_rules! same_field {
+    () => {
+        fn return_type(
+            &self,
+            types: &[arrow::datatypes::DataType],
+        ) -> datafusion::error::Result<arrow::datatypes::DataType> {
+            $crate::functions::take_first(self.name(), types).cloned()
+        }
+
+        fn return_field_from_args(
+            &self,
+            args: datafusion::logical_expr::ReturnFieldArgs<'_>,
+        ) -> datafusion::error::Result<arrow::datatypes::FieldRef> {
+            let field = $crate::functions::take_first(self.name(), args.arg_fields)?;
+            Ok(std::sync::Arc::new(field.as_ref().clone().with_name(self.name())))
+        }
+    };
+}
+pub(crate) use same_field;
+
 pub(crate) fn coerce_arguments<F: UDFCoercionExt>(
     function: &F,
     types: &[DataType],
@@ -51,8 +73,8 @@ pub(crate) fn coerce_arguments<F: UDFCoercionExt>(
     Ok(fields.iter().map(|field| field.data_type().clone()).collect())
 }
 
-/// Calls `compute` with the arguments of a function as arrays. If all are scalars, the arrays have one row, and the
-/// result is a scalar.
+/// Calls `compute` with the arguments of a function as arrays. If all are scalars, the arrays have
+/// one row, and the result is a scalar.
 pub(crate) fn call_on_arrays<const N: usize>(
     name: &str,
     args: &ScalarFunctionArgs,
@@ -82,7 +104,8 @@ pub(crate) fn to_columnar(found: ArrayRef, is_one: bool) -> Result<ColumnarValue
     })
 }
 
-/// Returns the first of `args`: the arguments of the function `name`, or their types or fields.
+/// Returns the first of `args`: the arguments of the function `name`, or the types or fields of its
+/// arguments. Returns an error if `args` is empty.
 pub(crate) fn take_first<T>(name: &str, args: impl IntoIterator<Item = T>) -> Result<T> {
     args.into_iter().next().ok_or_else(|| {
         internal_datafusion_err!("internal error: {name} has no argument; please report it")

@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::args::{Arg, Call, Plan};
-use super::doc::{Doc, Section};
+use super::args::{BatchArg, BatchCall, CallPlan};
+use super::doc::{Doc, FunctionSection};
 use super::{are_scalars, naming, to_columnar};
 use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
@@ -26,27 +26,30 @@ pub(crate) struct Def {
     pub(crate) arity: (usize, usize),
     pub(crate) doc: Doc,
     /// Checks the arguments at planning and returns the field of the result.
-    pub(crate) plan: fn(&Plan<'_>) -> Result<FieldRef>,
-    pub(crate) call: fn(&Call<'_>) -> Result<ArrayRef>,
+    pub(crate) plan: fn(&CallPlan<'_>) -> Result<FieldRef>,
+    pub(crate) call: fn(&BatchCall<'_>) -> Result<ArrayRef>,
     /// The operator that column names show for a call, such as `>` in `val > 5`.
     pub(crate) infix: Option<&'static str>,
-    pub(crate) fails: Fails,
-    pub(crate) facts: Facts,
+    pub(crate) fails: FailureCase,
+    pub(crate) facts: FunctionFacts,
 }
 
 /// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    /// Whether results have fewer values than arguments. If so, the rule `below_joins` moves
-    /// calls of the function below joins.
+pub(crate) struct FunctionFacts {
+    /// Whether the result of a call has fewer values than its arguments. If so, the rule
+    /// `below_joins` moves calls of the function below joins.
     pub(crate) shrinks: bool,
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists
     /// divide them. In `ragged_sum(ragged_filter(x, mask))`, `sql::pushdown::flat_filters` then
     /// replaces `ragged_filter` with `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// The data that the function reads of its first argument, such as list lengths only.
-    /// `sql::pushdown::lengths` then loads nothing else.
-    pub(crate) reads: Reads,
+    /// The data that the function reads of its first argument, such as only the list lengths.
+    /// `sql::pushdown::lengths` loads no other data of this argument.
+    pub(crate) reads: ReadParts,
+    /// The part of the list in the first argument on which a call depends. If the argument is the
+    /// history of a subject, `sql::sources::asof` copies only this part.
+    pub(crate) part: ListPart,
     /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its calls on
     /// intervals, which have no order.
     pub(crate) compares: bool,
@@ -80,16 +83,16 @@ pub(crate) struct Facts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableArgument {
     pub(crate) index: usize,
-    /// Whether the names of the columns may be omitted; the names in `lookup::BIN_COLUMNS` are then
-    /// used.
+    /// Whether column names may be omitted; those in `lookup::BIN_COLUMNS` are then used.
     pub(crate) has_default_columns: bool,
 }
 
-impl Facts {
+impl FunctionFacts {
     pub(crate) const NONE: Self = Self {
         shrinks: false,
         whole_row: false,
-        reads: Reads::Values,
+        reads: ReadParts::Values,
+        part: ListPart::Whole,
         compares: false,
         compares_durations: false,
         casts_to_named_type: false,
@@ -107,7 +110,7 @@ impl Facts {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub(crate) enum ReadParts {
     Values,
     Lengths,
     /// The lengths of lists, and which values are NULL.
@@ -117,7 +120,28 @@ pub(crate) enum Reads {
     Structure,
 }
 
-impl Reads {
+/// The part of a list on which a call depends if all arguments but the first, the list, are literals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListPart {
+    Whole,
+    /// The call returns the elements before position `n`, as `ragged_head(x, n [, axis])` does.
+    First,
+    /// The call returns the last `n` elements, as `ragged_tail(x, n [, axis])` does.
+    Last,
+    /// The call returns a range of elements, as `ragged_slice(x, start, stop [, step])` does.
+    Range,
+    /// A call without further arguments returns the values of all levels in one list.
+    Leaves,
+    /// The call depends on one element, whose position is the second argument. The field is the
+    /// position of the first element of a list: 0 or 1.
+    Element(i64),
+    /// The call returns the length, as `ragged_lengths(x [, axis])` does.
+    Length,
+    /// A call without further arguments returns the number of values that are not NULL.
+    Count,
+}
+
+impl ReadParts {
     pub(crate) fn is_length(self) -> bool {
         matches!(self, Self::Lengths | Self::LengthsAndNulls)
     }
@@ -127,7 +151,7 @@ impl Reads {
 /// fail, a rewrite may also evaluate it for rows that the query skips by a condition, a join or
 /// another branch of CASE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fails {
+pub(crate) enum FailureCase {
     Never,
     /// Can fail only if an argument other than the first is not a literal. Planning checks literals.
     ComputedArguments,
@@ -155,8 +179,8 @@ impl Def {
             Err(Error::invalid("internal error: the function has no definition; please report it"))
         },
         infix: None,
-        fails: Fails::Values,
-        facts: Facts::NONE,
+        fails: FailureCase::Values,
+        facts: FunctionFacts::NONE,
     };
 
     /// Whether a call can fail for some values. `shapes[i]` is a column with the list lengths of
@@ -169,13 +193,13 @@ impl Def {
         written: bool,
     ) -> bool {
         match self.fails {
-            Fails::Never => false,
-            Fails::Values => true,
-            Fails::ComputedArguments => !written,
-            Fails::IntegerOverflow => types
+            FailureCase::Never => false,
+            FailureCase::Values => true,
+            FailureCase::ComputedArguments => !written,
+            FailureCase::IntegerOverflow => types
                 .iter()
                 .any(|t| !matches!(leaf_type(t), DataType::Boolean) && !leaf_type(t).is_floating()),
-            Fails::UnequalLengths => {
+            FailureCase::UnequalLengths => {
                 let mut lists = types.iter().zip(shapes).filter(|(t, _)| list_depth(t) > 0);
                 match lists.next() {
                     Some((_, Some(first))) => lists.any(|(_, shape)| *shape != Some(*first)),
@@ -196,11 +220,12 @@ impl Def {
         (longest.len() == self.arity.1 && agree).then(|| longest.clone())
     }
 
-    /// Whether the result has one value per value of the lists, as for elementwise functions.
+    /// Whether the result has one value per value of the list arguments, as for elementwise
+    /// functions.
     pub(crate) fn keeps_lengths(&self) -> bool {
         match self.doc.section {
-            Section::Elementwise => true,
-            Section::Codes => self.fails != Fails::Values,
+            FunctionSection::Elementwise => true,
+            FunctionSection::Codes => self.fails != FailureCase::Values,
             _ => false,
         }
     }
@@ -223,8 +248,8 @@ pub(crate) fn make_nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// Adds the name of the function to an error about arguments or values. Other errors, such as a
-/// file that cannot be read, stay unchanged.
+/// Adds the function's name to an error about arguments or values, but not to others, such as an
+/// error about a file.
 fn add_function(def: &Def, error: Error) -> Error {
     match error {
         Error::Arrow(_)
@@ -317,11 +342,18 @@ impl ScalarUDFImpl for RaggedUdf {
     /// Declares scalar subqueries, which read the table of a look-up, as conditional arguments.
     /// Otherwise, if two calls read the same table, the optimizer would compute the table once as a
     /// column, which has a copy of the table in each row.
+    ///
+    /// The arguments after the first subquery are declared conditional, too: the elimination of common
+    /// subexpressions numbers the unconditional arguments first, but later expects the numbers in the
+    /// order of the arguments.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],
     ) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
+        let mut unconditional: Vec<&Expr> = args.iter().collect();
+        let first = args.iter().position(|e| matches!(e, Expr::ScalarSubquery(_)));
+        let conditional = unconditional.split_off(first.unwrap_or(args.len()));
+        Some((unconditional, conditional))
     }
 
     /// Whether a NULL argument always makes the result NULL. True only for functions of one
@@ -338,7 +370,7 @@ impl ScalarUDFImpl for RaggedUdf {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        let plan = Plan::new(self.def, args.arg_fields, args.scalar_arguments);
+        let plan = CallPlan::new(self.def, args.arg_fields, args.scalar_arguments);
         plan.check_arity()
             .and_then(|()| match plan.is_untyped_null(0) {
                 true => Ok(make_nullable(DataType::Null)),
@@ -360,8 +392,8 @@ impl ScalarUDFImpl for RaggedUdf {
         let rows = if constant { 1 } else { args.number_rows };
         let (field, config) = (&args.return_field, &args.config_options);
         let returns = field.data_type();
-        let given: Vec<Arg> = args.args.into_iter().map(Arg::from).collect();
-        let call = Call::new(self.def, &given, rows, field, config);
+        let given: Vec<BatchArg> = args.args.into_iter().map(BatchArg::from).collect();
+        let call = BatchCall::new(self.def, &given, rows, field, config);
         let array = match returns {
             DataType::Null => new_null_array(&DataType::Null, rows),
             _ => (self.def.call)(&call).map_err(|e| add_function(self.def, e))?,
@@ -387,7 +419,7 @@ const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 
 /// Removes the extension type of an argument from the field of a result whose type differs from
-/// that of the argument. For example, readers refuse a list that is marked as a fixed-shape tensor.
+/// that of the argument. Otherwise a list could be marked as a fixed-shape tensor, which readers refuse.
 fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
     let mut field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);

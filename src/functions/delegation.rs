@@ -1,7 +1,8 @@
 //! [`delegate!`], for functions that replace only some methods of a DataFusion function.
 
-/// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field. Methods
-/// that `AggregateUDFImpl` or `WindowUDFImpl` also has can be defined for these traits, too.
+/// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field. Also
+/// works in implementations of `AggregateUDFImpl` and `WindowUDFImpl`, for methods that these
+/// traits have in common with `ScalarUDFImpl`.
 ///
 /// `delegate!(inner: name, aliases, signature);` defines `name`, `aliases` and `signature`.
 macro_rules! delegate {

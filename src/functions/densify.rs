@@ -7,19 +7,20 @@ use arrow::compute::CastOptions;
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 
-use super::args::{Call, Plan};
+use super::args::{BatchCall, CallPlan};
 use super::choose::cast_scalar;
 use super::def::{Def, make_nullable};
-use super::doc::{Doc, Section};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::config::SerrateOptions;
-use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Side, tensor_field};
+use crate::dense::{DType, DenseOptions, DenseTensor, Fill, PaddingSide, tensor_field};
 use crate::error::{Error, Result};
 use crate::kernels::pad::{self, PadOptions};
 use crate::kernels::text::is_text;
 use crate::kernels::{RowArg, densify, mask};
+use crate::memory::memory_limit;
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers, booleans, dates or times");
 const SIZES: (&str, &str) =
@@ -33,7 +34,7 @@ pub(super) static DENSIFY: Def = Def {
     name: "densify",
     arity: (2, 4),
     doc: Doc {
-        section: Section::Dense,
+        section: FunctionSection::Dense,
         description: "Converts each row to a tensor of one shape by padding or truncating lists to the sizes. The result is a flat `FixedSizeList` of non-null values, tagged as `arrow.fixed_shape_tensor`, which pyarrow and other readers recognize. `ragged_max_shape_agg` returns the sizes that hold every row whole. If the query computes sizes, use `ragged_pad`, which returns lists.",
         syntax: &["densify(x, sizes [, fill [, side]])"],
         args: &[
@@ -92,7 +93,7 @@ pub(super) static MASK: Def = Def {
     name: "densify_mask",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Dense,
+        section: FunctionSection::Dense,
         description: "Returns which slots of `densify(x, sizes)` hold elements, as a tensor of booleans of that shape. With fewer sizes than axes, it is the mask of an outer axis: `densify_mask(code, [256])` has one slot per visit.",
         syntax: &["densify_mask(x, sizes [, side])"],
         args: &[("x", "a list of any depth and type"), SIZES, SIDE],
@@ -115,7 +116,7 @@ pub(super) static VALID: Def = Def {
     name: "densify_valid",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Dense,
+        section: FunctionSection::Dense,
         description: "Returns which slots of `densify(x, sizes)` hold values that are not NULL, as a tensor of booleans of that shape.",
         syntax: &["densify_valid(x, sizes [, side])"],
         args: &[("x", "a list of any depth and type"), SIZES, SIDE],
@@ -143,7 +144,7 @@ pub(super) static VALID: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_mask(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let (lists, sizes) = (plan.require_lists(0)?, find_literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
         return Err(plan.refuse_call(format!(
@@ -156,8 +157,9 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
 }
 
-/// Returns the tensor sizes from the literal argument 1. They determine the type of the result.
-fn find_literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
+/// Returns the tensor sizes, the second argument of the call. It must be a literal, because the
+/// sizes determine the type of the result.
+fn find_literal_sizes(plan: &CallPlan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.find_known_literal(1) else {
         return Err(plan.refuse_call(
             "argument 2 (the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists"
@@ -166,7 +168,7 @@ fn find_literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     read_sizes(value).map_err(|m| plan.refuse_call(m))
 }
 
-fn read_given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
+fn read_given_sizes(call: &BatchCall<'_>) -> Result<Vec<usize>> {
     match call.find_constant(1) {
         Some(value) => read_sizes(value).map_err(Error::invalid),
         None => Err(Error::invalid(format!(
@@ -228,8 +230,9 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
     }))
 }
 
-/// Returns the fill value, if given. It may be computed, but must be the same for all rows.
-fn read_given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
+/// Returns the fill value, the third argument of the call, or `None` if it is not given. It may be
+/// computed, but a value that differs between rows is an error.
+fn read_given_fill<'a>(call: &BatchCall<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.find_constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(
             "{}: argument 3 (the fill value) must be the same for all rows, such as 0; it is a column",
@@ -239,40 +242,46 @@ fn read_given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     }
 }
 
-fn plan_side(plan: &Plan<'_>, i: usize) -> Result<()> {
+fn plan_side(plan: &CallPlan<'_>, i: usize) -> Result<()> {
     parse_side(plan.find_literal_text(i, "the side", "'left'")?).map(|_| ())
 }
 
-fn parse_side(text: Option<&str>) -> Result<Side> {
-    text.map_or(Ok(Side::default()), str::parse)
+fn parse_side(text: Option<&str>) -> Result<PaddingSide> {
+    text.map_or(Ok(PaddingSide::default()), str::parse)
 }
 
-/// Returns the options of a dense tensor. One thread builds the tensor, because partitions already run in parallel.
-fn read_dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
+/// Returns the options for building a tensor; argument `i` names the side on which lists are
+/// padded. One thread builds the tensor, because partitions already run in parallel.
+fn read_dense_options(call: &BatchCall<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
         side: parse_side(call.read_text(i))?,
-        limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
+        limit: Some(find_limit(call)),
         parallel: false,
         ..DenseOptions::default()
     })
 }
 
+/// Returns the maximum size of a tensor in bytes: the lower of `serrate.max_dense_bytes` and the
+/// memory limit.
+fn find_limit(call: &BatchCall<'_>) -> u64 {
+    SerrateOptions::of(call.config()).max_dense_bytes.min(memory_limit() as u64)
+}
+
 fn name_limit(e: Error) -> Error {
     match e {
-        Error::TooLarge { what, bytes, limit, hint } => Error::TooLarge {
-            what,
-            bytes,
-            limit,
-            hint: hint.replace(
-                "raise the limit",
-                "raise the limit (SET serrate.max_dense_bytes = '8GiB')",
-            ),
-        },
+        Error::TooLarge { what, bytes, limit, hint } => {
+            let setting = match limit == memory_limit() as u128 {
+                true => "memory_limit",
+                false => "max_dense_bytes",
+            };
+            let raise = format!("raise the limit (SET serrate.{setting} = '8GiB')");
+            Error::TooLarge { what, bytes, limit, hint: hint.replace("raise the limit", &raise) }
+        }
         other => other,
     }
 }
 
-fn to_rows(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
+fn to_rows(call: &BatchCall<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
     let array = tensor.to_arrow()?;
     debug_assert_eq!(array.data_type(), call.return_type());
     Ok(array)
@@ -282,7 +291,7 @@ pub(super) static PAD: Def = Def {
     name: "ragged_pad",
     arity: (2, 4),
     doc: Doc {
-        section: Section::Dense,
+        section: FunctionSection::Dense,
         description: "Pads or truncates each list to a size; the result is a list. Sizes may be computed: a column, with sizes that differ between rows, or a query such as `(SELECT ragged_max_shape_agg(x) FROM t)`.",
         syntax: &["ragged_pad(x, sizes [, fill [, side]])"],
         args: &[
@@ -336,7 +345,7 @@ pub(super) static PAD: Def = Def {
             side: parse_side(call.read_text(3))?,
             fill: fill.map(|_| cast_scalar(call, 2, x.leaf_type())).transpose()?,
             truncate: true,
-            limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
+            limit: Some(find_limit(call)),
         };
         call.to_lists(
             &pad::pad(&x, &read_row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?,
@@ -345,8 +354,9 @@ pub(super) static PAD: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns, for each axis, the size to which `ragged_pad` pads lists: one for all rows or one per row.
-fn read_row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
+/// Returns, for each of the `axes` list axes, the size to which `ragged_pad` pads its lists, from
+/// the second argument: one size for all rows, or one per row.
+fn read_row_sizes(call: &BatchCall<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.find_constant(1).is_some();
     let sizes = match call.find_constant(1) {
         Some(value) => value.to_array_of_size(1)?,

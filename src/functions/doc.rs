@@ -6,7 +6,7 @@ use datafusion::logical_expr::{DocSection, Documentation};
 
 /// The sections of the documentation, in order. Each section is a page of `docs/functions/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Section {
+pub(crate) enum FunctionSection {
     Shape,
     Index,
     Reduce,
@@ -20,7 +20,7 @@ pub(crate) enum Section {
     Aggregate,
 }
 
-impl Section {
+impl FunctionSection {
     pub(crate) const ALL: [Self; 11] = [
         Self::Shape,
         Self::Index,
@@ -88,7 +88,7 @@ impl Section {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doc {
-    pub(crate) section: Section,
+    pub(crate) section: FunctionSection,
     pub(crate) description: &'static str,
     pub(crate) syntax: &'static [&'static str],
     pub(crate) args: &'static [(&'static str, &'static str)],
@@ -102,7 +102,7 @@ pub(crate) struct Doc {
 
 impl Doc {
     pub(crate) const EMPTY: Self = Self {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "",
         syntax: &[],
         args: &[],
@@ -146,7 +146,8 @@ pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
     format!("{}\n", wrap_words(paragraph, WIDTH, 0))
 }
 
-/// Breaks a line at spaces into parts of at most `width` characters. All but the first are indented.
+/// Breaks a line at spaces into parts of at most `width` characters. All parts but the first are
+/// indented by `indent` spaces.
 pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! Look-ups in sparse tensors and dictionaries.
+//! `dok_get` and `dok_contains`: look-ups in sparse tensors and dictionaries.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -17,10 +17,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 
-use super::args::{Call, Plan};
-use super::def::{ANY, Def, Facts, make_nullable};
+use super::args::{BatchCall, CallPlan};
+use super::def::{ANY, Def, FunctionFacts, make_nullable};
 use super::delegate;
-use super::doc::{Doc, Section};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index;
 use super::lists::NestedListType;
@@ -30,7 +30,7 @@ use crate::dok::{DokTensor, Fallback};
 use crate::error::{Error, Result};
 use crate::kernels::coords::coord;
 use crate::kernels::text::is_text;
-use serrate_core::internal::keyed::{self, Contents, Spec, Version};
+use serrate_core::internal::keyed::{self, KeyedContents, KeyedSpec, KeyedVersion};
 use serrate_core::internal::{align_arrays, replace_validity, share_lists};
 
 const TABLE: (&str, &str) = (
@@ -47,7 +47,7 @@ pub(super) static GET: Def = Def {
     name: "dok_get",
     arity: (2, ANY),
     doc: Doc {
-        section: Section::Sparse,
+        section: FunctionSection::Sparse,
         description: "Returns the value of an entry of a sparse tensor or dictionary, per row. It looks up a batch at a time in a hash table, without a join. The table name is resolved when the query is planned, and all rows see that version of the file.",
         syntax: &["dok_get('m', i, j, .. [, default])", "dok_get(x, i, j, ..)"],
         args: &[
@@ -80,13 +80,13 @@ pub(super) static GET: Def = Def {
         let Some(text) = call.find_constant(0).and_then(|s| s.try_as_str()) else {
             return (index::AT.call)(call);
         };
-        let spec = Spec::parse(text.unwrap_or_default())?;
+        let spec = KeyedSpec::parse(text.unwrap_or_default())?;
         let keys = spec.keys()?.len();
         let version = spec.load_version()?;
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
         look_up_rows(call, keys, default, |keys, default| look_up_values(&version, keys, default))
     },
-    facts: Facts { reads_paths: true, ..Facts::NONE },
+    facts: FunctionFacts { reads_paths: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -94,7 +94,7 @@ pub(super) static CONTAINS: Def = Def {
     name: "dok_contains",
     arity: (2, ANY),
     doc: Doc {
-        section: Section::Sparse,
+        section: FunctionSection::Sparse,
         description: "Returns whether a sparse tensor or dictionary has an entry, per row; see `dok_get`.",
         syntax: &["dok_contains('m', i, j, ..)"],
         args: &[TABLE, KEYS],
@@ -115,17 +115,17 @@ pub(super) static CONTAINS: Def = Def {
         make_result_field(plan, &keys, DataType::Boolean)
     },
     call: |call| {
-        let spec = Spec::parse(call.read_text(0).unwrap_or_default())?;
+        let spec = KeyedSpec::parse(call.read_text(0).unwrap_or_default())?;
         let version = spec.load_version()?;
         look_up_rows(call, spec.keys()?.len(), None, |keys, _| look_up_keys(&version, keys))
     },
-    facts: Facts { reads_paths: true, ..Facts::NONE },
+    facts: FunctionFacts { reads_paths: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
-fn plan_dok_file(plan: &Plan<'_>) -> Result<Spec> {
+fn plan_dok_file(plan: &CallPlan<'_>) -> Result<KeyedSpec> {
     let text = plan.find_literal_text(0, "the table", SUCH)?.unwrap_or_default();
-    Spec::parse(text).map_err(|e| match e {
+    KeyedSpec::parse(text).map_err(|e| match e {
         Error::Invalid(message) => {
             plan.refuse_call(format!("argument 1 (the table) is invalid: {message}"))
         }
@@ -134,7 +134,7 @@ fn plan_dok_file(plan: &Plan<'_>) -> Result<Spec> {
 }
 
 fn check_count(
-    plan: &Plan<'_>,
+    plan: &CallPlan<'_>,
     expected: usize,
     more: &str,
     keys: &[(&str, DataType)],
@@ -151,8 +151,14 @@ fn check_count(
     )))
 }
 
-/// Checks the types of the keys. Returns a field of type `of` or, if keys are lists, of lists of `of`.
-fn make_result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
+/// Checks that the types of the arguments after the first match `keys`, the names and types of the
+/// keys of the table. Returns the field of the result: of type `of` or, if keys are lists, of lists
+/// of `of`.
+fn make_result_field(
+    plan: &CallPlan<'_>,
+    keys: &[(&str, DataType)],
+    of: DataType,
+) -> Result<FieldRef> {
     let mut lists: Option<NestedListType> = None;
     for (i, (name, key)) in (1..).zip(keys) {
         if plan.is_list_view(i) {
@@ -201,7 +207,7 @@ fn describe_key(key: &DataType) -> String {
     }
 }
 
-fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
+fn default(plan: &CallPlan<'_>, i: usize, value: &DataType) -> Result<()> {
     let given = plan.data_type(i);
     let fraction = |s: &ScalarValue| match s.cast_to(&DataType::Float64) {
         Ok(ScalarValue::Float64(Some(x))) => x.fract() != 0.0,
@@ -222,9 +228,11 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     )))
 }
 
-/// Runs a look-up for each row of a batch, or for each element if the keys are lists.
+/// Calls `look_up` with the keys, which are the `keys` arguments after the first, and with the
+/// default, which is argument `default`. If no key is a list, there is one look-up per row.
+/// Otherwise, there is one per element of the lists, and the result has lists, too.
 fn look_up_rows(
-    call: &Call<'_>,
+    call: &BatchCall<'_>,
     keys: usize,
     default: Option<usize>,
     look_up: impl Fn(&[ArrayRef], Option<&DefaultValue>) -> Result<ArrayRef>,
@@ -270,14 +278,15 @@ enum DefaultValue {
 }
 
 impl DefaultValue {
-    fn from_argument(call: &Call<'_>, i: usize) -> Result<Self> {
+    fn from_argument(call: &BatchCall<'_>, i: usize) -> Result<Self> {
         match call.find_constant(i) {
             Some(value) => Ok(Self::One(value.clone())),
             None => Ok(Self::Rows(call.read_array(i)?)),
         }
     }
 
-    /// Casts the default to the type `of`. Also returns whether it is one value for all rows.
+    /// Returns the default as an array of type `of`, and whether the array has one value for all
+    /// rows instead of one per row.
     fn cast_default(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
@@ -292,13 +301,13 @@ impl DefaultValue {
 }
 
 fn look_up_values(
-    version: &Version,
+    version: &KeyedVersion,
     keys: &[ArrayRef],
     default: Option<&DefaultValue>,
 ) -> Result<ArrayRef> {
     match &version.contents {
-        Contents::Tensor(tensor) => read_elements(tensor.tensor()?, keys, default),
-        Contents::Keys(contents) => {
+        KeyedContents::Tensor(tensor) => read_elements(tensor.tensor()?, keys, default),
+        KeyedContents::Keys(contents) => {
             let dictionary = contents.as_dictionary();
             let fields: Vec<_> = dictionary.key_fields().cloned().collect();
             let (keys, nulls) = as_stored(keys, &fields)?;
@@ -333,16 +342,16 @@ fn fill_missing(
     })
 }
 
-fn look_up_keys(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
+fn look_up_keys(version: &KeyedVersion, keys: &[ArrayRef]) -> Result<ArrayRef> {
     match &version.contents {
-        Contents::Tensor(tensor) => {
+        KeyedContents::Tensor(tensor) => {
             let tensor = tensor.tensor()?;
             let (indices, nulls) = normalize_indices(keys, &tensor.shape())?;
             let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
             let fetched = tensor.lookup_columns(&slices, &Fallback::Zero)?;
             Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(fetched.found), nulls)))
         }
-        Contents::Keys(contents) => {
+        KeyedContents::Keys(contents) => {
             let dictionary = contents.as_dictionary();
             let fields: Vec<_> = dictionary.key_fields().cloned().collect();
             let (keys, nulls) = as_stored(keys, &fields)?;
@@ -384,8 +393,9 @@ fn read_elements(
     }
 }
 
-/// Converts indices to int64 positions from the start: a negative index counts from the end. An
-/// index outside the axis stays outside. Also returns which rows have no NULL index (`None`: all).
+/// Converts indices to int64 positions from the start: a negative index counts from the end. `keys`
+/// has the indices on each axis, and `shape` the sizes of the axes. An index outside its axis stays
+/// outside. Also returns which rows have no NULL index (`None`: all).
 fn normalize_indices(
     keys: &[ArrayRef],
     shape: &[usize],
@@ -415,8 +425,9 @@ fn normalize_indices(
     Ok((out, nulls))
 }
 
-/// Casts keys to the key types of the dictionary. A value that the type cannot represent becomes
-/// NULL, which is never a key. Also returns which of the given keys are not NULL (`None`: all).
+/// Casts `keys`, one column per key, to the types of `fields`, the keys of the dictionary. A value
+/// that the type cannot represent becomes NULL, which is never a key. Also returns which rows of
+/// `keys` have no NULL (`None`: all).
 fn as_stored(
     keys: &[ArrayRef],
     fields: &[FieldRef],
@@ -437,20 +448,19 @@ fn as_stored(
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
     /// Returns the contents of the table `name`, or `None` if the session has no table of this
     /// name. Returns an error if the table is not STORED AS DOK.
-    fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
+    fn find(&self, name: &str) -> DfResult<Option<Arc<KeyedVersion>>>;
 }
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The function that does not look up table names: its first argument is a path or a [`Spec`].
+    /// The function that does not look up table names: its first argument is a path or a [`KeyedSpec`].
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
-    bound: Option<Arc<Version>>,
+    bound: Option<Arc<KeyedVersion>>,
 }
 
-/// Returns `dok_get` and `dok_contains`, which find the tables of a session by name through
-/// `names`.
+/// Returns `dok_get` and `dok_contains`, which find tables of a session through `names`.
 pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::find_scalar(def.name)?);
@@ -461,20 +471,20 @@ pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarU
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] text that replaces a table name or path in a call, and the file version
+    /// Returns the [`KeyedSpec`] text that replaces a table name or path in a call, and the file version
     /// that this text identifies. Returns `None` for any other `text`, which the call keeps.
-    fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
+    fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<KeyedVersion>)>> {
         if text.starts_with('{') {
             return Ok(None);
         }
         let version = match self.names.find(text)? {
             Some(version) => version,
-            None => match Spec::file(text) {
+            None => match KeyedSpec::file(text) {
                 Some(path) => keyed::open(path)?,
                 None => return Ok(None),
             },
         };
-        Ok(Some((Spec::of(&version).to_text(), version)))
+        Ok(Some((KeyedSpec::of(&version).to_text(), version)))
     }
 }
 

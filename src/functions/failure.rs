@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, ReturnFieldArgs};
 
-use super::def::{Def, Fails};
+use super::def::{Def, FailureCase};
 use super::harmless::{
     cast_cannot_fail, is_harmless_call, is_plain, operator_cannot_fail, read_literal,
 };
@@ -36,8 +36,10 @@ fn find_literal_scalar(e: &Expr) -> Option<&ScalarValue> {
     }
 }
 
-/// The type and the shape (the column with the same list lengths) of each subexpression. Each is
-/// computed only once, because the time would otherwise be cubic in the number of nested operators.
+/// Caches, for each subexpression, its type and its shape: the column whose lists have the same
+/// lengths as the lists of the subexpression, or `None` if no such column is known. An operator on
+/// two lists of the same shape cannot fail because of unequal lengths. Without the cache, the time
+/// to check an expression would be cubic in the number of nested operators.
 struct KnownTypes<'a> {
     schema: &'a DFSchema,
     types: HashMap<*const Expr, FieldRef>,
@@ -167,8 +169,8 @@ impl<'a> KnownTypes<'a> {
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match find_our_def(call) {
         Some(def) => match def.fails {
-            Fails::Never => true,
-            Fails::ComputedArguments => has_written_arguments(call),
+            FailureCase::Never => true,
+            FailureCase::ComputedArguments => has_written_arguments(call),
             _ => false,
         },
         None => {
@@ -281,7 +283,7 @@ mod tests {
     async fn functions_that_never_fail_do_not() {
         let ctx = crate::sql::session();
         for def in DEFS {
-            let total = matches!(def.fails, Fails::Never | Fails::ComputedArguments);
+            let total = matches!(def.fails, FailureCase::Never | FailureCase::ComputedArguments);
             let listed = CALLS.iter().find(|(name, _)| *name == def.name);
             let mut calls: Vec<String> = listed
                 .map_or(&[][..], |(_, calls)| calls)

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::access;
 use crate::error::{Error, Result};
-use serrate_core::internal::Stamp;
+use serrate_core::internal::FileStamp;
 
 const MAX_FILES: usize = 4;
 
-/// Parsed contents of the most recently used files. The cache is static, because functions have no state.
+/// Parsed contents of the most recently used files. Each cache is in a static, because functions
+/// have no state.
 pub(super) struct FileCache<T> {
     files: Mutex<Vec<CacheEntry<T>>>,
 }
@@ -21,7 +22,7 @@ struct CacheEntry<T> {
 
 /// Parsed contents of one file, or `None` before the first read. The lock is held while the file is read, so
 /// that partitions that start together read it only once. Readers of other files do not wait.
-type CacheSlot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
+type CacheSlot<T> = Arc<Mutex<Option<(FileStamp, Arc<T>)>>>;
 
 pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -37,13 +38,13 @@ impl<T> FileCache<T> {
         let full = access::canonicalize_path(path).map_err(|e| Error::io(path, e))?;
         let slot = self.touch_slot(&full);
         let mut slot = lock_ignoring_poison(&slot);
-        let stamp = Stamp::of(&full).map_err(|e| Error::io(path, e))?;
+        let stamp = FileStamp::of(&full).map_err(|e| Error::io(path, e))?;
         if let Some((known, value)) = slot.as_ref()
             && *known == stamp
         {
             return Ok(Arc::clone(value));
         }
-        let stamp = Stamp::read_settled(&full).map_err(|e| Error::io(path, e))?;
+        let stamp = FileStamp::read_settled(&full).map_err(|e| Error::io(path, e))?;
         // Errors show the path as the caller wrote it, not the canonical path.
         let value = Arc::new(read(path)?);
         *slot = Some((stamp, Arc::clone(&value)));
@@ -112,8 +113,8 @@ mod tests {
         let path = dir.path().join("a");
         let cache = FileCache::new();
         for i in 0..20 {
-            // The new contents have the same length as the old ones, so the cache must detect the
-            // change by the time of the file.
+            // The new contents are as long as the old, so the cache must detect the change by the
+            // file's time of modification.
             fs::write(&path, format!("{i:02}")).unwrap();
             let text = cache.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), format!("{i:02}"));

@@ -3,9 +3,9 @@
 use arrow::array::{Array, new_null_array};
 use arrow::datatypes::DataType;
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::{plan_retyped_field, plan_same_field};
 use super::lists::NestedListType;
@@ -20,7 +20,7 @@ pub(super) static FILTER: Def = Def {
     name: "ragged_filter",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the elements for which the mask is true. The mask has the lists of `x` and selects values, or has only its outer levels and selects whole elements. A comparison makes a mask: `ragged_filter(code, value > 5)`.",
         syntax: &["ragged_filter(x, mask)"],
         args: &[X, MASK],
@@ -33,8 +33,8 @@ pub(super) static FILTER: Def = Def {
         plan_same_field(plan)
     },
     call: |call| call.to_lists(&filter::filter(&call.read_ragged(0)?, &read_mask(call)?)?),
-    fails: Fails::UnequalLengths,
-    facts: Facts { shrinks: true, ..Facts::NONE },
+    fails: FailureCase::UnequalLengths,
+    facts: FunctionFacts { shrinks: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -42,7 +42,7 @@ pub(super) static COMPRESS: Def = Def {
     name: "ragged_compress",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the values for which the mask is true in one list per row, as numpy's `compress`. It equals `ragged_flatten(ragged_filter(x, mask))` without building the inner lists. The planner replaces a `ragged_filter` by it if only reductions over whole rows read the result, as in `ragged_mean(ragged_filter(val, code == 7))`.",
         syntax: &["ragged_compress(x, mask)"],
         args: &[X, MASK],
@@ -55,12 +55,12 @@ pub(super) static COMPRESS: Def = Def {
         plan_retyped_field(plan, lists.build_flat_type())
     },
     call: |call| call.to_lists(&filter::compress(&call.read_ragged(0)?, &read_mask(call)?)?),
-    fails: Fails::UnequalLengths,
-    facts: Facts { shrinks: true, ..Facts::NONE },
+    fails: FailureCase::UnequalLengths,
+    facts: FunctionFacts { shrinks: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
-fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
+fn check_mask(plan: &CallPlan<'_>) -> Result<NestedListType> {
     let lists = plan.require_lists(0)?;
     if plan.is_untyped_null(1) {
         return Ok(lists);
@@ -76,8 +76,9 @@ fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
     Ok(lists)
 }
 
-/// Returns the mask of a call. An untyped NULL as the mask keeps no elements.
-fn read_mask(call: &Call<'_>) -> Result<RaggedArray> {
+/// Returns argument 2 of a call, the mask, with boolean leaves. For an untyped NULL, every row of
+/// the mask is NULL, which keeps no elements.
+fn read_mask(call: &BatchCall<'_>) -> Result<RaggedArray> {
     let mask = match call.read_array(1)? {
         null if null.data_type().is_null() => {
             new_null_array(&list_of(1, DataType::Boolean), null.len())

@@ -3,9 +3,9 @@
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::{plan_retyped_field, plan_same_field};
 use crate::array::RaggedArray;
@@ -17,7 +17,7 @@ pub(super) static KEYS: Def = Def {
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
-        section: Section::Within,
+        section: FunctionSection::Within,
         description: "Returns the keys of `ragged_group`: the different values of each innermost list in ascending order, NULL last. (`ragged_unique` leaves NULL out.)",
         syntax: &["ragged_group_keys(keys)"],
         args: &[(
@@ -33,8 +33,8 @@ pub(super) static KEYS: Def = Def {
         plan_same_field(plan)
     },
     call: |call| call.to_lists(&group::group_keys(&call.read_ragged(0)?)?),
-    facts: Facts::COMPARES,
-    fails: Fails::Values,
+    facts: FunctionFacts::COMPARES,
+    fails: FailureCase::Values,
     infix: None,
 };
 
@@ -43,7 +43,7 @@ pub(super) static GROUP: Def = Def {
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
-        section: Section::Within,
+        section: FunctionSection::Within,
         description: "Groups the elements of a list by the values of a sibling list: one list per key, in the order of `ragged_group_keys(keys)`. A reduction with axis -1 aggregates the groups: `ragged_sum(ragged_group(x, keys), -1)` is GROUP BY within the row, and a sibling of `ragged_group_keys(keys)`. With `groups`, it returns one list for each of these keys instead, empty where no element has the key: a pivot to fixed columns, or months with gaps.",
         syntax: &["ragged_group(x, keys [, groups])"],
         args: &[
@@ -63,12 +63,12 @@ pub(super) static GROUP: Def = Def {
     },
     plan: plan_group,
     call: group_lists,
-    facts: Facts::COMPARES,
-    fails: Fails::Values,
+    facts: FunctionFacts::COMPARES,
+    fails: FailureCase::Values,
     infix: None,
 };
 
-fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
+fn check_keys(plan: &CallPlan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     fn have_order(t: &DataType) -> bool {
         match t {
             DataType::Struct(fields) => fields.iter().all(|f| have_order(f.data_type())),
@@ -86,7 +86,7 @@ fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     }
 }
 
-fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_group(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let (lists, keys) = (plan.require_lists(0)?, plan.require_lists(1)?);
     check_keys(plan, 1, keys.leaf())?;
     if keys.depth() > lists.depth() {
@@ -119,7 +119,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             (key.is_numeric() && wanted.is_string()) || (key.is_string() && wanted.is_numeric());
         if text || group::group_on(&none(0)?, &none(1)?, &none(2)?).is_err() {
             return Err(plan.refuse_call(format!(
-                "argument 3 (groups) must hold values that compare with the keys, which are {key}; they are {wanted}, so cast them first"
+                "argument 3 (groups) must hold values that compare with the keys, which are {key}; the groups are {wanted}, so cast them first"
             )));
         }
     }
@@ -128,7 +128,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
 
 /// Returns an error if argument 3 is a unit of time such as 'month', or a span of time, instead of
 /// a list of groups.
-fn check_groups(plan: &Plan<'_>, keys: &DataType) -> Result<()> {
+fn check_groups(plan: &CallPlan<'_>, keys: &DataType) -> Result<()> {
     let bucket = match plan.data_type(2) {
         t if t.is_string() && keys.is_temporal() => "date_trunc('month', time)",
         DataType::Interval(_) | DataType::Duration(_) => "time_bucket(INTERVAL '7 days', time)",
@@ -145,7 +145,7 @@ fn has_groups(arguments: usize, data_type: impl Fn(usize) -> DataType) -> bool {
     arguments > 2 && !data_type(2).is_null()
 }
 
-fn group_lists(call: &Call<'_>) -> Result<ArrayRef> {
+fn group_lists(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let (x, keys) = (call.read_ragged(0)?, call.read_ragged(1)?);
     call.to_lists(&match has_groups(call.len(), |i| call.find_array_type(i)) {
         true => group::group_on(&x, &keys, &call.read_ragged(2)?)?,

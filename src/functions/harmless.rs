@@ -17,7 +17,8 @@ use regex::Regex;
 use super::stock_facts::{StockFact, has_fact};
 use super::{DEFS, find_scalar};
 
-/// Whether a call of a DataFusion function never fails; `literals` has its literal arguments.
+/// Whether a call of the DataFusion function `name` never fails. `literals` has one item per
+/// argument: the value of a literal, `None` for any other expression.
 pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> bool {
     match (name, literals) {
         ("substr", [_, Some(start)]) => read_integer(start).is_some(),
@@ -50,8 +51,8 @@ pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// Returns the value of an integer literal. Returns 1 for a NULL literal, because neither 1 nor
-/// NULL makes a call fail.
+/// Returns the value of an integer literal, or 1 for NULL, because neither 1 nor NULL makes a call
+/// fail. Returns `None` for any other literal.
 fn read_integer(literal: &ScalarValue) -> Option<i64> {
     match literal.data_type() {
         t if t.is_integer() || t.is_null() => match literal.cast_to(&DataType::Int64) {
@@ -82,7 +83,8 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
         }
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | And | Or
         | BitwiseAnd | BitwiseOr | BitwiseXor | StringConcat => true,
-        // Integer arithmetic wraps around; arithmetic on decimals, times and intervals fails on overflow.
+        // Plain operands are integers and floats, whose arithmetic never fails: integers wrap
+        // around. On decimals, times and intervals, arithmetic fails on overflow.
         Plus | Minus | Multiply => is_plain(&e.left, schema)? && is_plain(&e.right, schema)?,
         Divide | Modulo => {
             let floats = e.left.get_type(schema)?.is_floating();

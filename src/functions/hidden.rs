@@ -46,7 +46,8 @@ fn build_field_of_struct() -> Arc<ScalarUDF> {
     Arc::clone(&FIELD)
 }
 
-/// Returns the replacement of a function that reads values in NULL structs or lists, else `None`.
+/// Returns the replacement of `function`, or `None` if `function` reads no values in NULL structs
+/// or lists.
 pub(crate) fn remove_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     if function.inner().is::<GetFieldFunc>() {
         return Some(build_field_of_struct());
@@ -58,7 +59,8 @@ pub(crate) fn remove_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<Scal
     })
 }
 
-/// Returns DataFusion's `get_field` if `function` is its replacement, [`build_field_of_struct`].
+/// Returns DataFusion's `get_field` if `function` is its replacement, [`build_field_of_struct`],
+/// otherwise `None`.
 pub(crate) fn find_stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     function.inner().is::<FieldFunction>().then(get_field)
 }
@@ -68,14 +70,14 @@ pub(crate) fn mask_fields(e: Expr) -> Expr {
     MASKED.call(vec![e])
 }
 
-/// Returns the function that [`mask_fields`] calls. Plans that are sent to workers may contain it.
+/// Returns the function that [`mask_fields`] calls, so that workers can decode plans that call it.
 #[cfg(feature = "cluster")]
 pub(crate) fn build_masked_fields() -> Arc<ScalarUDF> {
     Arc::clone(&MASKED)
 }
 
-/// Replaces values with NULL in the rows where the struct or map that contains them is NULL
-/// (`parents`).
+/// Replaces values with NULL in the rows in which the struct or map that contains them is NULL.
+/// `parents` has the NULLs of this struct or map, or is `None` if it has none.
 fn hide_values(values: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayRef> {
     let Some(parents) = parents.filter(|parents| parents.null_count() > 0) else {
         return Ok(Arc::clone(values));
@@ -129,7 +131,8 @@ impl FieldFunction {
     }
 }
 
-/// Casts a key to the type of the keys of a map. Also returns whether this type can represent the key.
+/// Casts a key to the type of the keys of a map. Also returns whether the cast keeps the value; it
+/// does not for the key 1.5 and a map with integer keys.
 fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, bool)> {
     let (DataType::Struct(fields), ColumnarValue::Scalar(given)) = (entries.data_type(), key)
     else {
@@ -158,7 +161,7 @@ fn canonicalize_keys(maps: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(of.to_data().into_builder().child_data(vec![entries]).build()?))
 }
 
-fn change_values(
+pub(super) fn change_values(
     values: &ColumnarValue,
     change: impl Fn(&ArrayRef) -> Result<ArrayRef>,
 ) -> Result<ColumnarValue> {
@@ -278,7 +281,7 @@ fn make_fields_nullable(of: &DataType) -> DataType {
     }
 }
 
-/// A function that is called after the elements of NULL lists are removed from its arguments.
+/// A function of DataFusion that gets its arguments without the elements of NULL lists.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfVisible {
     inner: Arc<ScalarUDF>,

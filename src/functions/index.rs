@@ -6,9 +6,9 @@ use arrow::array::Scalar;
 use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::args::{Call, Plan};
-use super::def::{ANY, Def, Facts, Fails, Reads, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{ANY, Def, FailureCase, FunctionFacts, ListPart, ReadParts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
 use crate::error::Result;
@@ -23,12 +23,13 @@ const WHERE_AXIS: (&str, &str) =
     ("axis", "the axis to slice, a literal; 1, the outermost list of a row, by default");
 const ROWS: &str = "use LIMIT and OFFSET for rows";
 
-pub(super) fn plan_same_field(plan: &Plan<'_>) -> Result<FieldRef> {
+pub(super) fn plan_same_field(plan: &CallPlan<'_>) -> Result<FieldRef> {
     plan_retyped_field(plan, plan.require_lists(0)?.open())
 }
 
-/// Returns a field of type `data_type` with the metadata of argument 0, such as a vocabulary id.
-pub(super) fn plan_retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
+/// Returns a field of type `data_type` with the metadata of the first argument, such as a
+/// vocabulary id.
+pub(super) fn plan_retyped_field(plan: &CallPlan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
     Ok(Arc::new(make_nullable(data_type).as_ref().clone().with_metadata(metadata)))
 }
@@ -37,7 +38,7 @@ pub(super) static SLICE: Def = Def {
     name: "ragged_slice",
     arity: (3, 5),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the elements from `start` (included) to `stop` (excluded), every `step`-th of them, as a Python slice does. All arguments but the axis may be columns, which give one slice per row.",
         syntax: &["ragged_slice(x, start, stop [, step [, axis]])"],
         args: &[
@@ -72,8 +73,13 @@ pub(super) static SLICE: Def = Def {
         let axis = call.read_integer(4).unwrap_or(1);
         call.to_lists(&index::slice(&call.read_ragged(0)?, axis, &start, &stop, &step)?)
     },
-    fails: Fails::ComputedArguments,
-    facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
+    fails: FailureCase::ComputedArguments,
+    facts: FunctionFacts {
+        shrinks: true,
+        reads: ReadParts::Structure,
+        part: ListPart::Range,
+        ..FunctionFacts::NONE
+    },
     ..Def::DEFAULTS
 };
 
@@ -81,7 +87,7 @@ pub(super) static HEAD: Def = Def {
     name: "ragged_head",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the first `n` elements, or for a negative `n` all but the last `-n`.",
         syntax: &["ragged_head(x, n [, axis])"],
         args: &[X, ("n", "the number of elements; may be a column"), WHERE_AXIS],
@@ -94,8 +100,13 @@ pub(super) static HEAD: Def = Def {
         let axis = call.read_integer(2).unwrap_or(1);
         call.to_lists(&index::head(&call.read_ragged(0)?, axis, &call.read_row_arg(1)?)?)
     },
-    fails: Fails::ComputedArguments,
-    facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
+    fails: FailureCase::ComputedArguments,
+    facts: FunctionFacts {
+        shrinks: true,
+        reads: ReadParts::Structure,
+        part: ListPart::First,
+        ..FunctionFacts::NONE
+    },
     ..Def::DEFAULTS
 };
 
@@ -103,7 +114,7 @@ pub(super) static TAIL: Def = Def {
     name: "ragged_tail",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the last `n` elements in their order, or for a negative `n` all but the first `-n`.",
         syntax: &["ragged_tail(x, n [, axis])"],
         args: &[X, ("n", "the number of elements; may be a column"), WHERE_AXIS],
@@ -116,12 +127,17 @@ pub(super) static TAIL: Def = Def {
         let axis = call.read_integer(2).unwrap_or(1);
         call.to_lists(&index::tail(&call.read_ragged(0)?, axis, &call.read_row_arg(1)?)?)
     },
-    fails: Fails::ComputedArguments,
-    facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
+    fails: FailureCase::ComputedArguments,
+    facts: FunctionFacts {
+        shrinks: true,
+        reads: ReadParts::Structure,
+        part: ListPart::Last,
+        ..FunctionFacts::NONE
+    },
     ..Def::DEFAULTS
 };
 
-fn plan_ends(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_ends(plan: &CallPlan<'_>) -> Result<FieldRef> {
     plan.check_integer(1, "n")?;
     plan.axis(2, &plan.require_lists(0)?, ROWS)?;
     plan_same_field(plan)
@@ -131,7 +147,7 @@ pub(super) static GET: Def = Def {
     name: "ragged_get",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Applies a numpy index, as written between brackets: items separated by commas, the first for axis 1, the next for axis 2. An integer takes one element of each list and drops the axis. A slice `start:stop:step` keeps the axis. A list `[0, 2, -1]` takes these elements. `...` stands for all axes that no other item addresses.",
         syntax: &["ragged_get(x, 'index')"],
         args: &[X, ("index", "the index expression, a literal such as `'2:5, 0'` or `'-1'`")],
@@ -169,7 +185,7 @@ pub(super) static GET: Def = Def {
 
 /// Returns an error if an index has a list for one axis and a list or an integer for another axis. numpy
 /// combines the two element by element, which is not supported here.
-fn check_lists_of_index(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
+fn check_lists_of_index(plan: &CallPlan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(find_item_positions(text)).filter(|(item, _)| picks(item));
     let arrays = index.iter().any(|i| picks(i) && !matches!(i, Index::At(_)));
@@ -202,7 +218,7 @@ pub(super) static AT: Def = Def {
     name: "ragged_at",
     arity: (2, ANY),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the value at the given coordinates, one for each axis from axis 1 on, or NULL if there is none. Coordinates may be columns.",
         syntax: &["ragged_at(x, i, j, ..)"],
         args: &[X, ("i, j, ..", "positions, one per axis; negative positions count from the end")],
@@ -216,7 +232,8 @@ pub(super) static AT: Def = Def {
         plan_retyped_field(plan, lists.leaf().clone())
     },
     call: |call| at::at(&call.read_ragged(0)?, &read_row_args(call, 1)?, None),
-    fails: Fails::Never,
+    fails: FailureCase::Never,
+    facts: FunctionFacts { part: ListPart::Element(0), ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -224,7 +241,7 @@ pub(super) static AT_OR: Def = Def {
     name: "ragged_at_or",
     arity: (3, ANY),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the value at the given coordinates, or `default` if there is none. With 0 as default, a list can be read as a sparse array.",
         syntax: &["ragged_at_or(x, default, i, j, ..)"],
         args: &[
@@ -259,11 +276,11 @@ pub(super) static AT_OR: Def = Def {
             None => at::at(&x, &coordinates, Some(&call.read_array(1)?)),
         }
     },
-    fails: Fails::Never,
+    fails: FailureCase::Never,
     ..Def::DEFAULTS
 };
 
-fn check_coordinates(plan: &Plan<'_>, lists: &NestedListType, first: usize) -> Result<()> {
+fn check_coordinates(plan: &CallPlan<'_>, lists: &NestedListType, first: usize) -> Result<()> {
     let given = plan.len() - first;
     if given != lists.depth() {
         return Err(plan.refuse_call(format!(
@@ -275,7 +292,7 @@ fn check_coordinates(plan: &Plan<'_>, lists: &NestedListType, first: usize) -> R
     (first..plan.len()).try_for_each(|i| plan.check_integer(i, "a coordinate"))
 }
 
-fn read_row_args(call: &Call<'_>, first: usize) -> Result<Vec<RowArg>> {
+fn read_row_args(call: &BatchCall<'_>, first: usize) -> Result<Vec<RowArg>> {
     (first..call.len()).map(|i| call.read_row_arg(i)).collect()
 }
 
@@ -283,7 +300,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     name: "ragged_searchsorted",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the position at which a value belongs in each sorted list: the number of elements less than the value or, with `'right'`, not greater than it. `ragged_head(x, ragged_searchsorted(time, t))` is what was known before `t`. For a list of values it returns a list of positions.",
         syntax: &["ragged_searchsorted(times, t [, side])"],
         args: &[
@@ -339,8 +356,8 @@ pub(super) static SEARCHSORTED: Def = Def {
         }?;
         Ok(Arc::new(found))
     },
-    fails: Fails::Never,
-    facts: Facts::COMPARES,
+    fails: FailureCase::Never,
+    facts: FunctionFacts::COMPARES,
     ..Def::DEFAULTS
 };
 

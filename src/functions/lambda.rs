@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::new_null_array;
+use arrow::array::{new_empty_array, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ValueOrLambda, Volatility,
 };
 
-use super::doc::{Doc, Section};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::{NestedListType, broadcast_together, find_ancestors_of_leaves, take_rows_at};
 use crate::array::{RaggedArray, leaf_type, list_depth};
@@ -23,7 +23,7 @@ use crate::error::Error;
 pub(super) const NAME: &str = "ragged_map";
 
 pub(super) static DOC: Doc = Doc {
-    section: Section::Elementwise,
+    section: FunctionSection::Elementwise,
     description: "Evaluates an expression for each value, at any depth of lists: `lambda v: ..` or `v -> ..`. The expression runs once over all values of a batch, so it costs what it would cost on a column. It may use other columns of the row. Over several lists, it receives one value of each.",
     syntax: &[
         "ragged_map(x, lambda v: ..)",
@@ -187,15 +187,21 @@ impl HigherOrderUDFImpl for RaggedMap {
         let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();
         let params: Vec<&dyn Fn() -> Result<arrow::array::ArrayRef>> =
             params.iter().map(|p| p as _).collect();
-        let mapped = lambda
-            .evaluate(&params, |columns| {
-                let rows = find_ancestors_of_leaves(shape.axes(), shape.len());
-                columns
-                    .iter()
-                    .map(|c| take_rows_at(c, &rows).map_err(DataFusionError::from))
-                    .collect()
-            })?
-            .into_array(shape.leaves().len())?;
+        // The lambda is not evaluated for no leaves, because constants in it, such as `1 / 0`, could fail.
+        let mapped = match args.arg_fields.last() {
+            Some(ValueOrLambda::Lambda(value)) if shape.leaves().is_empty() => {
+                new_empty_array(value.data_type())
+            }
+            _ => lambda
+                .evaluate(&params, |columns| {
+                    let rows = find_ancestors_of_leaves(shape.axes(), shape.len());
+                    columns
+                        .iter()
+                        .map(|c| take_rows_at(c, &rows).map_err(DataFusionError::from))
+                        .collect()
+                })?
+                .into_array(shape.leaves().len())?,
+        };
         Ok(ColumnarValue::Array(shape.with_leaves(mapped)?.to_arrow_as(returns)?))
     }
 

@@ -35,7 +35,8 @@ use datafusion::physical_expr::expressions::Literal;
 /// needs, because DataFusion assumes that `lag` only looks back. Obsolete once the test
 /// `stock_lags_forward_still_lose_rows` fails.
 ///
-/// An offset or a default that is not a literal is evaluated for the row of the result. DataFusion refuses both.
+/// DataFusion refuses an offset or a default that is not a literal. The returned functions evaluate
+/// such an argument for the row of the result.
 pub(crate) fn build_shifted_windows() -> [WindowUDF; 2] {
     [lead_udwf(), lag_udwf()].map(|stock| WindowUDF::new_from_impl(ShiftFunction { stock }))
 }
@@ -143,7 +144,8 @@ impl WindowUDFImpl for ShiftFunction {
 }
 
 impl ShiftFunction {
-    /// Returns the evaluator of a call whose offset is not a literal.
+    /// Returns the evaluator of a call whose offset is not a literal. Returns an error for IGNORE
+    /// NULLS, and for an offset that is not an integer.
     fn shift_by_column(
         &self,
         args: &PartitionEvaluatorArgs<'_>,
@@ -173,7 +175,9 @@ impl ShiftFunction {
         }
     }
 
-    /// Returns by how many rows the value precedes the row of the result; negative if it follows.
+    /// Returns how many rows back a call looks for the value of a row: positive for `lag`, negative
+    /// (rows ahead) for `lead`, and the opposite if `is_reversed`, because the rows then come in
+    /// reverse order. Without an offset, the number of rows is 1.
     fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
         let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
             Some(ScalarValue::Int64(Some(rows))) => rows,
@@ -184,7 +188,7 @@ impl ShiftFunction {
     }
 }
 
-/// Returns the offset of a call if it is not a literal.
+/// Returns the offset of a call, or `None` if it is a literal or is not given.
 fn find_column_offset(exprs: &[Arc<dyn PhysicalExpr>]) -> Option<&Arc<dyn PhysicalExpr>> {
     exprs.get(1).filter(|offset| !offset.is::<Literal>())
 }
@@ -220,7 +224,8 @@ impl PartitionEvaluator for ColumnOffset {
             };
             Some(place.and_then(|place| u64::try_from(place).ok()).filter(|place| *place < count))
         });
-        // If the offset is NULL, the result is NULL, also if a default is given.
+        // `missing` marks the rows that get the default: their offset leads outside of the
+        // partition. A row whose offset is NULL is not marked, because its result is NULL.
         let places = places.map(|place| {
             missing.append(place == Some(None));
             place.flatten()
@@ -243,10 +248,10 @@ struct WholePartition {
     default: Option<ColumnDefault>,
 }
 
-/// A default that is not a literal. Its values are the last array in the arguments of the evaluation.
+/// A default that is not a literal. The last array that the evaluator receives has its values.
 #[derive(Debug)]
 struct ColumnDefault {
-    /// See [`ShiftFunction::count_rows_back`].
+    /// How many rows back the call looks for the value of a row; negative if it looks ahead.
     rows_back: i64,
     ignores_nulls: bool,
 }
@@ -257,7 +262,8 @@ impl ColumnDefault {
         let checked = CastOptions { safe: false, ..CastOptions::default() };
         let defaults = cast_with_options(defaults, found.data_type(), &checked)?;
         if self.ignores_nulls {
-            // If NULLs are ignored, a value that was found is never NULL, so a NULL means that none was found.
+            // If NULLs are ignored, a value that was found is never NULL, so a NULL means that no
+            // value was found.
             return Ok(zip(&is_null(found)?, &defaults, found)?);
         }
         let rows = found.len();

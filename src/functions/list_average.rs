@@ -1,5 +1,4 @@
-//! `array_avg` that rejects times and durations, because DataFusion returns their averages as numbers
-//! without a unit.
+//! `array_avg` that rejects times and durations, whose averages DataFusion returns without a unit.
 
 use std::sync::Arc;
 

@@ -31,8 +31,8 @@ impl ScalarUDFImpl for ListContains {
 
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [list, value] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
-        // The rewrite would evaluate the value twice, so a call with a volatile value is not
-        // rewritten.
+        // A call with a volatile value is not rewritten, because the rewrite would evaluate the
+        // value twice.
         if value.is_volatile() {
             return Ok(ExprSimplifyResult::Original(args));
         }

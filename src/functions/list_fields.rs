@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// Functions whose arguments may differ in the names of element fields. Their results may contain
-/// NULL although the elements of an argument are declared as never NULL.
+/// Functions of DataFusion that fail if the element fields of their arguments differ in name, or
+/// whose results contain NULL although the elements of an argument are declared as never NULL.
 const FUNCTIONS: [&str; 7] = [
     "array_add",
     "array_concat",
@@ -36,8 +36,7 @@ pub(crate) fn build_typed_lists() -> impl Iterator<Item = ScalarUDF> {
         .map(unify_lists)
 }
 
-/// Returns a function that calls `inner` with lists whose element fields are named `item` and are
-/// nullable.
+/// Returns a function that calls `inner` with lists of nullable element fields named `item`.
 pub(super) fn unify_lists(inner: Arc<ScalarUDF>) -> ScalarUDF {
     ScalarUDF::new_from_impl(TypedLists { inner, is_operator: false })
 }
@@ -52,7 +51,8 @@ pub(super) fn plan_concatenation(first: Expr, second: Expr) -> Expr {
     ScalarUDF::new_from_impl(function).call(vec![first, second])
 }
 
-/// Whether a call of the function was written with the operator `||`.
+/// Whether `function` is the `array_concat` that the operator `||` stands for, and not one that a
+/// statement names.
 pub(crate) fn is_list_concatenation(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<TypedLists>().is_some_and(|lists| lists.is_operator)
 }
@@ -60,7 +60,8 @@ pub(crate) fn is_list_concatenation(function: &ScalarUDF) -> bool {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TypedLists {
     inner: Arc<ScalarUDF>,
-    /// Whether the call was written with the operator `||`. Column names then show the operator.
+    /// Whether calls of this function were written with the operator `||`. Column names then show
+    /// the operator.
     is_operator: bool,
 }
 
@@ -79,8 +80,7 @@ impl ScalarUDFImpl for TypedLists {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let types: Vec<DataType> = types.iter().map(rename_item_fields).collect();
-        // DataFusion has no common type of a list and an untyped NULL, so the common type is found
-        // without the NULL arguments.
+        // Leaves out untyped NULL arguments: DataFusion finds no common type of NULL and a list.
         let lists: Vec<DataType> = types.iter().filter(|t| !t.is_null()).cloned().collect();
         if self.name() != "array_concat" || lists.is_empty() || lists.len() == types.len() {
             return self.inner.coerce_types(&types);
@@ -114,7 +114,8 @@ impl ScalarUDFImpl for TypedLists {
     }
 }
 
-/// Checks the sizes of `array_resize`. DataFusion reports a negative size as an internal error.
+/// Returns an error for a negative size in a call of `array_resize`, which DataFusion would report
+/// as an internal error.
 fn check_sizes(args: &ScalarFunctionArgs) -> Result<()> {
     let [lists, sizes, ..] = args.args.as_slice() else { return Ok(()) };
     if sizes.data_type() != DataType::Int64 {

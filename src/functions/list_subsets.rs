@@ -1,4 +1,4 @@
-//! `array_has_all` and `array_has_any` where one of the lists is NULL.
+//! Replaces `array_has_all` and `array_has_any` by functions that return NULL if a list is NULL.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use super::delegate;
 
-/// Returns functions that return NULL for a NULL list. DataFusion treats a NULL list as empty if
-/// the second argument has no element in any row of the batch. Remove once
-/// `stock_subsets_of_null_are_still_true` in `tests/sql/quantified.rs` fails.
+/// Returns `array_has_all` and `array_has_any`, with NULL as the result for a NULL list. DataFusion
+/// treats a NULL list as empty if the second argument has no element in any row of the batch.
+/// Remove once `stock_subsets_of_null_are_still_true` in `tests/sql/quantified.rs` fails.
 pub(crate) fn build_null_subsets() -> [ScalarUDF; 2] {
     [array_has_all_udf(), array_has_any_udf()]
         .map(|inner| ScalarUDF::new_from_impl(NullSubset { inner }))

@@ -43,8 +43,9 @@ impl NestedListType {
         &self.leaf
     }
 
-    /// Returns the list type of these levels around `leaf`. Keeps field names and metadata, which may name a
-    /// vocabulary. A `FixedSizeList` becomes a `List`, and elements become nullable.
+    /// Returns the type of lists with these levels and with leaves of the type `leaf`. Keeps the
+    /// names and metadata of fields. A `FixedSizeList` becomes a `List`, and elements become
+    /// nullable.
     pub(crate) fn replace_leaf(&self, leaf: DataType) -> DataType {
         wrap_levels(&self.levels, leaf)
     }
@@ -63,7 +64,8 @@ impl NestedListType {
         }
     }
 
-    /// Returns the list type of these levels around `leaf`. The innermost field is `item`, without metadata.
+    /// Returns the type of lists with these levels and with leaves of the type `leaf`. The
+    /// innermost field is named `item` and has no metadata; the other fields are unchanged.
     pub(crate) fn make_plain_leaf(&self, leaf: DataType) -> DataType {
         self.wrap_outer(self.depth(), leaf)
     }
@@ -88,8 +90,9 @@ impl NestedListType {
         wrap_levels(&levels, leaf)
     }
 
-    /// Removes the level with index `drop` (0 is outermost). The level above takes over its
-    /// elements, and becomes a LargeList if the removed level is one.
+    /// Returns the list type with leaves of the type `leaf` and without the level at index `drop`
+    /// (0 is outermost). The level above `drop`, if there is one, gets the elements of the removed
+    /// level, and becomes a LargeList if the removed level is one.
     pub(crate) fn remove_level(&self, drop: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels.clone();
         if drop < levels.len() {
@@ -133,8 +136,8 @@ impl NestedListType {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type without the levels whose `keep` (outermost first) is false. If no level is
-    /// left, this is the leaf type.
+    /// Returns the type without the levels whose item in `keep` (outermost first) is false. If no
+    /// level is left, this is the leaf type.
     pub(crate) fn keep_levels(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -180,7 +183,8 @@ pub(super) fn take_rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<Arr
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns, for each leaf, the index of the outermost list of `axes` that contains it.
+/// Returns, for each leaf below the list levels `axes`, the index of the outermost list that
+/// contains it. There are `elements` outermost lists.
 pub(super) fn find_ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
@@ -193,9 +197,10 @@ pub(super) fn find_ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UI
     UInt64Array::from(of)
 }
 
-/// Repeats the leaves of each array over the lists of the deepest array. Returns these lists, and
-/// the repeated leaves of each array. A list is null if it is null in any array. Valid lists of
-/// unequal length are an error.
+/// Repeats the leaves of each array over the lists of the deepest array. Returns the deepest array
+/// and the repeated leaves of each array, or `None` if `arrays` is empty. A list of the result is
+/// null if it is null in any array. Lists of unequal length are an error unless one of them is
+/// null.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

@@ -52,8 +52,8 @@ pub(crate) fn find_long_number(e: &Expr) -> Option<(&Expr, &str)> {
     }
 }
 
-/// Returns a decimal literal, its number of digits before the point, and its number of digits after
-/// the point. Returns `None` for more than 38 digits in total.
+/// Returns the number `digits` as a decimal literal, and its numbers of digits before and after the
+/// point. Returns `None` if `digits` is not a number or has more than 38 digits.
 pub(crate) fn make_decimal_of_digits(digits: &str) -> Option<(Expr, usize, usize)> {
     let unsigned = digits.trim_start_matches('-').trim_start_matches('0');
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, Weak};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
-use serrate_core::internal::lookup::{self, Lookup};
+use serrate_core::internal::lookup::{self, LookupIndex};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, TableArgument, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FunctionFacts, TableArgument, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::file_cache::{FileCache, lock_ignoring_poison};
 use super::lists::NestedListType;
@@ -20,7 +20,7 @@ use crate::access;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use crate::io::parquet::{self, ParquetReadOptions};
-use crate::memory::Charge;
+use crate::memory::MemoryCharge;
 
 const FROM: (&str, &str) = (
     "from",
@@ -55,11 +55,11 @@ fn make_table(
 }
 
 struct LookupTable {
-    keys: Lookup,
+    keys: LookupIndex,
     values: ArrayRef,
     /// The values as lists of bin boundaries, for `ragged_bin`; converted on first use.
     cuts: std::sync::OnceLock<ListArray>,
-    _charge: Charge,
+    _charge: MemoryCharge,
 }
 
 impl LookupTable {
@@ -67,8 +67,8 @@ impl LookupTable {
         // The index of the keys takes about as much memory as the keys.
         let bytes = keys.get_array_memory_size().saturating_mul(2);
         let bytes = bytes.saturating_add(values.get_array_memory_size());
-        let charge = Charge::take("a look-up table", bytes)?;
-        let (keys, values) = (Lookup::try_new(keys)?, Arc::clone(values));
+        let charge = MemoryCharge::take("a look-up table", bytes)?;
+        let (keys, values) = (LookupIndex::try_new(keys)?, Arc::clone(values));
         Ok(Self { keys, values, cuts: std::sync::OnceLock::new(), _charge: charge })
     }
 
@@ -112,7 +112,8 @@ impl LookupFile {
     }
 }
 
-/// Returns the table that a subquery returned as a list of key-value pairs. Builds the table once.
+/// Returns the look-up table of the key-value pairs in `list`, which a subquery returned. Builds
+/// the table on the first call for this list.
 fn make_subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
@@ -142,17 +143,16 @@ fn read_pairs(list: &ListArray) -> Result<LookupTable> {
     };
     let pairs =
         pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
-            Error::type_of(
-                "internal error, please report it: the rows of the look-up table",
-                "structs with two fields, the key and the value",
-                pairs.data_type(),
-            )
+            Error::invalid(format!(
+                "internal error: the rows of a look-up table must be structs of a key and a value, not {}; please report it",
+                pairs.data_type()
+            ))
         })?;
     LookupTable::try_new(pairs.column(0), pairs.column(1))
 }
 
-/// Returns the names of the key and value columns: the two arguments after argument `from`. If one
-/// of them is not given, its default in [`BIN_COLUMNS`] replaces it.
+/// Returns the names of the key and value columns of a look-up table: the arguments `from + 1` and
+/// `from + 2`, which `text` reads. The default of a name that is not given is in [`BIN_COLUMNS`].
 fn read_column_names<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
@@ -161,7 +161,7 @@ fn read_column_names<'a>(
     Ok([text(from + 1)?.unwrap_or(key), text(from + 2)?.unwrap_or(value)])
 }
 
-fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
+fn plan_types(plan: &CallPlan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.find_literal_text(from, "the table", SUCH)? else {
         return Err(plan.refuse_call(format!(
@@ -194,7 +194,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     Ok([table.keys.data_type().clone(), table.values.data_type().clone()])
 }
 
-fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
+fn read_table(call: &BatchCall<'_>, from: usize) -> Result<Arc<LookupTable>> {
     if call.len() > from + 3 {
         return match call.find_constant(from + 3) {
             Some(pairs) => make_subquery_table(pairs),
@@ -215,7 +215,7 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
 /// replaced the subquery, the argument is an array that repeats this value in every row; different
 /// values are an error. The planner adds this argument after the table and the names of two
 /// columns.
-fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
+fn read_common_value(call: &BatchCall<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.read_array(i)?;
     if values.is_empty() {
         return Ok(ScalarValue::try_new_null(values.data_type())?);
@@ -231,7 +231,7 @@ fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     }
 }
 
-fn name_table(plan: &Plan<'_>, e: &Error) -> Error {
+fn name_table(plan: &CallPlan<'_>, e: &Error) -> Error {
     Error::invalid(format!("{}: {e}", plan.name()))
 }
 
@@ -239,7 +239,7 @@ pub(super) static LOOKUP: Def = Def {
     name: "ragged_lookup",
     arity: (4, 5),
     doc: Doc {
-        section: Section::Codes,
+        section: FunctionSection::Codes,
         description: "Looks each value up in a table: it returns `column` of the row whose `key` equals the value. The table is read once per query. Each value of a dictionary is looked up once; other values are looked up in a hash map, or in an array if the keys are integers close to each other.",
         syntax: &["ragged_lookup(x, from, key, column)"],
         args: &[
@@ -267,10 +267,10 @@ pub(super) static LOOKUP: Def = Def {
         let table = read_table(call, 1)?;
         call.to_lists(&lookup::look_up_values(&call.read_ragged(0)?, &table.keys, &table.values)?)
     },
-    facts: Facts {
+    facts: FunctionFacts {
         table: Some(TableArgument { index: 1, has_default_columns: false }),
         reads_paths: true,
-        ..Facts::COMPARES
+        ..FunctionFacts::COMPARES
     },
     ..Def::DEFAULTS
 };
@@ -279,7 +279,7 @@ pub(super) static BIN: Def = Def {
     name: "ragged_bin",
     arity: (3, 6),
     doc: Doc {
-        section: Section::Codes,
+        section: FunctionSection::Codes,
         description: "Returns the bin of each value among the cuts of its code, such as the quantiles of a lab: the number of cuts that are not greater than the value. Together with `ragged_encode(code, ..)`, bins serve as tokens of values.",
         syntax: &["ragged_bin(val, code, from [, key, cuts])"],
         args: &[
@@ -350,10 +350,10 @@ pub(super) static BIN: Def = Def {
             table.cuts()?,
         )?)
     },
-    facts: Facts {
+    facts: FunctionFacts {
         table: Some(TableArgument { index: 2, has_default_columns: true }),
         reads_paths: true,
-        ..Facts::COMPARES
+        ..FunctionFacts::COMPARES
     },
     ..Def::DEFAULTS
 };

@@ -3,36 +3,36 @@
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::args::Plan;
-use super::def::{Def, Facts, Fails, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::CallPlan;
+use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use crate::array::RaggedArray;
 use crate::error::Result;
-use crate::kernels::unary::{self, Unary};
+use crate::kernels::unary::{self, UnaryOp};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
 /// Returns when a unary function can fail: `-` and `abs` fail for the smallest integer of a type.
-const fn find_unary_fails(how: Unary) -> Fails {
+const fn find_unary_fails(how: UnaryOp) -> FailureCase {
     match how {
-        Unary::Neg | Unary::Abs => Fails::Values,
-        _ => Fails::Never,
+        UnaryOp::Neg | UnaryOp::Abs => FailureCase::Values,
+        _ => FailureCase::Never,
     }
 }
 
-/// Returns the facts of a unary list function. They name the scalar functions that the list
-/// function replaces, except the function of the same name: `ragged_ceil` names `ceiling`, but not
-/// `ceil`.
-const fn find_unary_facts(how: Unary) -> Facts {
+/// Returns the properties of a unary list function that planner rules use. `instead_of` lists the
+/// scalar functions, other than `NAME`, that `ragged_NAME` replaces in calls on lists: `ceiling`
+/// for `ragged_ceil`, besides `ceil`.
+const fn find_unary_facts(how: UnaryOp) -> FunctionFacts {
     let instead_of: &[&str] = match how {
-        Unary::Ceil => &["ceiling"],
-        Unary::IsNan => &["isnan"],
-        Unary::Log10 => &["log"],
-        Unary::Sign => &["signum"],
+        UnaryOp::Ceil => &["ceiling"],
+        UnaryOp::IsNan => &["isnan"],
+        UnaryOp::Log10 => &["log"],
+        UnaryOp::Sign => &["signum"],
         _ => &[],
     };
-    Facts { instead_of, ..Facts::NONE }
+    FunctionFacts { instead_of, ..FunctionFacts::NONE }
 }
 
 macro_rules! math {
@@ -45,7 +45,7 @@ macro_rules! math {
             name: $name,
             arity: (1, 1),
             doc: Doc {
-                section: Section::Elementwise,
+                section: FunctionSection::Elementwise,
                 description: $description,
                 syntax: &[concat!($name, "(x)")],
                 args: &[$x],
@@ -64,7 +64,7 @@ macro_rules! math {
 
 math!(
     ABS,
-    Unary::Abs,
+    UnaryOp::Abs,
     "ragged_abs",
     "Returns the absolute value of each value, in its type.",
     "NULL values stay NULL, and NaN stays NaN. The smallest integer of a type has no absolute value, which is an error.",
@@ -72,7 +72,7 @@ math!(
 );
 math!(
     SIGN,
-    Unary::Sign,
+    UnaryOp::Sign,
     "ragged_sign",
     "Returns the sign of each value, -1, 0 or 1, in its type.",
     "NULL values stay NULL, and NaN stays NaN.",
@@ -80,7 +80,7 @@ math!(
 );
 math!(
     CEIL,
-    Unary::Ceil,
+    UnaryOp::Ceil,
     "ragged_ceil",
     "Returns each value rounded up to an integer, in its type.",
     "NULL values stay NULL, and NaN stays NaN. Integers are unchanged.",
@@ -88,7 +88,7 @@ math!(
 );
 math!(
     FLOOR,
-    Unary::Floor,
+    UnaryOp::Floor,
     "ragged_floor",
     "Returns each value rounded down to an integer, in its type.",
     "NULL values stay NULL, and NaN stays NaN. Integers are unchanged.",
@@ -96,7 +96,7 @@ math!(
 );
 math!(
     SQRT,
-    Unary::Sqrt,
+    UnaryOp::Sqrt,
     "ragged_sqrt",
     "Returns the square root of each value: floats in their type, integers as `Float64`.",
     "NULL values stay NULL. The square root of a negative number is NaN.",
@@ -104,7 +104,7 @@ math!(
 );
 math!(
     EXP,
-    Unary::Exp,
+    UnaryOp::Exp,
     "ragged_exp",
     "Returns e to the power of each value: floats in their type, integers as `Float64`.",
     "NULL values stay NULL, and NaN stays NaN. A result that is too large is infinite.",
@@ -112,7 +112,7 @@ math!(
 );
 math!(
     LN,
-    Unary::Ln,
+    UnaryOp::Ln,
     "ragged_ln",
     "Returns the natural logarithm of each value: floats in their type, integers as `Float64`.",
     "NULL values stay NULL. The logarithm of 0 is negative infinity, and that of a negative number is NaN.",
@@ -120,7 +120,7 @@ math!(
 );
 math!(
     LOG2,
-    Unary::Log2,
+    UnaryOp::Log2,
     "ragged_log2",
     "Returns the logarithm to base 2 of each value: floats in their type, integers as `Float64`.",
     "NULL values stay NULL. The logarithm of 0 is negative infinity, and that of a negative number is NaN.",
@@ -128,7 +128,7 @@ math!(
 );
 math!(
     LOG10,
-    Unary::Log10,
+    UnaryOp::Log10,
     "ragged_log10",
     "Returns the logarithm to base 10 of each value: floats in their type, integers as `Float64`.",
     "NULL values stay NULL. The logarithm of 0 is negative infinity, and that of a negative number is NaN.",
@@ -136,7 +136,7 @@ math!(
 );
 math!(
     IS_NULL,
-    Unary::IsNull,
+    UnaryOp::IsNull,
     "ragged_is_null",
     "Returns a mask of the values that are NULL. (`x IS NULL` tests the list as a whole.)",
     "The mask contains no NULL values; NULL lists stay NULL. NaN is not NULL (`ragged_is_nan`).",
@@ -145,7 +145,7 @@ math!(
 );
 math!(
     IS_NAN,
-    Unary::IsNan,
+    UnaryOp::IsNan,
     "ragged_is_nan",
     "Returns a mask of the values that are NaN.",
     "NULL values stay NULL. Integers are never NaN.",
@@ -156,7 +156,7 @@ pub(super) static ROUND: Def = Def {
     name: "ragged_round",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns each value rounded to a number of decimal places, in its type. A value halfway between two results is rounded to the even one, as in numpy: 2.5 becomes 2.",
         syntax: &["ragged_round(x [, digits])"],
         args: &[
@@ -177,20 +177,20 @@ pub(super) static ROUND: Def = Def {
                 "argument 2 (digits) must be an integer from -2147483648 to 2147483647, such as 2; it is {digits}"
             ))
         })?;
-        plan_unary(plan, Unary::Round(digits))
+        plan_unary(plan, UnaryOp::Round(digits))
     },
     call: |call| {
         let digits = call.read_integer(1).and_then(|n| i32::try_from(n).ok()).unwrap_or_default();
-        call.to_lists(&compute_unary(&call.read_ragged(0)?, Unary::Round(digits))?)
+        call.to_lists(&compute_unary(&call.read_ragged(0)?, UnaryOp::Round(digits))?)
     },
     ..Def::DEFAULTS
 };
 
-fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
+fn plan_unary(plan: &CallPlan<'_>, how: UnaryOp) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     let leaf = lists.leaf();
     let out = match leaf {
-        DataType::Null if how != Unary::IsNull => how.output_type(&DataType::Float64),
+        DataType::Null if how != UnaryOp::IsNull => how.output_type(&DataType::Float64),
         DataType::Dictionary(_, values) => how.output_type(values),
         leaf => how.output_type(leaf),
     };
@@ -199,8 +199,8 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
 }
 
 /// Applies a unary function to the leaves. Casts Null leaves to floats, and dictionaries to their value type.
-fn compute_unary(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
-    if how == Unary::IsNull {
+fn compute_unary(x: &RaggedArray, how: UnaryOp) -> Result<RaggedArray> {
+    if how == UnaryOp::IsNull {
         return unary::unary(how, x);
     }
     let to = match x.leaf_type() {

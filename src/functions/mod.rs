@@ -11,7 +11,9 @@ mod between;
 mod broadcast;
 mod chain;
 mod choose;
+mod clipped_element;
 mod clipped_slice;
+mod common_decimal;
 mod decimal_range;
 mod declaration;
 mod def;
@@ -30,6 +32,7 @@ mod hidden;
 mod index;
 mod interval_order;
 mod lambda;
+mod lazy_lambdas;
 mod lead;
 mod list_average;
 mod list_contains;
@@ -38,6 +41,7 @@ mod list_fields;
 mod list_subsets;
 mod lists;
 mod long_number;
+mod long_results;
 mod lookup;
 mod math;
 mod naming;
@@ -47,6 +51,7 @@ mod operators;
 mod over_lists;
 mod pairs;
 mod reduce;
+mod repeated_bytes;
 mod reshape;
 mod running;
 mod scalar;
@@ -55,6 +60,7 @@ mod shape;
 mod sort;
 mod span_product;
 mod stock_facts;
+mod struct_elements;
 mod structs;
 mod take;
 mod text;
@@ -80,17 +86,18 @@ pub(crate) use aggregate::{
     float_extremes, keep_window_order, make_exact_deviation, make_exact_mean, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
+pub(crate) use clipped_element::build_clipped_element;
 pub(crate) use clipped_slice::build_clipped_slice;
 #[cfg(feature = "cluster")]
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};
 pub(crate) use declaration::{
-    are_scalars, call_on_arrays, coerce_arguments, declare, take_first, to_columnar,
+    are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
 };
-pub(crate) use def::Reads;
-use def::{Def, Facts, Fails, RaggedUdf, TableArgument};
+use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
+pub(crate) use def::{ListPart, ReadParts};
 pub(crate) use delegation::delegate;
-use doc::Section;
+use doc::FunctionSection;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, build_lookup_functions};
@@ -104,7 +111,8 @@ pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
 pub(crate) use hidden::build_masked_fields;
 pub(crate) use hidden::{find_stock_field, mask_fields, remove_hidden_values};
-pub(crate) use interval_order::{compare_intervals, measure_interval};
+pub(crate) use interval_order::{compare_intervals, measure_interval, to_canonical_intervals};
+pub(crate) use lazy_lambdas::build_lazy_lambdas;
 pub(crate) use lead::build_shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
@@ -112,10 +120,12 @@ pub(crate) use list_counts::build_signed_counts;
 pub(crate) use list_fields::{build_typed_lists, is_list_concatenation, make_elements_nullable};
 pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, find_long_number, make_decimal_of_digits};
+pub(crate) use long_results::charge_series;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::write_list_call;
+pub(crate) use repeated_bytes::count_repeated_bytes;
 #[cfg(feature = "cli")]
 pub(crate) use scalar::documents::DocumentationText;
 pub(crate) use scalar::scalar_functions;
@@ -267,8 +277,7 @@ static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
     LazyLock::new(|| aggregate::build_udafs().into_iter().map(Arc::new).collect());
 
-static HIGHER_ORDER: LazyLock<Vec<Arc<HigherOrderUDF>>> =
-    LazyLock::new(|| vec![Arc::new(lambda::build_udf())]);
+static MAP: LazyLock<Arc<HigherOrderUDF>> = LazyLock::new(|| Arc::new(lambda::build_udf()));
 
 pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     find_scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
@@ -278,40 +287,54 @@ pub(crate) fn find_definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns the facts of a function of Serrate, or [`Facts::NONE`] for any other function.
-pub(crate) fn find_facts(function: &ScalarUDF) -> &'static Facts {
-    find_definition(function).map_or(&Facts::NONE, |def| &def.facts)
+/// Returns the properties of a function of Serrate that planner rules use, or [`FunctionFacts::NONE`] for
+/// any other function.
+pub(crate) fn find_facts(function: &ScalarUDF) -> &'static FunctionFacts {
+    find_definition(function).map_or(&FunctionFacts::NONE, |def| &def.facts)
 }
 
-/// Returns what a function of Serrate or DataFusion reads of the lists in its first argument.
-pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
+/// Returns whether a function of Serrate or DataFusion reads the values of the lists in its first
+/// argument, or only their lengths.
+pub(crate) fn find_list_reads(function: &ScalarUDF) -> ReadParts {
     match function.name() {
-        name if has_fact(name, StockFact::ReadsLengths) => Reads::Lengths,
-        name if has_fact(name, StockFact::ReadsStructure) => Reads::Structure,
+        name if has_fact(name, StockFact::ReadsLengths) => ReadParts::Lengths,
+        name if has_fact(name, StockFact::ReadsStructure) => ReadParts::Structure,
         _ => find_facts(function).reads,
     }
 }
 
-/// Returns the facts about an aggregate of Serrate or DataFusion, or [`AggFacts::NONE`] for any other aggregate.
+/// Returns which elements of the list in its first argument a call of a function of Serrate or
+/// DataFusion depends on: all, the first or last ones, a range, or one element.
+pub(crate) fn find_list_part(function: &ScalarUDF) -> ListPart {
+    match has_fact(function.name(), StockFact::ReadsElement) {
+        true => ListPart::Element(1),
+        false => find_facts(function).part,
+    }
+}
+
+/// Returns the properties of an aggregate of Serrate or DataFusion that planner rules use, or
+/// [`AggFacts::NONE`] for any other aggregate.
 pub(crate) fn find_aggregate_facts(name: &str) -> &'static AggFacts {
     aggregate::find_facts(name).unwrap_or_else(|| stock_facts::find_aggregate_facts(name))
 }
 
-/// Returns the name of the list function for the scalar function or aggregate `name`, if there is one.
+/// Returns the name of the list function for the scalar function or aggregate `name`, such as
+/// `ragged_sum` for `sum`, or `None` if there is none.
 pub(crate) fn find_list_function(name: &str) -> Option<&'static str> {
     let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
     let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));
     of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
 }
 
-/// For the function `name`, returns its name and the argument that names a look-up table. Returns
-/// `None` if the function has no such argument.
+/// Returns the name of the function `name` as a static string, and its argument that names a
+/// look-up table. Returns `None` if there is no such function or argument.
 pub(crate) fn find_table_argument(name: &str) -> Option<(&'static str, TableArgument)> {
     let def = DEFS.iter().find(|def| def.name == name)?;
     Some((def.name, def.facts.table?))
 }
 
-/// Returns the function that replaces the scalar function `name` in calls on lists, if there is one.
+/// Returns the function that replaces the scalar function `name` in calls on lists, or `None` if
+/// there is none.
 fn find_replacement_on_lists(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     let def = DEFS.iter().find(|def| def.facts.planned_for == Some(name))?;
     find_scalar(def.name)
@@ -326,25 +349,26 @@ pub(crate) fn reads_paths(name: &str) -> bool {
 /// Whether no call of the function `name` fails, whatever the values of its arguments.
 #[doc(hidden)]
 pub fn is_total(name: &str) -> bool {
-    DEFS.iter().any(|def| def.name == name && def.fails == Fails::Never)
+    DEFS.iter().any(|def| def.name == name && def.fails == FailureCase::Never)
 }
 
 pub(crate) fn find_scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
-/// Returns the parameters of a function and how many are required; see [`Def::list_parameter_names`].
+/// Returns the names of the parameters of a function of Serrate, and how many of them are required.
+/// Returns `None` for other functions, and if calls of the function have no fixed parameters.
 pub(crate) fn list_parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
     let def = DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name))?;
     Some((def.list_parameter_names()?, def.arity.0))
 }
 
-/// Whether FILTER (WHERE mask) can follow a call of a function: a reduction of a list, or of two lists. Then
-/// `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
+/// Whether FILTER (WHERE mask) can follow a call of a function. True for functions that reduce a
+/// list, or two lists: `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
 pub(crate) fn takes_filter(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))
-            && (def.doc.section == Section::Reduce
+            && (def.doc.section == FunctionSection::Reduce
                 || def.name == shape::COUNT.name
                 || def.facts.pairs)
     })
@@ -354,8 +378,9 @@ pub(crate) fn find_aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
     AGGREGATE.iter().find(|f| f.name() == name)
 }
 
-pub(crate) fn find_higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
-    HIGHER_ORDER.iter().find(|f| f.name() == name)
+/// Returns `ragged_map`, the only function of Serrate that takes a lambda.
+pub(crate) fn get_map_function() -> &'static Arc<HigherOrderUDF> {
+    &MAP
 }
 
 #[cfg(test)]
@@ -364,7 +389,8 @@ pub(crate) fn find_arity(name: &str) -> Option<(usize, usize)> {
     scalar.or_else(|| aggregate::find_aggregate_arity(name))
 }
 
-/// Returns the first syntax in the documentation of a scalar function of Serrate; `None` for other functions.
+/// Returns the first form of a call, such as `ragged_sum(x)`, that the documentation of a scalar
+/// function of Serrate gives. Returns `None` for other functions.
 #[cfg(test)]
 pub(crate) fn find_first_syntax(name: &str) -> Option<&'static str> {
     let def = DEFS.iter().find(|def| def.name == name)?;
@@ -401,7 +427,7 @@ pub fn all_aggregate() -> Vec<Arc<AggregateUDF>> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 pub fn all_higher_order() -> Vec<Arc<HigherOrderUDF>> {
-    HIGHER_ORDER.clone()
+    vec![Arc::clone(&MAP)]
 }
 
 /// Registers all functions in a session.
@@ -434,8 +460,8 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// Returns the planners that make operators work on lists and turn lists of literals into literals
-/// (`densify` accepts its sizes only as a literal).
+/// Returns the planners that make operators work on lists, and that turn a list of literals into
+/// one literal, because functions such as `densify` accept a list of sizes only if it is a literal.
 ///
 /// These planners must come *before* DataFusion's planners, as [`register_operators`] does.
 ///
@@ -490,13 +516,18 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 /// # Errors
 /// Reserved; no error is returned today. After an error, the session is unchanged.
 pub fn register_operators(ctx: &SessionContext) -> Result<()> {
+    add_operators(ctx);
+    Ok(())
+}
+
+/// Inserts [`expr_planners`] before the planners of a session.
+pub(crate) fn add_operators(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let mut state = state.write();
     let mut planners = expr_planners();
     planners.extend(state.expr_planners().iter().cloned());
     let builder = datafusion::execution::SessionStateBuilder::new_from_existing(state.clone());
     *state = builder.with_expr_planners(planners).build();
-    Ok(())
 }
 
 /// Returns the pages of `docs/functions/` as file name and Markdown: an index, and a page per family.
@@ -510,7 +541,7 @@ pub fn register_operators(ctx: &SessionContext) -> Result<()> {
 pub fn documentation() -> Vec<(String, String)> {
     let mut index = String::from(PREFACE);
     let mut pages = Vec::new();
-    for section in Section::ALL {
+    for section in FunctionSection::ALL {
         let mut entries: Vec<_> = DEFS.iter().map(|d| (d.name, d.aliases, &d.doc)).collect();
         entries.push((lambda::NAME, &[], &lambda::DOC));
         entries.extend(aggregate::list_entries().map(|(name, doc)| (name, &[] as &[&str], doc)));

@@ -17,8 +17,9 @@ pub(crate) fn name_call(def: &Def, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// Writes the name of a call. Returns the precedence of the loosest operator outside parentheses, or `None`
-/// if the name has no such operator. The caller decides by this value whether the name needs parentheses.
+/// Appends the name of a call to `name`. Returns the precedence of the loosest operator outside
+/// parentheses, by which the caller decides whether the name needs parentheses, or `None` if the
+/// name has no such operator.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
@@ -31,7 +32,8 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
             Ok([find_precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
-            // Omits the subquery that reads a look-up table. Only the planner adds this argument.
+            // Omits the subquery that reads a look-up table: the planner adds this argument, so it
+            // is not in the statement.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
             let args: Result<Vec<String>> = said.map(name_expression).collect();
             name.push_str(def.name);
@@ -81,7 +83,8 @@ pub(super) fn write_chain_name<'a>(
     Ok(name)
 }
 
-/// Returns an expression for a message, without the names of tables and with literals as in SQL.
+/// Returns the text of an expression for error messages: columns without the names of their tables,
+/// and literals as in SQL.
 pub(super) fn show_expression(expr: &Expr) -> String {
     let shown = expr.clone().transform_up(|e| {
         let name = match e {
@@ -104,9 +107,11 @@ fn name_expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// Like [`write_call`], for an operand of an operator of precedence `outer`. Adds parentheses where
-/// they are needed: `(a + b) * c`, `a - (b - c)`. Looks only at the operand's name, so the whole
-/// name stays the same if a column replaces the operand.
+/// Appends the name of the left or `right` operand of an operator of precedence `outer` to `name`,
+/// in parentheses where they are needed: `(a + b) * c`, `a - (b - c)`. Decides this only by the
+/// name of the operand, so the result is the same if a rule replaces the operand with a column of
+/// this name. Returns the precedence of the loosest operator outside parentheses in the appended
+/// text, or `None` if there is none.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {
@@ -138,7 +143,8 @@ fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
     Ok(find_loosest_operator(&text))
 }
 
-/// Returns the precedence of the loosest operator outside parentheses and quotes in a name, if there is one.
+/// Returns the precedence of the loosest operator outside parentheses and quotes in a name, or
+/// `None` for a name without such an operator.
 pub(crate) fn find_loosest_operator(text: &str) -> Option<u8> {
     let (mut depth, mut quoted) = (0usize, false);
     let words = text.split(' ').filter(|word| {
@@ -203,8 +209,7 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
         // Times are not written with `Display`, which prints the stored integers.
         v if v.data_type().is_temporal() && !is_span(&v.data_type()) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
-            // The word DATE makes the name of a date different from the name of a timestamp at
-            // midnight.
+            // The word DATE distinguishes the name of a date from that of a timestamp at midnight.
             let word = if matches!(v.data_type(), DataType::Date32 | DataType::Date64) {
                 "DATE "
             } else {
@@ -224,8 +229,8 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
     }
 }
 
-/// Writes an interval or a duration as in SQL: `1 month`, `2 days 6 hours`. Returns `None` if it
-/// cannot be cast to an interval, or is NULL.
+/// Writes an interval or a duration as in SQL: `1 month`, `2 days 6 hours`. Returns `None` if
+/// `value` is NULL or cannot be cast to an interval.
 fn write_span(value: &ScalarValue) -> Option<String> {
     const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);

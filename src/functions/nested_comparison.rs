@@ -7,7 +7,8 @@ use arrow::compute::SortOptions;
 use crate::error::Result;
 use serrate_core::internal::to_canonical_floats;
 
-/// Returns a comparator for rows of one type, with NULL last. A type without an order is an error.
+/// Returns a comparator of the rows of `left` with the rows of `right`, both of the same type, in
+/// which NULL is greatest. A type without an order is an error.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
     let (left, right) = (to_canonical_floats(left)?, to_canonical_floats(right)?);

@@ -4,9 +4,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 
-use super::args::{Call, Plan};
+use super::args::{BatchCall, CallPlan};
 use super::def::{Def, make_nullable};
-use super::doc::{Doc, Section};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use crate::array::RaggedArray;
 use crate::error::Result;
@@ -14,7 +14,7 @@ use crate::kernels::normalize;
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-fn call_axis(call: &Call<'_>) -> i64 {
+fn call_axis(call: &BatchCall<'_>) -> i64 {
     call.read_integer(1).unwrap_or(-1)
 }
 
@@ -30,7 +30,7 @@ macro_rules! scaled {
             name: $name,
             arity: (1, 2),
             doc: Doc {
-                section: Section::Elementwise,
+                section: FunctionSection::Elementwise,
                 description: $description,
                 syntax: &[concat!($name, "(x [, axis])")],
                 args: &[X, ALONG],
@@ -64,7 +64,7 @@ pub(super) static NORMALIZE: Def = Def {
     name: "ragged_normalize",
     arity: (1, 3),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Divides values by the norm of their group, so that the norm becomes 1. Norms below 1e-12 count as 1e-12, as in `torch.nn.functional.normalize`.",
         syntax: &["ragged_normalize(x [, axis [, p]])"],
         args: &[
@@ -116,7 +116,7 @@ fn find_norm_order(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_scaled(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     plan.axis(1, &lists, "nest the rows first with ragged_nest_agg")?;
     let leaf = match lists.leaf() {
@@ -128,7 +128,7 @@ fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// Returns the first argument as a ragged array. Leaves of type Null become floats.
-fn read_floats(call: &Call<'_>) -> Result<RaggedArray> {
+fn read_floats(call: &BatchCall<'_>) -> Result<RaggedArray> {
     let x = call.read_ragged(0)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(cast(x.leaves(), &DataType::Float64)?),

@@ -1,25 +1,31 @@
 //! Arithmetic, comparison and logic on leaves: the functions behind operators on lists.
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
 use serrate_core::internal::times::cast_time;
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
+use super::unsigned::WIDE;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
-use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
+use crate::kernels::elementwise::{self, BinaryOp, Operand, OperandType, OperationTypes};
 use crate::kernels::reduce::{self, Reduction};
 
 /// Returns when an operator can fail: on lists of unequal lengths and, for arithmetic, on overflow.
-const fn find_operator_fails(op: Op) -> Fails {
+const fn find_operator_fails(op: BinaryOp) -> FailureCase {
     match op {
-        Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
-        _ => Fails::UnequalLengths,
+        BinaryOp::Add
+        | BinaryOp::Sub
+        | BinaryOp::Mul
+        | BinaryOp::Div
+        | BinaryOp::Rem
+        | BinaryOp::Pow => FailureCase::Values,
+        _ => FailureCase::UnequalLengths,
     }
 }
 
@@ -30,7 +36,7 @@ macro_rules! operator {
             name: $name,
             arity: (2, 2),
             doc: Doc {
-                section: Section::Elementwise,
+                section: FunctionSection::Elementwise,
                 description: $description,
                 syntax: &[concat!($name, "(a, b)"), concat!("a ", $infix, " b")],
                 args: OPERANDS,
@@ -42,18 +48,21 @@ macro_rules! operator {
             call: |call| compute_operator(call, $op),
             fails: find_operator_fails($op),
             infix: Some($infix),
-            facts: Facts {
-                chains: matches!($op, Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem),
-                ..Facts::NONE
+            facts: FunctionFacts {
+                chains: matches!(
+                    $op,
+                    BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem
+                ),
+                ..FunctionFacts::NONE
             },
             ..Def::DEFAULTS
         };
     };
 }
 
-const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
+const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy, but a `UInt64` and a signed integer become `DECIMAL(20, 0)`, as between scalars. The function uses the types as they are (an integer literal is `Int64`).";
 
-const DIVISION: &str = "If either value is NULL, the result is NULL. Division by an integer zero is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
+const DIVISION: &str = "If either value is NULL, the result is NULL. Division by an integer zero is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy, but a `UInt64` and a signed integer become `DECIMAL(20, 0)`, as between scalars. The function uses the types as they are (an integer literal is `Int64`).";
 
 const COMPARISON: &str = "If either value is NULL, the result is NULL, so comparing with a literal NULL returns only NULL. NaN equals NaN and is greater than any number. An integer and a float compare as 64-bit floats (so that 2^53 + 1 equals 2^53), as everywhere in SQL here. A string literal is parsed as a date or time if the values are dates or times.";
 
@@ -67,7 +76,7 @@ const OPERANDS: &[(&str, &str)] = &[
 
 operator!(
     ADD,
-    Op::Add,
+    BinaryOp::Add,
     "ragged_add",
     "+",
     "Returns the sum, value by value.",
@@ -76,7 +85,7 @@ operator!(
 );
 operator!(
     SUB,
-    Op::Sub,
+    BinaryOp::Sub,
     "ragged_sub",
     "-",
     "Returns the difference, value by value. The difference of times is a duration.",
@@ -85,7 +94,7 @@ operator!(
 );
 operator!(
     MUL,
-    Op::Mul,
+    BinaryOp::Mul,
     "ragged_mul",
     "*",
     "Returns the product, value by value. The product of a span of time and a number is a span.",
@@ -94,7 +103,7 @@ operator!(
 );
 operator!(
     DIV,
-    Op::Div,
+    BinaryOp::Div,
     "ragged_div",
     "/",
     "Returns the quotient, value by value. Integers give the integer quotient, as scalars do in SQL. A span of time divided by a number is a span, and by a span a `Float64`.",
@@ -103,7 +112,7 @@ operator!(
 );
 operator!(
     MOD,
-    Op::Rem,
+    BinaryOp::Rem,
     "ragged_mod",
     "%",
     "Returns the remainder, value by value, with the sign of the dividend.",
@@ -112,7 +121,7 @@ operator!(
 );
 operator!(
     EQ,
-    Op::Eq,
+    BinaryOp::Eq,
     "ragged_eq",
     "=",
     "Returns a mask of the values that are equal. Between two lists, the operator `=` compares the lists as a whole, as in DataFusion; this function compares value by value.",
@@ -121,7 +130,7 @@ operator!(
 );
 operator!(
     NE,
-    Op::NotEq,
+    BinaryOp::NotEq,
     "ragged_ne",
     "<>",
     "Returns a mask of the values that differ. Between two lists, the operator `<>` compares the lists as a whole, as in DataFusion; this function compares value by value.",
@@ -130,7 +139,7 @@ operator!(
 );
 operator!(
     LT,
-    Op::Lt,
+    BinaryOp::Lt,
     "ragged_lt",
     "<",
     "Returns a mask of the values of `a` that are less than those of `b`. Between two lists, the operator `<` compares the lists as a whole, as in DataFusion; this function compares value by value.",
@@ -139,7 +148,7 @@ operator!(
 );
 operator!(
     LE,
-    Op::LtEq,
+    BinaryOp::LtEq,
     "ragged_le",
     "<=",
     "Returns a mask of the values of `a` that are less than or equal to those of `b`. Between two lists, the operator `<=` compares the lists as a whole, as in DataFusion; this function compares value by value.",
@@ -148,7 +157,7 @@ operator!(
 );
 operator!(
     GT,
-    Op::Gt,
+    BinaryOp::Gt,
     "ragged_gt",
     ">",
     "Returns a mask of the values of `a` that are greater than those of `b`. Between two lists, the operator `>` compares the lists as a whole, as in DataFusion; this function compares value by value.",
@@ -157,7 +166,7 @@ operator!(
 );
 operator!(
     GE,
-    Op::GtEq,
+    BinaryOp::GtEq,
     "ragged_ge",
     ">=",
     "Returns a mask of the values of `a` that are greater than or equal to those of `b`. Between two lists, the operator `>=` compares the lists as a whole, as in DataFusion; this function compares value by value.",
@@ -166,7 +175,7 @@ operator!(
 );
 operator!(
     AND,
-    Op::And,
+    BinaryOp::And,
     "ragged_and",
     "AND",
     "Returns the logical AND of two masks, value by value.",
@@ -175,7 +184,7 @@ operator!(
 );
 operator!(
     OR,
-    Op::Or,
+    BinaryOp::Or,
     "ragged_or",
     "OR",
     "Returns the logical OR of two masks, value by value.",
@@ -187,7 +196,7 @@ pub(super) static POW: Def = Def {
     name: "ragged_pow",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns `a` to the power of `b`, value by value. Integers stay integers. (The operator `^` is the exclusive or of two integers and does not work on lists.)",
         syntax: &["ragged_pow(a, b)"],
         args: OPERANDS,
@@ -195,9 +204,9 @@ pub(super) static POW: Def = Def {
         duckdb: "`list_transform(a, lambda v: v ** b)`.",
         example: example!("ragged_pow"),
     },
-    plan: |plan| plan_operator(plan, Op::Pow),
-    call: |call| compute_operator(call, Op::Pow),
-    facts: Facts { instead_of: &["power"], ..Facts::NONE },
+    plan: |plan| plan_operator(plan, BinaryOp::Pow),
+    call: |call| compute_operator(call, BinaryOp::Pow),
+    facts: FunctionFacts { instead_of: &["power"], ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -205,7 +214,7 @@ pub(super) static MINIMUM: Def = Def {
     name: "ragged_minimum",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns the smaller of two values, value by value. `ragged_minimum(val, 100)` limits values to at most 100. (`ragged_min` returns the smallest value of a list.)",
         syntax: &["ragged_minimum(a, b)"],
         args: OPERANDS,
@@ -213,9 +222,9 @@ pub(super) static MINIMUM: Def = Def {
         duckdb: "`list_transform(a, lambda v: least(v, b))`.",
         example: example!("ragged_minimum"),
     },
-    plan: |plan| plan_operator(plan, Op::Minimum),
-    call: |call| compute_operator(call, Op::Minimum),
-    facts: Facts { instead_of: &["least"], ..Facts::NONE },
+    plan: |plan| plan_operator(plan, BinaryOp::Minimum),
+    call: |call| compute_operator(call, BinaryOp::Minimum),
+    facts: FunctionFacts { instead_of: &["least"], ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -223,7 +232,7 @@ pub(super) static MAXIMUM: Def = Def {
     name: "ragged_maximum",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns the larger of two values, value by value. `ragged_maximum(val, 0)` limits values to at least 0. (`ragged_max` returns the largest value of a list.)",
         syntax: &["ragged_maximum(a, b)"],
         args: OPERANDS,
@@ -231,9 +240,9 @@ pub(super) static MAXIMUM: Def = Def {
         duckdb: "`list_transform(a, lambda v: greatest(v, b))`.",
         example: example!("ragged_maximum"),
     },
-    plan: |plan| plan_operator(plan, Op::Maximum),
-    call: |call| compute_operator(call, Op::Maximum),
-    facts: Facts { instead_of: &["greatest"], ..Facts::NONE },
+    plan: |plan| plan_operator(plan, BinaryOp::Maximum),
+    call: |call| compute_operator(call, BinaryOp::Maximum),
+    facts: FunctionFacts { instead_of: &["greatest"], ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -241,16 +250,16 @@ pub(super) static XOR: Def = Def {
     name: "ragged_xor",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns a mask that is true where exactly one of two masks is true.",
         syntax: &["ragged_xor(a, b)"],
         args: OPERANDS,
         missing: "If either value is NULL, the result is NULL. A list that is NULL on one side is NULL.",
-        duckdb: "`list_transform(a, lambda v: xor(v, b))`.",
+        duckdb: "`list_transform(a, lambda v: v <> b)`.",
         example: example!("ragged_xor"),
     },
-    plan: |plan| plan_operator(plan, Op::Xor),
-    call: |call| compute_operator(call, Op::Xor),
+    plan: |plan| plan_operator(plan, BinaryOp::Xor),
+    call: |call| compute_operator(call, BinaryOp::Xor),
     ..Def::DEFAULTS
 };
 
@@ -258,7 +267,7 @@ fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
 }
 
-fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
+fn plan_operator(plan: &CallPlan<'_>, op: BinaryOp) -> Result<FieldRef> {
     let (a, b) = (plan.data_type(0), plan.data_type(1));
     for i in [0, 1] {
         if plan.is_list_view(i) {
@@ -272,27 +281,77 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
             op.symbol()
         )));
     }
-    let out = find_operand_types(plan, op, &left, &right)?.output().clone();
-    // The result has the levels of the deeper operand, with a LargeList at each level at which
-    // either operand has one.
+    let out = find_result_type(plan, op, &left, &right)?;
+    // The result has the levels of the deeper operand. A level is a LargeList if it is one in
+    // either operand.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(make_nullable(deep.widen_by(other).make_plain_leaf(out)))
 }
 
-/// Returns the types to which both operands are cast. In a comparison, they may depend on the value
+fn find_result_type(
+    plan: &CallPlan<'_>,
+    op: BinaryOp,
+    left: &NestedListType,
+    right: &NestedListType,
+) -> Result<DataType> {
+    if !needs_decimals(op, left.leaf(), right.leaf()) {
+        return Ok(find_operand_types(plan, op, left, right)?.output().clone());
+    }
+    if op == BinaryOp::Div {
+        return Ok(find_quotient_type(left.leaf()));
+    }
+    let wide = WIDE;
+    let types = OperationTypes::new(op, OperandType::Leaves(&wide), OperandType::Leaves(&wide))?;
+    Ok(types.output().clone())
+}
+
+/// Whether `op` is arithmetic, and its operands are a UInt64 and a signed integer. The caller then
+/// computes on decimals, as DataFusion does for scalars: the kernels would widen both operands to
+/// Float64, as numpy does, and so round integers above 2^53.
+pub(super) fn needs_decimals(op: BinaryOp, a: &DataType, b: &DataType) -> bool {
+    matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem)
+        && matches!((a, b), (DataType::UInt64, t) | (t, DataType::UInt64) if t.is_signed_integer())
+}
+
+/// Returns the type of the quotient of a UInt64 and a signed integer. This type holds every
+/// quotient, because no quotient is larger than its dividend.
+fn find_quotient_type(dividend: &DataType) -> DataType {
+    if dividend.is_signed_integer() { DataType::Int64 } else { WIDE }
+}
+
+/// Truncates the quotients of decimals without fraction to integers, and casts them to `to`. Arrow
+/// computes quotients with 4 digits after the point and truncates, not rounds, further digits. So
+/// 0.99999 becomes 0.9999 and not 1, and the truncation to an integer is exact.
+fn truncate_quotients(quotients: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
+    let leaves = quotients.leaves();
+    let DataType::Decimal128(_, scale) = leaves.data_type() else { return Ok(quotients.clone()) };
+    let unit = 10_i128.pow(scale.unsigned_abs().into());
+    let whole: Decimal128Array =
+        leaves.as_primitive::<Decimal128Type>().unary(|quotient| quotient / unit);
+    let whole = whole.with_precision_and_scale(38, 0)?;
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    quotients.with_leaves(cast_with_options(&whole, to, &options)?)
+}
+
+/// Returns the types to which both operands are cast. In a comparison, they can depend on the value
 /// of a literal, because the result is boolean in any case. In arithmetic, they depend only on the
 /// types of the operands, so that constant folding does not change the type of the result.
 fn find_operand_types(
-    plan: &Plan<'_>,
-    op: Op,
+    plan: &CallPlan<'_>,
+    op: BinaryOp,
     left: &NestedListType,
     right: &NestedListType,
-) -> Result<Types> {
+) -> Result<OperationTypes> {
     find_types_at(plan, op, (0, left), (1, right))
 }
 
-pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
+pub(super) fn check_comparable(
+    plan: &CallPlan<'_>,
+    op: BinaryOp,
+    a: usize,
+    b: usize,
+) -> Result<()> {
     let (left, right) = (
         NestedListType::from_type(plan.data_type(a)),
         NestedListType::from_type(plan.data_type(b)),
@@ -301,11 +360,11 @@ pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> R
 }
 
 fn find_types_at(
-    plan: &Plan<'_>,
-    op: Op,
+    plan: &CallPlan<'_>,
+    op: BinaryOp,
     (i, left): (usize, &NestedListType),
     (j, right): (usize, &NestedListType),
-) -> Result<Types> {
+) -> Result<OperationTypes> {
     let literal = |i: usize| -> Result<Option<ArrayRef>> {
         match plan.find_known_literal(i) {
             Some(v) if op.is_comparison() && !is_list(plan.data_type(i)) => {
@@ -321,7 +380,7 @@ fn find_types_at(
     ) -> OperandType<'a> {
         literal.map_or(OperandType::Leaves(leaf), OperandType::Literal)
     }
-    Types::new(
+    OperationTypes::new(
         op,
         build_operand_type(a.as_ref(), left.leaf()),
         build_operand_type(b.as_ref(), right.leaf()),
@@ -335,7 +394,7 @@ pub(super) enum BatchOperand {
 
 impl BatchOperand {
     /// Reads argument `i`: one value if it is the same for all rows, else an array.
-    pub(super) fn from_argument(call: &Call<'_>, i: usize) -> Result<Self> {
+    pub(super) fn from_argument(call: &BatchCall<'_>, i: usize) -> Result<Self> {
         match call.find_constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
                 Ok(Self::One(value.to_array_of_size(1)?))
@@ -344,8 +403,9 @@ impl BatchOperand {
         }
     }
 
-    /// Like [`from_argument`](Self::from_argument), but takes the array out of the call, so that it can be changed in place.
-    fn take_from(call: &Call<'_>, i: usize) -> Result<Self> {
+    /// Reads argument `i`: one value if it is the same for all rows, else an array, which is
+    /// removed from the call, so that the caller can change it in place.
+    fn take_from(call: &BatchCall<'_>, i: usize) -> Result<Self> {
         match call.find_constant(i) {
             Some(value) if !is_list(&value.data_type()) => Self::from_argument(call, i),
             _ => Ok(Self::Each(call.take_ragged(i)?)),
@@ -353,11 +413,16 @@ impl BatchOperand {
     }
 }
 
-fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
+fn compute_operator(call: &BatchCall<'_>, op: BinaryOp) -> Result<ArrayRef> {
     let mut left = BatchOperand::take_from(call, 0)?;
     let mut right = BatchOperand::from_argument(call, 1)?;
-    if op.is_arithmetic() {
-        let types = Types::new(
+    let mut quotient = None;
+    if needs_decimals(op, left.data_type(), right.data_type()) {
+        quotient = (op == BinaryOp::Div).then(|| find_quotient_type(left.data_type()));
+        left = left.cast_leaves(&WIDE)?;
+        right = right.cast_leaves(&WIDE)?;
+    } else if op.is_arithmetic() {
+        let types = OperationTypes::new(
             op,
             OperandType::Leaves(left.data_type()),
             OperandType::Leaves(right.data_type()),
@@ -365,13 +430,17 @@ fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         left = left.cast_leaves(types.left())?;
         right = right.cast_leaves(types.right())?;
     }
-    call.to_lists(&match left {
+    let found = match left {
         // If the right operand is one value, the operator changes the array of the left operand in
         // place, such as the result of `v * 2` in `v * 2 + 1`.
         BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
             elementwise::binary_owned(op, left, right.as_operand())?
         }
         left => elementwise::binary(op, left.as_operand(), right.as_operand())?,
+    };
+    call.to_lists(&match quotient {
+        Some(to) => truncate_quotients(&found, &to)?,
+        None => found,
     })
 }
 
@@ -416,7 +485,7 @@ pub(super) static NEG: Def = Def {
     name: "ragged_neg",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns the negative of each value. (Unary minus does not work on lists.)",
         syntax: &["ragged_neg(x)"],
         args: &[("x", "a list of any depth of signed numbers or durations")],
@@ -443,7 +512,7 @@ pub(super) static NOT: Def = Def {
     name: "ragged_not",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Elementwise,
+        section: FunctionSection::Elementwise,
         description: "Returns the logical negation of each value. (`NOT` does not work on lists.)",
         syntax: &["ragged_not(mask)"],
         args: &[("mask", "a list of any depth of booleans")],
@@ -453,7 +522,7 @@ pub(super) static NOT: Def = Def {
     },
     plan: |plan| Ok(make_nullable(plan.find_boolean_lists(0)?.make_plain_leaf(DataType::Boolean))),
     call: |call| call.to_lists(&elementwise::not(&as_booleans(&call.read_ragged(0)?)?)?),
-    fails: Fails::Never,
+    fails: FailureCase::Never,
     ..Def::DEFAULTS
 };
 
@@ -469,7 +538,7 @@ pub(super) static ANY: Def = Def {
     name: "ragged_any",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Reduce,
+        section: FunctionSection::Reduce,
         description: "Returns whether any value of the mask is true. With axis -1, the result is a mask of whole lists: `ragged_filter(codes, ragged_any(codes == 7, -1))` returns the visits with code 7.",
         syntax: &["ragged_any(mask [, axis])"],
         args: MASK_ARGS,
@@ -479,8 +548,8 @@ pub(super) static ANY: Def = Def {
     },
     plan: plan_quantifier,
     call: |call| compute_quantifier(call, Reduction::Any),
-    fails: Fails::Never,
-    facts: Facts { instead_of: &["bool_or"], ..Facts::REDUCES },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { instead_of: &["bool_or"], ..FunctionFacts::REDUCES },
     ..Def::DEFAULTS
 };
 
@@ -488,7 +557,7 @@ pub(super) static ALL: Def = Def {
     name: "ragged_all",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Reduce,
+        section: FunctionSection::Reduce,
         description: "Returns whether all values of the mask are true.",
         syntax: &["ragged_all(mask [, axis])"],
         args: MASK_ARGS,
@@ -498,12 +567,12 @@ pub(super) static ALL: Def = Def {
     },
     plan: plan_quantifier,
     call: |call| compute_quantifier(call, Reduction::All),
-    fails: Fails::Never,
-    facts: Facts { instead_of: &["bool_and"], ..Facts::REDUCES },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { instead_of: &["bool_and"], ..FunctionFacts::REDUCES },
     ..Def::DEFAULTS
 };
 
-fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_quantifier(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let lists = plan.find_boolean_lists(0)?;
     let axis = plan.axis(1, &lists, "use bool_or or bool_and over its result instead")?;
     Ok(make_nullable(match axis {
@@ -512,6 +581,6 @@ fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {
     }))
 }
 
-fn compute_quantifier(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
+fn compute_quantifier(call: &BatchCall<'_>, how: Reduction) -> Result<ArrayRef> {
     call.to_lists(&reduce::reduce(&call.read_ragged(0)?, how, call.read_integer(1))?)
 }

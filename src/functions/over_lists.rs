@@ -9,8 +9,8 @@ use datafusion::logical_expr::expr::{HigherOrderFunction, LambdaVariable, Scalar
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 
+use super::get_map_function;
 use super::stock_facts::{StockFact, has_fact};
-use super::{find_higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
 /// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None`
@@ -38,12 +38,12 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     let body = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), body));
     body.get_type(schema).ok()?;
     lists.push(lambda(names, body));
-    let map = Arc::clone(find_higher_order(ragged_map::NAME)?);
+    let map = Arc::clone(get_map_function());
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 
-/// Whether a function accepts its list arguments as lists. `left` and others do not: DataFusion
-/// passes lists to them as text.
+/// Whether a function accepts list arguments as lists. Some functions, such as `left`, do not:
+/// DataFusion passes lists to them as text.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;
@@ -64,7 +64,9 @@ fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -
     coerced.iter().zip(types).all(is_kept)
 }
 
-/// If `map` is a `ragged_map` that replaced a call of a scalar function on lists, returns the call.
+/// Returns the call that `map_over_lists` has rewritten to `map`: `upper(codes)` for
+/// `ragged_map(codes, value_0 -> upper(value_0))`. Returns `None` if `map` is not such a rewritten
+/// call.
 pub(crate) fn write_list_call(map: &HigherOrderFunction) -> Option<Expr> {
     let (Expr::Lambda(lambda), lists) = map.args.split_last()? else { return None };
     let Expr::ScalarFunction(mut call) = lambda.body.as_ref().clone() else { return None };

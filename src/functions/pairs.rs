@@ -1,13 +1,13 @@
-//! Correlation and linear regression of two sibling lists.
+//! Correlation and linear regression of the values of two lists of the same lengths.
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::aggregate::{GroupStates, Moments, Statistic};
-use super::args::{Call, Plan, advise_numbers};
-use super::def::{Def, Facts, Fails, make_nullable};
-use super::doc::{Doc, Section};
+use super::aggregate::{GroupStates, MomentStatistic, Moments};
+use super::args::{BatchCall, CallPlan, advise_numbers};
+use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::{NestedListType, broadcast_together, find_ancestors_of_leaves};
 use crate::array::RaggedArray;
@@ -22,7 +22,7 @@ macro_rules! pair {
             aliases: &[],
             arity: (2, 3),
             doc: Doc {
-                section: Section::Within,
+                section: FunctionSection::Within,
                 description: $description,
                 syntax: &[concat!($name, "(y, x [, axis])")],
                 args: &[
@@ -41,9 +41,9 @@ macro_rules! pair {
                 example: example!($name),
             },
             plan: plan_pair,
-            call: |call| compute_pair(call, Statistic::$how),
-            facts: Facts { pairs: true, ..Facts::NONE },
-            fails: Fails::UnequalLengths,
+            call: |call| compute_pair(call, MomentStatistic::$how),
+            facts: FunctionFacts { pairs: true, ..FunctionFacts::NONE },
+            fails: FailureCase::UnequalLengths,
             infix: None,
         };
     };
@@ -74,7 +74,7 @@ pair!(
     "`regr_intercept(y, x)` after `unnest`."
 );
 
-fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_pair(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let (y, x) = (plan.require_lists(0)?, plan.require_lists(1)?);
     for (i, lists) in [&y, &x].into_iter().enumerate() {
         let leaf = lists.leaf();
@@ -103,20 +103,20 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(make_nullable(deepest.to_plain_fields().remove_level(axis - 1, DataType::Float64)))
 }
 
-/// Returns the levels of the deeper argument, with a LargeList at each level at which either
-/// argument has one.
+/// Returns the levels of the deeper argument. A level is a LargeList if it is one in either
+/// argument.
 fn find_deepest_levels(y: NestedListType, x: NestedListType) -> NestedListType {
     if x.depth() > y.depth() { x.widen_by(&y) } else { y.widen_by(&x) }
 }
 
-fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
+fn compute_pair(call: &BatchCall<'_>, how: MomentStatistic) -> Result<ArrayRef> {
     let Some((shape, leaves)) = broadcast_together(&[call.read_ragged(0)?, call.read_ragged(1)?])?
     else {
         return Err(Error::invalid(
             "internal error: a function of two lists has no arguments; please report it",
         ));
     };
-    // There is one result per list of the level `outer`, or one per row if `outer` is 0.
+    // There is one result per innermost list if the axis (argument 3) is given, else one per row.
     let innermost = shape.axes().len() - 1;
     let outer = if call.read_integer(2).is_some() { innermost } else { 0 };
     let results = shape.axis_len(outer)?;

@@ -5,9 +5,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::ScalarValue;
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
@@ -21,16 +21,16 @@ const ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the condition under which a reduction can fail: integer overflow for sums and products, never for the
-/// others.
-const fn find_reduction_fails(how: Reduction) -> Fails {
+/// Returns the condition under which a reduction can fail: sums and products fail if integers
+/// overflow, others never.
+const fn find_reduction_fails(how: Reduction) -> FailureCase {
     match how {
-        Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,
-        _ => Fails::Never,
+        Reduction::Sum | Reduction::Prod => FailureCase::IntegerOverflow,
+        _ => FailureCase::Never,
     }
 }
 
-const fn find_reduction_facts(how: Reduction) -> Facts {
+const fn find_reduction_facts(how: Reduction) -> FunctionFacts {
     use Reduction::{ArgMax, ArgMin, First, Last, Max, Mean, Median, Min, Mode, Nunique, Std, Var};
     let instead_of: &[&str] = match how {
         First => &["first_value"],
@@ -41,7 +41,7 @@ const fn find_reduction_facts(how: Reduction) -> Facts {
         _ => &[],
     };
     let compares = matches!(how, ArgMax | ArgMin | Max | Median | Min | Mode | Nunique);
-    Facts { compares, instead_of, ..Facts::REDUCES }
+    FunctionFacts { compares, instead_of, ..FunctionFacts::REDUCES }
 }
 
 macro_rules! reduction {
@@ -51,7 +51,7 @@ macro_rules! reduction {
             name: $name,
             arity: (1, 2),
             doc: Doc {
-                section: Section::Reduce,
+                section: FunctionSection::Reduce,
                 description: $description,
                 syntax: &[concat!($name, "(x [, axis])")],
                 args: ARGS,
@@ -174,7 +174,7 @@ macro_rules! spread {
             name: $name,
             arity: (1, 3),
             doc: Doc {
-                section: Section::Reduce,
+                section: FunctionSection::Reduce,
                 description: $description,
                 syntax: &[concat!($name, "(x [, axis [, ddof]])")],
                 args: &[
@@ -194,7 +194,7 @@ macro_rules! spread {
                 let ddof = call.read_integer(2).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
                 compute_reduction(call, Reduction::$how { ddof })
             },
-            fails: Fails::Never,
+            fails: FailureCase::Never,
             facts: find_reduction_facts(Reduction::$how { ddof: 1 }),
             ..Def::DEFAULTS
         };
@@ -216,7 +216,7 @@ spread!(
     "`list_stddev_samp(flatten(x))`, `list_stddev_pop` for `ddof` 0."
 );
 
-fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
+fn parse_ddof(plan: &CallPlan<'_>) -> Result<u32> {
     let given = plan.find_literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
         plan.refuse_call(format!(
@@ -229,7 +229,7 @@ pub(super) static QUANTILE: Def = Def {
     name: "ragged_quantile",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Reduce,
+        section: FunctionSection::Reduce,
         description: "Returns the quantile `q`: the value below which a fraction `q` of the values lies. It is interpolated linearly between the two nearest values, as in numpy. A list of quantiles returns a list of results. A quantile of durations is a duration of the same unit: it is interpolated exactly and rounded to the unit, halves up.",
         syntax: &["ragged_quantile(x, q [, axis])", "ragged_quantile(x, [q, ..] [, axis])"],
         args: &[
@@ -278,14 +278,15 @@ pub(super) static QUANTILE: Def = Def {
             )),
         }
     },
-    facts: Facts {
+    facts: FunctionFacts {
         instead_of: &["percentile_cont", "quantile_cont", "approx_percentile_cont"],
-        ..Facts::COMPARES
+        ..FunctionFacts::COMPARES
     },
     ..Def::DEFAULTS
 };
 
-/// Returns the quantiles in a literal, and whether the literal is a list.
+/// Returns the quantiles in a literal, and whether the literal is a list. Returns `None` unless the
+/// literal is a number or a list of numbers, without NULL.
 fn find_literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     let list = list_depth(&value.data_type()) == 1;
     let array = match value {
@@ -301,7 +302,7 @@ fn find_literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     (!value.is_null()).then_some((all, list))
 }
 
-fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
+fn plan_reduction(plan: &CallPlan<'_>, how: Reduction) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     let across = format!("aggregate its result instead, as in {}({}(x))", how.name(), plan.name());
     let axis = plan.axis(1, &lists, &across)?;
@@ -312,13 +313,13 @@ fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
     }))
 }
 
-fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
+fn refuse_leaf(plan: &CallPlan<'_>, how: Reduction, leaf: &DataType) -> Error {
     plan.make_values_error(
         format_args!("values from which the {} can be computed", how.name()),
         leaf,
     )
 }
 
-fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
+fn compute_reduction(call: &BatchCall<'_>, how: Reduction) -> Result<ArrayRef> {
     call.to_lists(&reduce::reduce(&call.read_ragged(0)?, how, call.read_integer(1))?)
 }

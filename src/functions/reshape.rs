@@ -7,9 +7,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 
-use super::args::Plan;
-use super::def::{Def, Facts, Fails, Reads, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::CallPlan;
+use super::def::{Def, FailureCase, FunctionFacts, ListPart, ReadParts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::plan_retyped_field;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ pub(super) static FLATTEN: Def = Def {
     name: "ragged_flatten",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Returns all values of a row in one list. With an axis, it merges only the lists of that axis into those of the axis above.",
         syntax: &["ragged_flatten(x [, axis])"],
         args: &[
@@ -55,8 +55,13 @@ pub(super) static FLATTEN: Def = Def {
             Some(axis) => reshape::flatten(&x, axis)?,
         })
     },
-    fails: Fails::Never,
-    facts: Facts { whole_row: true, reads: Reads::Structure, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts {
+        whole_row: true,
+        reads: ReadParts::Structure,
+        part: ListPart::Leaves,
+        ..FunctionFacts::NONE
+    },
     ..Def::DEFAULTS
 };
 
@@ -66,7 +71,7 @@ pub(super) static SQUEEZE: Def = Def {
     name: "ragged_squeeze",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Removes an axis whose lists have one element each: the element takes the place of its list. (`ragged_get(x, '0')` takes the first element of lists of any length.)",
         syntax: &["ragged_squeeze(x, axis)"],
         args: &[
@@ -93,7 +98,7 @@ pub(super) static SQUEEZE: Def = Def {
         let out = reshape::squeeze(&call.read_ragged(0)?, call.read_integer(1).unwrap_or(1))?;
         if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.to_lists(&out) }
     },
-    facts: Facts { reads: Reads::Structure, ..Facts::NONE },
+    facts: FunctionFacts { reads: ReadParts::Structure, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -101,7 +106,7 @@ pub(super) static UNSQUEEZE: Def = Def {
     name: "ragged_unsqueeze",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Adds an axis of lists of one element: each element that was on that axis becomes a list of its own. In operations with a deeper list, the new axis is repeated, so that each element meets every element of the other list.",
         syntax: &["ragged_unsqueeze(x, axis)"],
         args: &[
@@ -125,12 +130,12 @@ pub(super) static UNSQUEEZE: Def = Def {
             call.read_integer(1).unwrap_or(1),
         )?)
     },
-    fails: Fails::Never,
-    facts: Facts { reads: Reads::Structure, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { reads: ReadParts::Structure, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
-fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
+fn new_axis(plan: &CallPlan<'_>, ndim: usize) -> Result<usize> {
     let axis = plan.find_literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
         0 => Err(plan.refuse_call(format!(
@@ -144,7 +149,7 @@ pub(super) static RESHAPE: Def = Def {
     name: "ragged_reshape",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Divides each list of an axis into nested lists of the given sizes. The axis is replaced by one axis per size. The elements keep their order, and no value is moved.",
         syntax: &["ragged_reshape(x, [size, ..] [, axis])"],
         args: &[

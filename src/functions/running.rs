@@ -2,16 +2,16 @@
 
 use arrow::datatypes::FieldRef;
 
-use super::args::Plan;
+use super::args::CallPlan;
 use super::choose::cast_scalar;
-use super::def::{Def, Facts, make_nullable};
-use super::doc::{Doc, Section};
+use super::def::{Def, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::plan_retyped_field;
 use super::lists::NestedListType;
 use crate::array::list_depth;
 use crate::error::Result;
-use crate::kernels::running::{self, Running};
+use crate::kernels::running::{self, RunningOp};
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const AXIS: (&str, &str) = (
@@ -27,7 +27,7 @@ macro_rules! cumulative {
             name: $name,
             arity: (1, 2),
             doc: Doc {
-                section: Section::Running,
+                section: FunctionSection::Running,
                 description: $description,
                 syntax: &[concat!($name, "(x [, axis])")],
                 args: &[X, AXIS],
@@ -38,7 +38,7 @@ macro_rules! cumulative {
             plan: |plan| {
                 let lists = plan.require_lists(0)?;
                 plan.axis(1, &lists, ROWS)?;
-                let out = Running::$how
+                let out = RunningOp::$how
                     .output_type(lists.leaf())
                     .map_err(|_| refuse_leaf(plan, &lists))?;
                 Ok(make_nullable(lists.make_plain_leaf(out)))
@@ -49,11 +49,11 @@ macro_rules! cumulative {
                 if NestedListType::from_type(call.return_type()).leaf().is_null() {
                     return call.to_lists(&x);
                 }
-                call.to_lists(&running::running(&x, Running::$how, axis)?)
+                call.to_lists(&running::running(&x, RunningOp::$how, axis)?)
             },
-            facts: Facts {
-                compares: matches!(Running::$how, Running::Max | Running::Min),
-                ..Facts::NONE
+            facts: FunctionFacts {
+                compares: matches!(RunningOp::$how, RunningOp::Max | RunningOp::Min),
+                ..FunctionFacts::NONE
             },
             ..Def::DEFAULTS
         };
@@ -93,7 +93,7 @@ cumulative!(
     "`list_transform(x, lambda v, i: list_max(x[:i]))`."
 );
 
-fn refuse_leaf(plan: &Plan<'_>, lists: &NestedListType) -> crate::Error {
+fn refuse_leaf(plan: &CallPlan<'_>, lists: &NestedListType) -> crate::Error {
     plan.make_values_error("numbers or times", lists.leaf())
 }
 
@@ -101,7 +101,7 @@ pub(super) static DIFF: Def = Def {
     name: "ragged_diff",
     arity: (1, 3),
     doc: Doc {
-        section: Section::Running,
+        section: FunctionSection::Running,
         description: "Returns each value minus the value before it in its list, and NULL for the first one, so that lists keep their lengths. The difference of times is a duration.",
         syntax: &["ragged_diff(x [, n [, axis]])"],
         args: &[
@@ -134,7 +134,7 @@ pub(super) static SHIFT: Def = Def {
     name: "ragged_shift",
     arity: (2, 4),
     doc: Doc {
-        section: Section::Running,
+        section: FunctionSection::Running,
         description: "Moves the values of each list by `n` positions: each position gets the value `n` positions before it. `x - ragged_shift(x, 1)` returns differences.",
         syntax: &["ragged_shift(x, n [, fill [, axis]])"],
         args: &[
@@ -176,7 +176,7 @@ pub(super) static SHIFT: Def = Def {
         };
         call.to_lists(&running::shift(&x, n, fill.as_ref(), axis)?)
     },
-    facts: Facts { instead_of: &["lag", "lead"], ..Facts::NONE },
+    facts: FunctionFacts { instead_of: &["lag", "lead"], ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -187,7 +187,7 @@ macro_rules! filled {
             name: $name,
             arity: (1, 2),
             doc: Doc {
-                section: Section::Running,
+                section: FunctionSection::Running,
                 description: $description,
                 syntax: &[concat!($name, "(x [, axis])")],
                 args: &[X, AXIS],
@@ -221,7 +221,7 @@ filled!(
     "`list_transform(x, lambda v, i: list_any_value(x[i:]))`."
 );
 
-fn plan_filling(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_filling(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     plan.axis(1, &lists, ROWS)?;
     plan_retyped_field(plan, lists.open())

@@ -4,14 +4,14 @@ use arrow::datatypes::DataType;
 
 use super::choose::check_fits;
 use super::def::{Def, make_nullable};
-use super::doc::{Doc, Section};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::plan_same_field;
 use super::lists::NestedListType;
 use super::operators::as_booleans;
 use super::take::{X, check_counts, check_integers, read_count, read_integers, wrap_leaf};
-use crate::kernels::scatter::{self, Duplicates};
-use crate::kernels::{Count, indices};
+use crate::kernels::scatter::{self, DuplicateWrites};
+use crate::kernels::{CountArgument, indices};
 
 const INDICES: (&str, &str) = (
     "indices",
@@ -22,7 +22,7 @@ pub(super) static SCATTER: Def = Def {
     name: "ragged_scatter",
     arity: (3, 3),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns `x` with the elements at the given positions replaced. It is the inverse of `ragged_take`: it puts back what `ragged_take(x, indices)` took. To start from new lists, write to `ragged_pad([0], size, 0)`.",
         syntax: &["ragged_scatter(x, indices, values)"],
         args: &[
@@ -72,7 +72,7 @@ pub(super) static SCATTER: Def = Def {
             let rows = super::lists::find_ancestors_of_leaves(at.axes(), at.len());
             values = at.with_leaves(super::lists::take_rows_at(values.leaves(), &rows)?)?;
         }
-        call.to_lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
+        call.to_lists(&scatter::scatter(&x, &at, &values, DuplicateWrites::Last)?)
     },
     ..Def::DEFAULTS
 };
@@ -81,7 +81,7 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
     name: "ragged_indices_from_mask",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the positions at which each innermost list of a mask is true, in ascending order from 0. `ragged_take(x, ragged_indices_from_mask(mask))` equals `ragged_filter(x, mask)`.",
         syntax: &["ragged_indices_from_mask(mask)"],
         args: &[("mask", "a list of any depth of booleans")],
@@ -98,7 +98,7 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
     name: "ragged_mask_from_indices",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns masks of a given length that are true at the given positions: the inverse of `ragged_indices_from_mask`.",
         syntax: &["ragged_mask_from_indices(indices, size)"],
         args: &[
@@ -122,7 +122,10 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
     },
     call: |call| {
         let sizes = read_count(call, 1)?;
-        call.to_lists(&indices::mask_from_indices(&read_integers(call, 0)?, Count::Each(&sizes))?)
+        call.to_lists(&indices::mask_from_indices(
+            &read_integers(call, 0)?,
+            CountArgument::Each(&sizes),
+        )?)
     },
     ..Def::DEFAULTS
 };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, Reads, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts, ListPart, ReadParts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use crate::array::{RaggedArray, list_depth, list_of};
 use crate::error::Result;
@@ -24,7 +24,7 @@ pub(super) static NDIM: Def = Def {
     name: "ragged_ndim",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Returns the number of list axes of each row. The rows themselves are axis 0 and are not counted.",
         syntax: &["ragged_ndim(x)"],
         args: &[X],
@@ -41,8 +41,8 @@ pub(super) static NDIM: Def = Def {
         let axes = i64::try_from(list_depth(x.data_type())).unwrap_or(i64::MAX);
         Ok(Arc::new(Int64Array::new(vec![axes; x.len()].into(), x.logical_nulls())))
     },
-    fails: Fails::Never,
-    facts: Facts { reads: Reads::Lengths, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { reads: ReadParts::Lengths, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -50,7 +50,7 @@ pub(super) static SHAPE: Def = Def {
     name: "ragged_shape",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Returns the shape of each row: its length, then for each deeper axis its size if it is fixed (a FixedSizeList), or -1 if it is ragged.",
         syntax: &["ragged_shape(x)"],
         args: &[X],
@@ -63,8 +63,8 @@ pub(super) static SHAPE: Def = Def {
         let shapes = shape::row_shapes(&call.read_ragged(0)?)?;
         call.to_lists(&replace_sizes(&shapes, &call.find_array_type(0))?)
     },
-    fails: Fails::Never,
-    facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { shrinks: true, reads: ReadParts::Lengths, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -72,7 +72,7 @@ pub(super) static MAX_SHAPE: Def = Def {
     name: "ragged_max_shape",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Returns the extent of each row: the length of its longest list on each axis. This is the shape of the row after padding. `ragged_max_shape_agg` returns the shape of all rows together.",
         syntax: &["ragged_max_shape(x)"],
         args: &[X],
@@ -82,8 +82,8 @@ pub(super) static MAX_SHAPE: Def = Def {
     },
     plan: plan_shape,
     call: |call| call.to_lists(&shape::row_max_shapes(&call.read_ragged(0)?)?),
-    fails: Fails::Never,
-    facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { shrinks: true, reads: ReadParts::Lengths, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -115,7 +115,7 @@ fn replace_sizes(shapes: &RaggedArray, lists: &DataType) -> Result<RaggedArray> 
     shapes.with_leaves(Arc::new(Int64Array::from(values)))
 }
 
-fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
+fn plan_shape(plan: &CallPlan<'_>) -> Result<arrow::datatypes::FieldRef> {
     plan.require_lists(0)?;
     Ok(make_nullable(list_of(1, DataType::Int64)))
 }
@@ -124,7 +124,7 @@ pub(super) static LENGTHS: Def = Def {
     name: "ragged_lengths",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Returns the length of each list of an axis: one number per row for axis 1 (the default), a list of numbers per row for axis 2, and so on.",
         syntax: &["ragged_lengths(x [, axis])"],
         args: &[X, AXIS],
@@ -141,8 +141,13 @@ pub(super) static LENGTHS: Def = Def {
         let axis = call.read_integer(1).unwrap_or(1);
         call.to_lists(&shape::lengths(&call.read_ragged(0)?, axis)?)
     },
-    fails: Fails::Never,
-    facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts {
+        shrinks: true,
+        reads: ReadParts::Lengths,
+        part: ListPart::Length,
+        ..FunctionFacts::NONE
+    },
     ..Def::DEFAULTS
 };
 
@@ -150,7 +155,7 @@ pub(super) static COUNT: Def = Def {
     name: "ragged_count",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Shape,
+        section: FunctionSection::Shape,
         description: "Returns the number of values of each row, on all levels together. With an axis, it counts as a reduction along that axis: -1 returns one number per innermost list.",
         syntax: &["ragged_count(x [, axis])"],
         args: &[X, AXIS],
@@ -167,12 +172,17 @@ pub(super) static COUNT: Def = Def {
         }))
     },
     call: count_leaves,
-    fails: Fails::Never,
-    facts: Facts { whole_row: true, reads: Reads::LengthsAndNulls, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts {
+        whole_row: true,
+        reads: ReadParts::LengthsAndNulls,
+        part: ListPart::Count,
+        ..FunctionFacts::NONE
+    },
     ..Def::DEFAULTS
 };
 
-fn count_leaves(call: &Call<'_>) -> Result<ArrayRef> {
+fn count_leaves(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let x = call.read_ragged(0)?;
     match call.read_integer(1) {
         None => Ok(Arc::new(shape::count(&x)?)),

@@ -3,13 +3,13 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::{plan_retyped_field, plan_same_field};
 use crate::error::Result;
-use crate::kernels::sort::{self, Order};
+use crate::kernels::sort::{self, SortOrder};
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const ORDER: (&str, &str) = (
@@ -25,7 +25,7 @@ pub(super) static SORT: Def = Def {
     name: "ragged_sort",
     arity: (1, 3),
     doc: Doc {
-        section: Section::Running,
+        section: FunctionSection::Running,
         description: "Sorts each innermost list. With `by`, it sorts the elements by the values of a sibling list: `ragged_sort(code, time)` returns the codes in order of time. The sort is stable.",
         syntax: &["ragged_sort(x [, order])", "ragged_sort(x, by [, order])"],
         args: &[
@@ -69,7 +69,7 @@ pub(super) static SORT: Def = Def {
             Some(by) => sort::sort_by(&x, &call.read_ragged(by)?, order)?,
         })
     },
-    facts: Facts::COMPARES,
+    facts: FunctionFacts::COMPARES,
     ..Def::DEFAULTS
 };
 
@@ -90,8 +90,8 @@ fn is_text(t: &DataType) -> bool {
 }
 
 /// Parses a sort order. Without a text, the order is ascending. Returns `None` if the text is invalid.
-fn parse_order(text: Option<&str>) -> Option<Order> {
-    let Some(text) = text else { return Some(Order::default()) };
+fn parse_order(text: Option<&str>) -> Option<SortOrder> {
+    let Some(text) = text else { return Some(SortOrder::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (first, rest) = words.split_first()?;
@@ -105,10 +105,10 @@ fn parse_order(text: Option<&str>) -> Option<Order> {
         ["nulls", "first"] => true,
         _ => return None,
     };
-    Some(Order { descending, nulls_first })
+    Some(SortOrder { descending, nulls_first })
 }
 
-fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
+fn check_order(plan: &CallPlan<'_>, at: Option<usize>) -> Result<()> {
     let Some(i) = at else { return Ok(()) };
     let text = plan.find_literal_text(i, "the order", "'desc'")?;
     match parse_order(text) {
@@ -121,7 +121,7 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     }
 }
 
-fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
+fn check_comparable(plan: &CallPlan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
         true => Err(plan.refuse_call(format!(
             "argument {} must hold values with an order, such as numbers, strings or times; its values are {leaf}; for structs, give one field: ragged_unzip(x, 'name')",
@@ -138,7 +138,7 @@ macro_rules! positions {
             name: $name,
             arity: (1, 2),
             doc: Doc {
-                section: Section::Running,
+                section: FunctionSection::Running,
                 description: $description,
                 syntax: &[concat!($name, "(x [, order])")],
                 args: &[X, $order],
@@ -151,7 +151,7 @@ macro_rules! positions {
                 let order = parse_order(call.read_text(1)).unwrap_or_default();
                 call.to_lists(&$kernel(&call.read_ragged(0)?, order)?)
             },
-            facts: Facts::COMPARES,
+            facts: FunctionFacts::COMPARES,
             ..Def::DEFAULTS
         };
     };
@@ -176,7 +176,7 @@ positions!(
     "`list_grade_up(list_grade_up(x))`."
 );
 
-fn plan_positions(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_positions(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
     check_comparable(plan, 0, lists.leaf())?;
     check_order(plan, (plan.len() > 1).then_some(1))?;
@@ -187,7 +187,7 @@ pub(super) static UNIQUE: Def = Def {
     name: "ragged_unique",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Running,
+        section: FunctionSection::Running,
         description: "Returns the different values of each innermost list in ascending order. (`ragged_nunique` returns their number.)",
         syntax: &["ragged_unique(x)"],
         args: &[X],
@@ -201,11 +201,11 @@ pub(super) static UNIQUE: Def = Def {
         plan_retyped_field(plan, lists.open())
     },
     call: find_unique_values,
-    facts: Facts::COMPARES,
+    facts: FunctionFacts::COMPARES,
     ..Def::DEFAULTS
 };
 
-fn find_unique_values(call: &Call<'_>) -> Result<ArrayRef> {
+fn find_unique_values(call: &BatchCall<'_>) -> Result<ArrayRef> {
     call.to_lists(&sort::unique(&call.read_ragged(0)?)?)
 }
 
@@ -227,9 +227,12 @@ mod tests {
 
     #[test]
     fn orders_by_name() {
-        assert_eq!(parse_order(None), Some(Order::default()));
-        assert_eq!(parse_order(Some("DESC")), Some(Order { descending: true, nulls_first: false }));
-        let first = Order { descending: false, nulls_first: true };
+        assert_eq!(parse_order(None), Some(SortOrder::default()));
+        assert_eq!(
+            parse_order(Some("DESC")),
+            Some(SortOrder { descending: true, nulls_first: false })
+        );
+        let first = SortOrder { descending: false, nulls_first: true };
         assert_eq!(parse_order(Some("asc  Nulls first")), Some(first));
         assert_eq!(parse_order(Some("up")), None);
         assert_eq!(parse_order(Some("")), None);

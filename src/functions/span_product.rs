@@ -21,7 +21,8 @@ pub(super) static OPERATIONS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
         .map(|operation| Arc::new(ScalarUDF::new_from_impl(operation)))
 });
 
-/// Returns the functions that `plan_span_operation` calls, for plans that are sent to worker processes.
+/// Returns the functions that `plan_span_operation` calls, so that worker processes can decode
+/// plans that call them.
 #[cfg(feature = "cluster")]
 pub(crate) fn build_span_operations() -> [Arc<ScalarUDF>; 3] {
     OPERATIONS.clone()

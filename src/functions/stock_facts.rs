@@ -1,11 +1,12 @@
 //! Facts about functions of DataFusion that planner rules use, in one row per function.
 //!
-//! The definitions of Serrate's own functions have such facts, too: `Facts` for scalar functions, and [`AggFacts`] for
-//! aggregates.
+//! The definitions of Serrate's own functions have such facts, too: `FunctionFacts` for scalar functions,
+//! and
+//! [`AggFacts`] for aggregates.
 
 use super::aggregate::AggFacts;
 
-/// A fact about a scalar function of DataFusion.
+/// A property of a scalar function of DataFusion that planner rules use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StockFact {
     /// The simplifier may replace a call with one of its arguments.
@@ -18,17 +19,21 @@ pub(crate) enum StockFact {
     CoarsensTimes,
     /// The function compares its arguments with each other.
     ComparesArguments,
-    /// The function compares list elements, so that a call with intervals is an error.
+    /// The function compares list elements. A call with lists of intervals is an error, because
+    /// DataFusion would not treat 1 day and 24 hours as equal.
     ComparesElements,
     /// The function searches the list in its first argument for the element in its second argument.
     FindsElement,
-    /// The function searches the list in its first argument for the elements of the list in its
-    /// second argument.
+    /// The function searches its first argument, a list, for the elements of its second.
     FindsElements,
-    /// The function returns a value for all arguments that planning accepts. Other functions fail for some arguments:
-    /// `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part` (position 0), `regexp_like`
-    /// (a computed pattern). Some of these other functions cannot fail for certain literals (`is_harmless_call`).
+    /// The function returns a value for all arguments that planning accepts. Other functions fail
+    /// for some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`,
+    /// `split_part` (position 0), `regexp_like` (a computed pattern). Some of these other functions
+    /// cannot fail for certain literals (`is_harmless_call`).
     NeverFails,
+    /// The function reads one element of the list in its first argument, at the position in its
+    /// second argument, which counts from 1.
+    ReadsElement,
     /// The function reads only the lengths of a list.
     ReadsLengths,
     /// The function only moves or drops the elements of a list.
@@ -41,14 +46,16 @@ pub(crate) enum StockFact {
 
 use StockFact::{
     BecomesArgument, CastsToNamedType, Chooses, CoarsensTimes, ComparesArguments, ComparesElements,
-    FindsElement, FindsElements, NeverFails, ReadsLengths, ReadsStructure, ReadsTime, RefusesLists,
+    FindsElement, FindsElements, NeverFails, ReadsElement, ReadsLengths, ReadsStructure, ReadsTime,
+    RefusesLists,
 };
 
-/// Scalar functions in the order of their names. Some of them, such as `float_key`, are functions
-/// that Serrate's rules insert.
+/// The facts about each scalar function, in the order of their names. Some functions, such as
+/// `float_key`, are not DataFusion's: Serrate's planner rules insert calls of them.
 static FUNCTIONS: &[(&str, &[StockFact])] = &[
     ("acos", &[NeverFails]),
     ("array_distinct", &[ComparesElements]),
+    ("array_element", &[ReadsElement]),
     ("array_except", &[ComparesElements]),
     ("array_has", &[NeverFails, ComparesElements, FindsElement]),
     ("array_has_all", &[NeverFails, ComparesElements, FindsElements]),
@@ -159,7 +166,9 @@ static FUNCTIONS: &[(&str, &[StockFact])] = &[
     ("upper", &[NeverFails]),
 ];
 
-/// Aggregates in the order of their names. The test `distinct_aggregates_are_what_they_say` checks `refuses_distinct`.
+/// Aggregates in the order of their names. The test
+/// `distinct_aggregates_aggregate_distinct_rows_or_are_refused` checks
+/// the fact `refuses_distinct` of each.
 static AGGREGATES: &[(&str, AggFacts)] = &[
     ("any_value", AggFacts::ANY_ROW),
     ("approx_distinct", AggFacts { orders_values: true, ..AggFacts::NONE }),
@@ -202,13 +211,13 @@ static AGGREGATES: &[(&str, AggFacts)] = &[
     ("string_agg", AggFacts { distinct_of_first: true, any_row: true, ..AggFacts::NONE }),
 ];
 
-/// Whether the table has a fact about the scalar function `function`.
 pub(crate) fn has_fact(function: &str, fact: StockFact) -> bool {
     let found = FUNCTIONS.binary_search_by_key(&function, |(name, _)| *name);
     found.is_ok_and(|at| FUNCTIONS[at].1.contains(&fact))
 }
 
-/// Returns the facts about an aggregate of DataFusion, or [`AggFacts::NONE`] for any other aggregate.
+/// Returns the facts about an aggregate of DataFusion, or [`AggFacts::NONE`] for any other
+/// aggregate.
 pub(super) fn find_aggregate_facts(name: &str) -> &'static AggFacts {
     let found = AGGREGATES.binary_search_by_key(&name, |(known, _)| *known);
     found.map_or(&AggFacts::NONE, |at| &AGGREGATES[at].1)

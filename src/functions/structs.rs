@@ -1,4 +1,4 @@
-//! Conversion between sibling lists and lists of structs.
+//! Conversion between several lists of the same lengths and one list of structs.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
-use super::args::{Call, Plan};
+use super::args::{BatchCall, CallPlan};
 use super::def::{ANY, Def, make_nullable};
-use super::doc::{Doc, Section};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
 use crate::array::{ListAxis, RaggedArray, list_kind};
@@ -19,7 +19,7 @@ pub(super) static ZIP: Def = Def {
     name: "ragged_zip",
     arity: (2, ANY),
     doc: Doc {
-        section: Section::Structure,
+        section: FunctionSection::Structure,
         description: "Combines sibling lists into one list of structs with named fields, so that elements stay together when they are filtered, sorted or unnested. It reads offsets only. If the lists differ in depth, the structs are on the levels that all lists have, and hold deeper levels as lists.",
         syntax: &["ragged_zip('name', x [, 'name', y, ..])"],
         args: &[
@@ -43,7 +43,7 @@ pub(super) static ZIP: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
+fn zip_type(plan: &CallPlan<'_>) -> Result<(NestedListType, Fields)> {
     if plan.len() % 2 == 1 {
         return Err(plan.refuse_call(format!(
             "argument {} has no list; write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
@@ -84,7 +84,7 @@ pub(super) fn find_type_below(data_type: &DataType, levels: usize) -> &DataType 
     }
 }
 
-fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
+fn zip_lists(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let levels = NestedListType::from_type(call.return_type()).depth();
     let columns = (1..call.len())
         .step_by(2)
@@ -134,7 +134,7 @@ pub(super) static UNZIP: Def = Def {
     name: "ragged_unzip",
     arity: (1, ANY),
     doc: Doc {
-        section: Section::Structure,
+        section: FunctionSection::Structure,
         description: "Returns one field of all structs of a list as a list: `ragged_unzip(visits, 'time')`. Further names select fields of nested lists: `ragged_unzip(visits, 'labs', 'value')` returns the values of the lists in `labs`. Without a name, it returns a struct of lists, one per field. Offsets and values are shared with `x`.",
         syntax: &["ragged_unzip(x, 'name' [, 'name', ..])", "ragged_unzip(x)"],
         args: &[
@@ -200,7 +200,7 @@ fn find_field<'a>(
     })
 }
 
-fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
+fn unzip_field(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let mut x = call.read_ragged(0)?;
     if call.len() == 1 {
         let DataType::Struct(fields) = call.return_type() else {

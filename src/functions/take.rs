@@ -3,15 +3,15 @@
 use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, Reads, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts, ReadParts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::plan_same_field;
 use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
-use crate::kernels::{Count, repeat, take};
+use crate::kernels::{CountArgument, repeat, take};
 
 pub(super) const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
@@ -20,7 +20,7 @@ pub(super) static TAKE: Def = Def {
     aliases: &["ragged_gather"],
     arity: (2, 2),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the elements at the given positions, in that order. Positions of one level select whole elements of axis 1, positions of two levels select elements of each list of axis 2, and so on. `ragged_take(x, ragged_argsort(x))` sorts `x`.",
         syntax: &["ragged_take(x, indices)"],
         args: &[
@@ -61,7 +61,7 @@ pub(super) static TAKE: Def = Def {
     ..Def::DEFAULTS
 };
 
-pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<NestedListType> {
+pub(super) fn check_integers(plan: &CallPlan<'_>, i: usize, what: &str) -> Result<NestedListType> {
     let lists = plan.require_lists(i)?;
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
@@ -73,7 +73,7 @@ pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Ne
 }
 
 /// Returns argument `i` as lists of integers. Leaves of type Null, as in `[]`, become integers.
-pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
+pub(super) fn read_integers(call: &BatchCall<'_>, i: usize) -> Result<RaggedArray> {
     let x = call.read_ragged(i)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(arrow::compute::cast(x.leaves(), &DataType::Int64)?),
@@ -85,7 +85,7 @@ pub(super) static REVERSE: Def = Def {
     name: "ragged_reverse",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Returns the elements from the last to the first.",
         syntax: &["ragged_reverse(x [, axis])"],
         args: &[
@@ -106,8 +106,8 @@ pub(super) static REVERSE: Def = Def {
     call: |call| {
         call.to_lists(&take::reverse(&call.read_ragged(0)?, call.read_integer(1).unwrap_or(1))?)
     },
-    fails: Fails::Never,
-    facts: Facts { reads: Reads::Structure, ..Facts::NONE },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { reads: ReadParts::Structure, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -115,7 +115,7 @@ pub(super) static REPEAT: Def = Def {
     name: "ragged_repeat",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Index,
+        section: FunctionSection::Index,
         description: "Repeats each whole element a number of times in a row, as numpy's `repeat` does, list by list.",
         syntax: &["ragged_repeat(x, n [, axis])"],
         args: &[
@@ -139,13 +139,14 @@ pub(super) static REPEAT: Def = Def {
     call: |call| {
         let axis = call.read_integer(2).unwrap_or(1);
         let n = read_count(call, 1)?;
-        call.to_lists(&repeat::repeat(&call.read_ragged(0)?, axis, Count::Each(&n))?)
+        call.to_lists(&repeat::repeat(&call.read_ragged(0)?, axis, CountArgument::Each(&n))?)
     },
     ..Def::DEFAULTS
 };
 
-/// Checks that argument `i` is an integer, or lists of integers with at most `levels` levels.
-pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
+/// Returns an error unless argument `i` is an integer, or lists of integers with at most `levels`
+/// levels.
+pub(super) fn check_counts(plan: &CallPlan<'_>, i: usize, levels: usize) -> Result<()> {
     if list_depth(plan.data_type(i)) == 0 {
         return plan.check_integer(i, "a number of elements");
     }
@@ -160,7 +161,7 @@ pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<(
     Ok(())
 }
 
-pub(super) fn read_count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
+pub(super) fn read_count(call: &BatchCall<'_>, i: usize) -> Result<RaggedArray> {
     read_integers(call, i)
 }
 

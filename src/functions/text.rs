@@ -6,9 +6,9 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use crate::array::{ListKind, RaggedArray, list_kind};
 use crate::error::Result;
@@ -28,7 +28,7 @@ macro_rules! text_test {
             name: $name,
             arity: (2, 2),
             doc: Doc {
-                section: Section::Codes,
+                section: FunctionSection::Codes,
                 description: $description,
                 syntax: $syntax,
                 args: &[TEXTS, $arg],
@@ -38,9 +38,9 @@ macro_rules! text_test {
             },
             plan: |plan| plan_test(plan, |text, _| $test(text)),
             call: |call| compute_test(call, |text, _| $test(text)),
-            fails: Fails::UnequalLengths,
+            fails: FailureCase::UnequalLengths,
             infix: $infix,
-            facts: Facts { planned_for: $planned_for, ..Facts::NONE },
+            facts: FunctionFacts { planned_for: $planned_for, ..FunctionFacts::NONE },
             ..Def::DEFAULTS
         };
     };
@@ -84,7 +84,7 @@ pub(super) static MATCHES: Def = Def {
     name: "ragged_matches",
     arity: (2, 3),
     doc: Doc {
-        section: Section::Codes,
+        section: FunctionSection::Codes,
         description: "Returns a mask of the strings in which a regular expression has a match, at any position unless the expression is anchored (`^`, `$`). `~*` sets the flag `i`; `!~` and `!~*` are `ragged_not` of the mask.",
         syntax: &[
             "ragged_matches(x, regex [, flags])",
@@ -110,14 +110,14 @@ pub(super) static MATCHES: Def = Def {
     },
     plan: |plan| plan_test(plan, |pattern, flags| TextTest::Matches { pattern, flags }),
     call: |call| compute_test(call, |pattern, flags| TextTest::Matches { pattern, flags }),
-    fails: Fails::ComputedArguments,
+    fails: FailureCase::ComputedArguments,
     infix: Some("~"),
-    facts: Facts { planned_for: Some("regexp_like"), ..Facts::NONE },
+    facts: FunctionFacts { planned_for: Some("regexp_like"), ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
 fn plan_test(
-    plan: &Plan<'_>,
+    plan: &CallPlan<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<FieldRef> {
     let lists = plan.require_lists(0)?;
@@ -150,7 +150,7 @@ fn plan_test(
 }
 
 fn compute_test(
-    call: &Call<'_>,
+    call: &BatchCall<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<ArrayRef> {
     let x = call.read_ragged(0)?;
@@ -174,7 +174,7 @@ fn make_nulls(x: &RaggedArray) -> ArrayRef {
 /// value of the second argument for these rows. Calls `answers` once if the second argument is
 /// constant, otherwise once for each run of consecutive rows with equal values.
 fn compute_by_run(
-    call: &Call<'_>,
+    call: &BatchCall<'_>,
     x: &RaggedArray,
     answers: impl Fn(&RaggedArray, &ArrayRef) -> Result<ArrayRef>,
 ) -> Result<RaggedArray> {
@@ -202,7 +202,7 @@ pub(super) static ISIN: Def = Def {
     name: "ragged_isin",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Codes,
+        section: FunctionSection::Codes,
         description: "Returns a mask of the values that are in a list. `NOT IN` is `ragged_not` of the mask. If the list of IN contains columns, the values are compared with each of its elements in turn.",
         syntax: &["ragged_isin(x, values)", "x IN (value, ..)", "x NOT IN (value, ..)"],
         args: &[
@@ -215,7 +215,7 @@ pub(super) static ISIN: Def = Def {
                 "a list of one level, for all rows or one per row: `['a', 'b']`, `descendants('ICD10CM/E11', 'DIR')`, `(SELECT array_agg(code) FROM t)`",
             ),
         ],
-        missing: "The rules are those of IN. NULL values stay NULL. If `values` contains NULL, a value that is not found is NULL, and if `values` is NULL, all values are NULL. `values` is cast to the type of `x`: numbers that the type cannot represent (1.5 or 300 for `UInt8`) never match, and strings are parsed as numbers or times. Floats and decimals are rounded to the type of a float `x`, also those of a column, which `=` compares as `Float64`. NaN matches NaN.",
+        missing: "The rules are those of IN. NULL values stay NULL. If `values` contains NULL, a value that is not found is NULL, and if `values` is NULL, all values are NULL. `values` is cast to the type of `x`: numbers that the type cannot represent (1.5 or 300 for `UInt8`) never match, and strings are parsed as numbers or times. Numbers compare as with `=`: float literals are rounded to the type of a `Float32` list, and the floats and decimals of a column compare with it as `Float64`. NaN matches NaN.",
         duckdb: "`list_transform(x, lambda v: list_contains(values, v))`.",
         example: example!("ragged_isin"),
     },
@@ -237,16 +237,18 @@ pub(super) static ISIN: Def = Def {
     },
     call: |call| {
         let x = call.read_ragged(0)?;
+        let is_literal = call.find_constant(1).is_some();
         let answers = |x: &RaggedArray, given: &ArrayRef| -> Result<ArrayRef> {
-            match read_list_values(given)? {
-                Some(values) => Ok(Arc::clone(isin::isin(x, &values)?.leaves())),
-                None => Ok(make_nulls(x)),
+            let Some(mut values) = read_list_values(given)? else { return Ok(make_nulls(x)) };
+            if is_literal {
+                values = isin::round_literals(&values, x.leaf_type())?;
             }
+            Ok(Arc::clone(isin::isin(x, &values)?.leaves()))
         };
         call.to_lists(&compute_by_run(call, &x, answers)?)
     },
-    fails: Fails::Never,
-    facts: Facts { compares_durations: true, ..Facts::COMPARES },
+    fails: FailureCase::Never,
+    facts: FunctionFacts { compares_durations: true, ..FunctionFacts::COMPARES },
     ..Def::DEFAULTS
 };
 

@@ -90,9 +90,10 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
     })
 }
 
-/// Returns a constant timestamp in the coarser unit of `to`, rounded down, because Arrow rounds
-/// times before 1970 up. An analyzer rule corrects other casts, but it would be too late for the
-/// arguments of table functions, which are computed before it runs.
+/// Returns the constant timestamp `value` in the coarser unit of `to`, rounded down, because Arrow
+/// rounds times before 1970 up. Returns `None` unless `value` is constant and `to` has the zone of
+/// `value` and a coarser unit. An analyzer rule corrects other casts, but it would be too late for
+/// the arguments of table functions, which are computed before it runs.
 fn round_down(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(unit, zone) = to else { return None };
     let Expr::Literal(time, _) = fold_constant(value.clone(), schema)? else { return None };

@@ -6,7 +6,8 @@
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
 //! * Division of integers of any types truncates the quotient, and no operand is rounded ([`plan_quotient`]).
-//! * Functions that accept an Int64 also accept a UInt64 within its range ([`takes_unsigned`]).
+//! * Functions that accept an Int64 also accept a UInt64 within its range ([`takes_unsigned`]), and
+//!   those that take a position in a list accept any UInt64.
 //!
 //! Remove the replacements of `row_number`, `rank`, `dense_rank` and `ntile` once
 //! `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs` fails.
@@ -14,9 +15,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Decimal128Array};
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Int64Type, UInt64Type};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
@@ -39,12 +40,16 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
+use super::common_decimal::find_common_decimal;
+use super::hidden::change_values;
+use super::long_results::charge_result;
 use super::stock_facts::{StockFact, has_fact};
+use super::struct_elements::widen_structs;
 use super::{call_on_arrays, chain, coerce_arguments, declare, delegate};
 use crate::array::{leaf_type, list_depth};
 
 /// Common type that DataFusion gives a UInt64 and a signed integer.
-const WIDE: DataType = DataType::Decimal128(20, 0);
+pub(super) const WIDE: DataType = DataType::Decimal128(20, 0);
 
 /// Returns the window functions that count, with Int64 results. They replace DataFusion's.
 pub(crate) fn build_signed_windows() -> [WindowUDF; 4] {
@@ -135,7 +140,7 @@ impl PartitionEvaluator for SignedEvaluator {
 }
 
 /// Functions of DataFusion that accept Int64 but not UInt64. The test
-/// `functions_that_take_integers_take_unsigned_ones` in `tests/sql/integers.rs` fails if one is missing.
+/// `functions_of_integers_accept_unsigned_integers` in `tests/sql/integers.rs` fails if one is missing.
 const TAKING_SIGNED: [&str; 35] = [
     "array_append",
     "array_element",
@@ -174,6 +179,10 @@ const TAKING_SIGNED: [&str; 35] = [
     "trunc",
 ];
 
+/// Functions of [`TAKING_SIGNED`] whose first argument is a list, and whose other arguments are
+/// positions in this list. A position that does not fit an Int64 is beyond every list.
+const TAKING_POSITIONS: [&str; 2] = ["array_element", "array_slice"];
+
 pub(crate) fn is_for_signed(name: &str) -> bool {
     TAKING_SIGNED.contains(&name)
 }
@@ -187,6 +196,12 @@ pub(crate) fn takes_unsigned(inner: Arc<ScalarUDF>) -> ScalarUDF {
 struct TakesUnsigned {
     inner: Arc<ScalarUDF>,
     signature: Signature,
+}
+
+impl TakesUnsigned {
+    fn takes_positions(&self) -> bool {
+        TAKING_POSITIONS.contains(&self.inner.name())
+    }
 }
 
 impl ScalarUDFImpl for TakesUnsigned {
@@ -208,6 +223,11 @@ impl ScalarUDFImpl for TakesUnsigned {
         {
             return self.coerce_types(&numbers).or(stock);
         }
+        if stock.is_err()
+            && let Some(widened) = widen_structs(self.inner.name(), types)
+        {
+            return coerced(&widened).or(stock);
+        }
         if stock.is_ok() || !types.iter().any(is_mended) {
             return stock;
         }
@@ -216,6 +236,9 @@ impl ScalarUDFImpl for TakesUnsigned {
             false => t.clone(),
         });
         let signed = coerced(&signed.collect::<Vec<_>>());
+        if self.takes_positions() {
+            return signed.map(|signed| keep_wide_positions(signed, types)).or(stock);
+        }
         match find_element_types(self.inner.name(), types) {
             Some(common) => signed.or_else(|_| coerced(&common)).or(stock),
             None => signed.or(stock),
@@ -227,7 +250,15 @@ impl ScalarUDFImpl for TakesUnsigned {
         Some(takes_unsigned(Arc::new(inner)))
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let _charge = charge_result(self.inner.name(), &args)?;
+        if self.takes_positions() {
+            for position in args.args.iter_mut().skip(1) {
+                if is_unsigned_or_wide(&position.data_type()) {
+                    *position = change_values(position, clip_to_signed)?;
+                }
+            }
+        }
         self.inner.invoke_with_args(args)
     }
 
@@ -244,6 +275,37 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
+/// Returns the argument types `signed`, except that a position (any argument but the first) keeps
+/// its type in `given` if this is UInt64 or a decimal, whose values can exceed an Int64.
+fn keep_wide_positions(mut signed: Vec<DataType>, given: &[DataType]) -> Vec<DataType> {
+    for (to, from) in signed.iter_mut().zip(given).skip(1) {
+        if is_unsigned_or_wide(from) {
+            *to = from.clone();
+        }
+    }
+    signed
+}
+
+/// Casts UInt64 and decimals without fraction to Int64. A number that does not fit becomes the
+/// least or greatest Int64.
+fn clip_to_signed(numbers: &ArrayRef) -> Result<ArrayRef> {
+    let clip = |number: i128| match i64::try_from(number) {
+        Ok(number) => number,
+        Err(_) if number < 0 => i64::MIN,
+        Err(_) => i64::MAX,
+    };
+    let clipped: Int64Array = match numbers.data_type() {
+        DataType::UInt64 => {
+            numbers.as_primitive::<UInt64Type>().unary::<_, Int64Type>(|n| clip(n.into()))
+        }
+        DataType::Decimal128(_, 0) => {
+            numbers.as_primitive::<Decimal128Type>().unary::<_, Int64Type>(clip)
+        }
+        _ => return Ok(Arc::clone(numbers)),
+    };
+    Ok(Arc::new(clipped))
+}
+
 /// Functions that return their list with elements added, removed or replaced.
 const CHANGING: [&str; 8] = [
     "array_append",
@@ -256,9 +318,10 @@ const CHANGING: [&str; 8] = [
     "array_replace_n",
 ];
 
-/// Returns the argument types of a call that searches a list of numbers for a string: the string is cast to a
-/// number, as in a comparison of two scalars. A string that is not such a number is an error. Returns `None` for
-/// other calls, also for lists of decimals, to which a cast would round the string.
+/// Returns the argument types of a call that searches a list of numbers for a string: the string is
+/// cast to the type of the elements, as in a comparison of two scalars. If this cast fails, the
+/// query fails. Returns `None` for other calls, and for lists of decimals, because the cast would
+/// round the string.
 fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let [
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _),
@@ -278,10 +341,11 @@ fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataTyp
     Some(found)
 }
 
-/// Returns the argument types of a call that searches a list for numbers or inserts numbers, if
-/// DataFusion has no common type of these numbers and the elements. The common type is then a
-/// decimal that represents both, or Float64 if one of them is a float. A list of UInt64 keeps its
-/// type if numbers are inserted; inserting a negative number is then an error.
+/// Returns the argument types of a call that searches a list for numbers or inserts numbers. The
+/// elements and the numbers get a common type: a decimal that represents both or, if one of them is
+/// a float, Float64. But a list of UInt64 into which integers are inserted keeps its type;
+/// inserting a negative number is then an error. Returns `None` for other calls, and if there is no
+/// such common type.
 fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = has_fact(function, StockFact::FindsElement);
     if !is_search && !CHANGING.contains(&function) {
@@ -316,37 +380,9 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
     Some(found)
 }
 
-/// Returns the decimal type that represents all values of the integer and decimal types `types`, or Float64 if
-/// they include floats. Returns `None` for other types, and if 38 digits do not suffice.
-fn find_common_decimal(types: &[&DataType]) -> Option<DataType> {
-    let (mut whole, mut fraction) = (0u8, 0u8);
-    for t in types.iter().filter(|t| !t.is_null()) {
-        let (before, after) = match t {
-            DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) => {
-                let after = u8::try_from(*s).ok()?;
-                (p.checked_sub(after)?, after)
-            }
-            t if t.is_integer() => (20, 0),
-            t if t.is_floating() => return Some(DataType::Float64),
-            _ => return None,
-        };
-        (whole, fraction) = (whole.max(before), fraction.max(after));
-    }
-    let digits = whole.checked_add(fraction).filter(|digits| *digits <= 38)?;
-    Some(DataType::Decimal128(digits, i8::try_from(fraction).ok()?))
-}
-
 /// Whether a type is UInt64, or the decimal type that DataFusion computes from UInt64 in arithmetic.
 fn is_unsigned_or_wide(t: &DataType) -> bool {
     matches!(t, DataType::UInt64 | DataType::Decimal128(_, 0))
-}
-
-/// Casts the index of `x[i]` or a bound of `x[i:j]` to Int64 if it is unsigned.
-pub(super) fn make_signed_index(index: Expr, schema: &DFSchema) -> Expr {
-    match index.get_type(schema) {
-        Ok(t) if is_unsigned_or_wide(&t) => Expr::Cast(Cast::new(Box::new(index), DataType::Int64)),
-        _ => index,
-    }
 }
 
 /// Casts the operand of a unary minus to a type that can represent the negated value.
@@ -425,10 +461,10 @@ fn find_unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans `/` or `%` of integers if DataFusion would divide them as decimals, whose quotient has a
-/// fraction, as for a UInt64 and an Int64. Returns `None` for other operands. An integer literal
-/// next to a UInt64 becomes a UInt64. A UInt64 divided by an Int64 may fit neither type (`/ -1`),
-/// so this quotient is a DECIMAL(20, 0), like their sum.
+/// Plans `/` or `%` of two integers, such as a UInt64 and an Int64, that DataFusion would divide as
+/// decimals, so that their quotient would have a fraction. Returns `None` for other operands. An
+/// integer literal next to a UInt64 becomes a UInt64. The quotient of a UInt64 and an Int64 may fit
+/// neither type (`/ -1`), so it is a DECIMAL(20, 0).
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,
@@ -457,7 +493,8 @@ pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<E
         }
         _ => {}
     }
-    // Only quotients need this: DataFusion's remainder of decimals without fraction has no fraction.
+    // Only a quotient needs a function: DataFusion's remainder of decimals without fraction has no
+    // fraction.
     (op == Operator::Divide).then(|| {
         ScalarUDF::new_from_impl(WholeQuotient).call(vec![expr.left.clone(), expr.right.clone()])
     })

@@ -1,4 +1,5 @@
-//! Codes, their tokens and their descendants: functions that read a `codes.parquet`.
+//! Functions that read a `codes.parquet`, a file that numbers codes such as 'ICD10CM/E11': they
+//! convert codes to their numbers (tokens) and back, and find the descendants of a code.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::file_cache::FileCache;
 use super::lists::NestedListType;
@@ -21,7 +22,7 @@ use crate::config::SerrateOptions;
 use crate::error::{Error, Result, find_original};
 use crate::io::meds::{CodeHierarchy, VOCABULARY_METADATA, Vocabulary};
 use crate::kernels::text::is_text;
-use crate::memory::Charge;
+use crate::memory::MemoryCharge;
 
 const CODES: (&str, &str) =
     ("codes", "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, a literal");
@@ -35,10 +36,11 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// For each token, the index of its code in `texts`. Empty if the tokens have such large gaps
-    /// that the vector would be much too long. A look-up then searches `tokens`.
+    /// At index `i`, the index in `texts` of the code of token `i`, or `None` if there is no token
+    /// `i`. Empty if the tokens have such large gaps that the vector would be much too long; a
+    /// look-up then searches `tokens`.
     places: Vec<Option<u32>>,
-    _charge: Charge,
+    _charge: MemoryCharge,
 }
 
 impl VocabularyCodes {
@@ -54,8 +56,10 @@ impl VocabularyCodes {
         let bytes = texts.get_array_memory_size().saturating_mul(3);
         let bytes = bytes.saturating_add(size_of_val(tokens.as_slice()));
         let bytes = bytes.saturating_add(size_of_val(places.as_slice()));
-        let charge =
-            Charge::take(&format!("the vocabulary {}", find_original(path).display()), bytes)?;
+        let charge = MemoryCharge::take(
+            &format!("the vocabulary {}", find_original(path).display()),
+            bytes,
+        )?;
         Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places, _charge: charge })
     }
 
@@ -63,7 +67,8 @@ impl VocabularyCodes {
         VOCABULARIES.get(&find_local_codes(path)?, Self::read)
     }
 
-    /// Returns the index in `texts` of each token's code; NULL for NULL and the padding token 0.
+    /// Returns the index in `self.texts` of each token's code; NULL for NULL and for 0 (padding). A
+    /// token that is not in the vocabulary is an error, which names the file at `path`.
     fn find_token_positions(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
             [] => find_first(&self.tokens, token),
@@ -89,9 +94,8 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
 
-/// Returns the path of the file of codes that `path` names: a file, or a folder with
-/// `metadata/codes.parquet` or `codes.parquet`. For the URL of an object store, returns the path of a
-/// local copy.
+/// Returns the file of codes that `path` names: a file, or a folder with `metadata/codes.parquet`
+/// or `codes.parquet`. For the URL of an object store, returns a local copy.
 pub(crate) fn find_local_codes(path: &str) -> Result<PathBuf> {
     let local = access::localize_path(path, &["metadata/codes.parquet", "codes.parquet"])
         .map_err(|e| Error::io(&*access::hide_secrets(path), e))?;
@@ -108,7 +112,7 @@ fn locate_codes_file(path: &str) -> PathBuf {
     if !access::exists(&inner) && access::exists(&own) { own } else { inner }
 }
 
-fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
+fn plan_codes<'a>(plan: &CallPlan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.find_literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, VocabularyCodes::from_path(path)?)),
         None => Err(plan.refuse_call(format!(
@@ -117,7 +121,8 @@ fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     }
 }
 
-/// Returns the field for the result of a function of codes, with the id of the vocabulary in its metadata.
+/// Returns the field for a result of the type `data_type`, with the id of the vocabulary of `codes`
+/// in its metadata.
 fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     let id = codes.vocabulary.id().to_string();
     let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();
@@ -125,7 +130,7 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
 }
 
 /// Returns the path and vocabulary of a call, or an error if the vocabulary has changed since planning.
-fn plan_vocabulary<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
+fn plan_vocabulary<'a>(call: &BatchCall<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.read_text(1).ok_or_else(|| {
         Error::invalid(format!(
             "{}: argument 2 (the codes) must be the same path for all rows; give a literal such as {SUCH}",
@@ -147,7 +152,7 @@ pub(super) static ENCODE: Def = Def {
     name: "ragged_encode",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Codes,
+        section: FunctionSection::Codes,
         description: "Returns the token of each code in a vocabulary as `UInt32`, the form that `densify`, `.nrt` files and models need. Tokens are those of `code/vocab_index` in the file, else 1, 2, 3, .. in the order of the codes, as in `code_id` of `meds('DIR')`. The column names its vocabulary in its metadata (`serrate.vocabulary`).",
         syntax: &["ragged_encode(x, codes)"],
         args: &[("x", "a list of any depth of strings, or of a dictionary of strings"), CODES],
@@ -175,7 +180,7 @@ pub(super) static ENCODE: Def = Def {
         };
         call.to_lists(&x.with_leaves(tokens)?)
     },
-    facts: Facts { reads_paths: true, ..Facts::COMPARES },
+    facts: FunctionFacts { reads_paths: true, ..FunctionFacts::COMPARES },
     ..Def::DEFAULTS
 };
 
@@ -187,7 +192,7 @@ pub(super) static DECODE: Def = Def {
     name: "ragged_decode",
     arity: (2, 2),
     doc: Doc {
-        section: Section::Codes,
+        section: FunctionSection::Codes,
         description: "Returns the code of each token in a vocabulary: the inverse of `ragged_encode`. The result is a dictionary over the vocabulary, which the column names in its metadata (`serrate.vocabulary`). If several codes have the same token, the first one is returned.",
         syntax: &["ragged_decode(x, codes)"],
         args: &[("x", "a list of any depth of integers"), CODES],
@@ -227,7 +232,7 @@ pub(super) static DECODE: Def = Def {
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.to_lists(&x.with_leaves(Arc::new(decoded))?)
     },
-    facts: Facts { reads_paths: true, ..Facts::NONE },
+    facts: FunctionFacts { reads_paths: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -235,7 +240,7 @@ pub(super) static DESCENDANTS: Def = Def {
     name: "descendants",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Codes,
+        section: FunctionSection::Codes,
         description: "Returns the given codes and all codes below them: those that name one of them in `parent_codes`, those that name one of these, and so on. The result is a list in string order, for `ragged_isin` or, unnested, for a join.",
         syntax: &["descendants(roots [, codes])"],
         args: &[
@@ -298,6 +303,6 @@ pub(super) static DESCENDANTS: Def = Def {
         }
         Ok(Arc::new(out.finish()))
     },
-    facts: Facts { reads_paths: true, ..Facts::NONE },
+    facts: FunctionFacts { reads_paths: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };

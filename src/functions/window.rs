@@ -1,4 +1,5 @@
-//! Windows over time, and over consecutive elements.
+//! Functions that select or reduce windows of list elements: elements within a span of time, or `n`
+//! consecutive elements.
 
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -6,18 +7,18 @@ use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
 use serrate_core::internal::times::{count_nanoseconds, make_span_formatter};
 
-use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, make_nullable};
-use super::doc::{Doc, Section};
+use super::args::{BatchCall, CallPlan};
+use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
+use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
 use super::naming;
 use super::structs::find_type_below;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
-use crate::kernels::between::Closure;
+use crate::kernels::between::ClosedEnds;
 use crate::kernels::reduce::Reduction;
-use crate::kernels::window::{self, Span, TimeWindow};
+use crate::kernels::window::{self, TimeWindow, WindowReach};
 
 const X: (&str, &str) = ("x", "a list of any depth");
 const TIME: (&str, &str) = (
@@ -37,7 +38,7 @@ pub(super) static WINDOW: Def = Def {
     aliases: &[],
     arity: (3, 8),
     doc: Doc {
-        section: Section::Within,
+        section: FunctionSection::Within,
         description: "Reduces, for each time of `at`, the values of `x` whose times lie within the window around it: after `at - before`, up to and including `at + after`. The result has the lists of `at`. Without `how` it returns the elements of each window as a list, for any other function: `ragged_median(ragged_window(x, time, at, before => INTERVAL '30 days'), -1)`. With `how`, the cost does not grow with the length of the windows, or with its logarithm for quantiles.",
         syntax: &["ragged_window(x, time, at [, how [, before [, after [, closed [, q]]]]])"],
         args: &[
@@ -65,8 +66,8 @@ pub(super) static WINDOW: Def = Def {
     },
     plan: plan_window,
     call: compute_window,
-    facts: Facts { pairs: true, ..Facts::NONE },
-    fails: Fails::Values,
+    facts: FunctionFacts { pairs: true, ..FunctionFacts::NONE },
+    fails: FailureCase::Values,
     infix: None,
 };
 
@@ -75,7 +76,7 @@ pub(super) static ASOF: Def = Def {
     aliases: &[],
     arity: (3, 3),
     doc: Doc {
-        section: Section::Within,
+        section: FunctionSection::Within,
         description: "Returns, for each time of `at`, the element of `x` with the greatest time that is not after it, the last of several. `ragged_asof(time, time, at)` returns the time of that element, and `at - ragged_asof(time, time, at)` its age.",
         syntax: &["ragged_asof(x, time, at)"],
         args: &[X, TIME, AT],
@@ -93,8 +94,8 @@ pub(super) static ASOF: Def = Def {
         let (x, time, at) = read_lists(call)?;
         call.to_lists(&window::asof(&x, &time, &at)?)
     },
-    facts: Facts::NONE,
-    fails: Fails::Values,
+    facts: FunctionFacts::NONE,
+    fails: FailureCase::Values,
     infix: None,
 };
 
@@ -103,7 +104,7 @@ pub(super) static ROLLING: Def = Def {
     aliases: &[],
     arity: (3, 5),
     doc: Doc {
-        section: Section::Within,
+        section: FunctionSection::Within,
         description: "Reduces each value and the `n - 1` values before it in its innermost list: `ragged_rolling(x, 3, 'mean')` is the moving average of three. (`ragged_window(x, time, time, 'mean', before => INTERVAL '30 days')` moves by a span of time.)",
         syntax: &["ragged_rolling(x, n, how [, min_samples [, q]])"],
         args: &[
@@ -171,8 +172,8 @@ pub(super) static ROLLING: Def = Def {
             }
         })
     },
-    facts: Facts::NONE,
-    fails: Fails::Values,
+    facts: FunctionFacts::NONE,
+    fails: FailureCase::Values,
     infix: None,
 };
 
@@ -181,7 +182,7 @@ pub(super) static NGRAMS: Def = Def {
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
-        section: Section::Within,
+        section: FunctionSection::Within,
         description: "Returns every `n` elements that follow each other in an innermost list, as lists: bigrams for 2.",
         syntax: &["ragged_ngrams(x, n)"],
         args: &[X, ("n", "the number of elements, a literal")],
@@ -198,12 +199,12 @@ pub(super) static NGRAMS: Def = Def {
         let n = call.read_integer(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         call.to_lists(&window::ngrams(&call.read_ragged(0)?, n)?)
     },
-    facts: Facts::NONE,
-    fails: Fails::Values,
+    facts: FunctionFacts::NONE,
+    fails: FailureCase::Values,
     infix: None,
 };
 
-fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
+fn check_positive(plan: &CallPlan<'_>, i: usize, what: &str) -> Result<()> {
     match plan.find_literal_integer(i, what, "3")? {
         Some(n) if n >= 1 => Ok(()),
         found => Err(plan.refuse_call(format!(
@@ -221,8 +222,8 @@ enum WindowReduction {
 }
 
 impl WindowReduction {
-    /// Returns a [`Reduction`] whose result has the same type as that of this window reduction. The
-    /// planner derives the type from it.
+    /// Returns a [`Reduction`] whose results have the same type as those of `self`, for the
+    /// planner, which derives the result type from a [`Reduction`].
     fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,
@@ -233,8 +234,8 @@ impl WindowReduction {
 
 const QUANTILE: &str = "quantile";
 
-/// Returns the reduction called `name`, with the quantile `q` if `name` is `quantile`. Returns
-/// `None` for NULL and unknown names.
+/// Returns the reduction called `name`, with the quantile `q` if `name` is `quantile`; `None` for
+/// NULL and unknown names.
 fn parse_reduction(name: Option<&str>, q: Option<&ScalarValue>) -> Option<WindowReduction> {
     Some(WindowReduction::Reduce(match name? {
         "any" => Reduction::Any,
@@ -259,8 +260,10 @@ fn find_float(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-/// Reads the reduction from argument `i` (how) and its quantile from `q`; `None` if `how` is NULL.
-fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReduction>> {
+/// Returns the reduction that argument `i` (how) names, with the quantile in argument `q` if `how`
+/// is 'quantile'; `None` if `how` is NULL. Returns an error for any other name, and if `q` is
+/// missing, invalid or given without 'quantile'.
+fn parse_how(plan: &CallPlan<'_>, i: usize, q: usize) -> Result<Option<WindowReduction>> {
     let name = match plan.require_literal(i, "how", "'mean'")? {
         Some(value) if !value.is_null() => value,
         _ => return Ok(None),
@@ -294,8 +297,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
     if let Some(how) = parse_reduction(name.try_as_str().flatten(), share) {
         return Ok(Some(how));
     }
-    // `ragged_rolling` requires its third argument, so the hint does not suggest to omit this
-    // argument.
+    // `ragged_rolling` requires its third argument, so the hint does not suggest to omit it.
     let instead = match i {
         2 => "reduce the lists of ragged_ngrams, as in ragged_std(ragged_ngrams(x, 3), -1)",
         _ => {
@@ -308,7 +310,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
     )))
 }
 
-fn find_output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
+fn find_output_type(plan: &CallPlan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
     how.output_type(leaf).map_err(|_| {
         plan.make_values_error(
             format_args!("values from which the {} can be computed", how.name()),
@@ -324,7 +326,7 @@ struct WindowLevels {
     at: NestedListType,
 }
 
-fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
+fn check_times(plan: &CallPlan<'_>) -> Result<WindowLevels> {
     let (x, time, at) = (
         plan.require_lists(0)?,
         plan.require_lists(1)?,
@@ -375,8 +377,10 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Checks with a call on empty arrays that the times, `at` and the spans can be compared.
-fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
+/// Returns an error unless the types of the times, of the argument `at` and of the spans of the
+/// window can be compared. Tests this by a call of the kernel on empty arrays of these types. If
+/// `given` is `None`, the call has no window, and looks up the last element up to `at`.
+fn check_types(plan: &CallPlan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
     let at = parse_times(none(2)?, time.leaf_type())?;
@@ -393,7 +397,8 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     })
 }
 
-/// Casts the strings in `at` to `to`. Returns `at` unchanged if it has no strings or `to` is not a time type.
+/// Casts the strings in `at` to `to`; a string that is not a time is an error. Returns `at`
+/// unchanged if it has no strings or `to` is not a time type.
 fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     if !at.leaf_type().is_string() || !is_time(to) {
         return Ok(at);
@@ -402,7 +407,7 @@ fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     at.with_leaves(cast_with_options(at.leaves(), to, &strict)?)
 }
 
-fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_window(plan: &CallPlan<'_>) -> Result<FieldRef> {
     let shape = check_times(plan)?;
     let how = parse_how(plan, 3, 7)?;
     let before = parse_span(plan, 4, "before", &shape.time)?;
@@ -421,19 +426,28 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(make_nullable(shape.at.make_plain_leaf(out)))
 }
 
-fn parse_closure(text: Option<&str>) -> Result<Closure> {
-    text.map_or(Ok(Closure::Right), str::parse)
+fn parse_closure(text: Option<&str>) -> Result<ClosedEnds> {
+    text.map_or(Ok(ClosedEnds::Right), str::parse)
 }
 
-/// Creates a window. Without `before` and `after`, the window has all earlier times. If only one is
-/// given, the other end of the window is the time `at` itself.
-fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
-    let none = Span::Exact(0);
-    let past = if after.is_some() { none } else { Span::Unbounded };
+/// Creates a window around a time `at`. Without `before` and `after`, it has all times up to `at`.
+/// If only one of the two is given, the other end of the window is `at` itself.
+fn make_window(
+    before: Option<WindowReach>,
+    after: Option<WindowReach>,
+    closure: ClosedEnds,
+) -> TimeWindow {
+    let none = WindowReach::Exact(0);
+    let past = if after.is_some() { none } else { WindowReach::Unbounded };
     TimeWindow { before: before.unwrap_or(past), after: after.unwrap_or(none), closure }
 }
 
-fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<Option<Span>> {
+fn parse_span(
+    plan: &CallPlan<'_>,
+    i: usize,
+    what: &str,
+    time: &DataType,
+) -> Result<Option<WindowReach>> {
     let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
     let Some(value) = plan.require_literal(i, what, such)? else { return Ok(None) };
     parse_window_span(value, time).map_err(|e| {
@@ -451,13 +465,14 @@ fn show_span(value: &ScalarValue) -> String {
     shown.unwrap_or_else(|| value.to_string())
 }
 
-/// Converts a literal to a span for times of the type `time`; `None` for NULL.
-fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
+/// Converts a literal to a span for times of the type `time`; `None` for NULL. A literal that is
+/// neither 'unbounded' nor a span for this type is an error.
+fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<WindowReach>> {
     if value.is_null() {
         return Ok(None);
     }
     if value.try_as_str().flatten() == Some("unbounded") {
-        return Ok(Some(Span::Unbounded));
+        return Ok(Some(WindowReach::Unbounded));
     }
     let wrong = || {
         let accepted = if is_time(time) { "an interval" } else { "an integer or a finite float" };
@@ -475,12 +490,12 @@ fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span
         t if t.is_integer() && !is_time(time) => {
             let wide = value.cast_to(&DataType::Decimal128(38, 0)).map_err(|_| wrong())?;
             let ScalarValue::Decimal128(Some(n), ..) = wide else { return Err(wrong()) };
-            return Ok(Some(Span::Exact(n)));
+            return Ok(Some(WindowReach::Exact(n)));
         }
         t if t.is_floating() && !is_time(time) => {
             let wide = value.cast_to(&DataType::Float64).map_err(|_| wrong())?;
             return match wide {
-                ScalarValue::Float64(Some(n)) if n.is_finite() => Ok(Some(Span::Float(n))),
+                ScalarValue::Float64(Some(n)) if n.is_finite() => Ok(Some(WindowReach::Float(n))),
                 _ => Err(wrong()),
             };
         }
@@ -496,8 +511,8 @@ fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span
                         "a span of months cannot be used for durations, because a month has no fixed length; write days, such as INTERVAL '30 days'",
                     ));
                 }
-                (true, _) => Span::Calendar(by),
-                (false, _) => Span::Exact(
+                (true, _) => WindowReach::Calendar(by),
+                (false, _) => WindowReach::Exact(
                     i128::from(by.days) * 86_400 * count_nanoseconds(TimeUnit::Second)
                         + i128::from(by.nanoseconds),
                 ),
@@ -511,17 +526,17 @@ fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Span
     }))
 }
 
-fn make_exact_span(n: i64, unit: TimeUnit) -> Span {
-    Span::Exact(i128::from(n) * count_nanoseconds(unit))
+fn make_exact_span(n: i64, unit: TimeUnit) -> WindowReach {
+    WindowReach::Exact(i128::from(n) * count_nanoseconds(unit))
 }
 
-fn read_lists(call: &Call<'_>) -> Result<(RaggedArray, RaggedArray, RaggedArray)> {
+fn read_lists(call: &BatchCall<'_>) -> Result<(RaggedArray, RaggedArray, RaggedArray)> {
     let (x, time) = (call.read_ragged(0)?, call.read_ragged(1)?);
     let at = parse_times(call.read_ragged(2)?, time.leaf_type())?;
     Ok((x, time, at))
 }
 
-fn compute_window(call: &Call<'_>) -> Result<ArrayRef> {
+fn compute_window(call: &BatchCall<'_>) -> Result<ArrayRef> {
     let (x, time, at) = read_lists(call)?;
     let span = |i: usize| match call.find_constant(i) {
         Some(value) => parse_window_span(value, time.leaf_type()),

@@ -14,12 +14,14 @@ use crate::array::leaf_type;
 use crate::functions::{StockFact, has_fact};
 
 /// Functions that add values to a list, or make a list of values. Functions that compare elements
-/// are in the table of facts.
+/// are not listed here, but have [`StockFact::ComparesElements`].
 const BUILDING: [&str; 5] =
     ["array_append", "array_concat", "array_prepend", "array_resize", "make_array"];
 
-/// Casts the dates of values that get one type, also the dates in lists and structs, to timestamps with
-/// the zone that other values have at the same place. Returns `None` if nothing has to change.
+/// Prepares `values`, which DataFusion will cast to one common type: if one is a timestamp with a
+/// zone, casts the dates among them to timestamps with this zone. Does the same for dates in lists
+/// and structs, if another value has a timestamp with a zone at the same list level and field.
+/// Returns `None` if nothing is cast.
 pub(crate) fn cast_dates_to_zone(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
     let types = values.iter().map(|(e, schema)| e.get_type(*schema).ok());
     let types = types.collect::<Option<Vec<_>>>()?;
@@ -41,8 +43,9 @@ pub(crate) fn cast_element_dates(call: &ScalarFunction, schema: &DFSchema) -> Op
     cast_leaf_dates(&call.args, schema)
 }
 
-/// Casts dates as [`cast_dates_to_zone`] does, but compares elements of lists of any depth with each other
-/// and with values that are not lists.
+/// If the leaves of one value are timestamps with a zone, casts the values whose leaves are dates
+/// to such timestamps. A scalar is its own leaf, so `values` may be scalars and lists of any
+/// depths. Returns `None` if nothing is cast.
 pub(super) fn cast_leaf_dates(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
     let leaves: Vec<DataType> = types.iter().map(|t| leaf_type(t).clone()).collect();
@@ -56,8 +59,9 @@ pub(super) fn cast_leaf_dates(values: &[Expr], schema: &DFSchema) -> Option<Vec<
     Some(cast.collect())
 }
 
-/// Returns the types of values that get one type, with timestamps with a zone in place of the dates for
-/// which another type has such a timestamp. Returns `None` if there are no such dates.
+/// Replaces dates in `types`, so that DataFusion finds a common type with a zone. A date becomes a
+/// timestamp with a zone if another of the types has such a timestamp at the same list level and
+/// field. Returns `None` if no type changes.
 pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
     let mut distinct: Vec<&DataType> = Vec::new();
     for t in types {
@@ -75,8 +79,8 @@ pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
     (moved.as_slice() != types).then_some(moved)
 }
 
-/// Returns the type `t` with a timestamp with a zone in place of each date for which the type
-/// `other` has a timestamp with a zone.
+/// Returns the type `t`, in which a date becomes a timestamp with a zone if the type `other` has
+/// such a timestamp at the same list level and field.
 fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
     use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     let within = |field: &FieldRef, other: &FieldRef| {
@@ -84,7 +88,8 @@ fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
         Arc::new(field.as_ref().clone().with_data_type(to))
     };
     match (t, other) {
-        // Nanoseconds cannot represent all dates, and `Date64` counts milliseconds.
+        // The unit is at most as fine as microseconds, because nanoseconds cannot represent all
+        // dates, and for `Date64` at least milliseconds, because a `Date64` counts milliseconds.
         (Date32, Timestamp(unit, zone @ Some(_))) => {
             Timestamp((*unit).min(TimeUnit::Microsecond), zone.clone())
         }
@@ -113,7 +118,7 @@ fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
     }
 }
 
-/// Returns the type of lists with another type of values.
+/// Returns the list type `lists` with `leaf` in place of the type of its innermost values.
 pub(crate) fn replace_leaf(lists: &DataType, leaf: &DataType) -> DataType {
     use DataType::{FixedSizeList, LargeList, List};
     match lists {
@@ -162,7 +167,8 @@ mod tests {
             moved([&list(&fixed(&micros)), &fixed(&list(&date))]),
             Some(vec![list(&fixed(&micros)), fixed(&list(&micros))])
         );
-        // The fields `a` and `b` of both structs are compared, in any order.
+        // Both structs have the fields `a` and `b`, so their fields are matched by name, in any
+        // order.
         let (ab, ba) = (["a", "b"], ["b", "a"]);
         assert_eq!(
             moved([

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
-use super::metrics::Metrics;
+use super::metrics::ServerMetrics;
 
 /// Maximum number of waiting queries.
 const QUEUE: usize = 1024;
@@ -15,19 +15,19 @@ const QUEUE: usize = 1024;
 /// Lets at most `count` queries run at a time, each with a [`QueryPermit`]. Further queries wait
 /// for a permit in the order of their arrival.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(super) struct QueryAdmission {
     places: Arc<Semaphore>,
     count: usize,
     waiting: AtomicUsize,
     patience: Duration,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ServerMetrics>,
 }
 
 /// The permission of one query to run. Dropping it lets the next waiting query run.
 #[derive(Debug)]
 pub(super) struct QueryPermit {
     _permit: OwnedSemaphorePermit,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ServerMetrics>,
 }
 
 impl Drop for QueryPermit {
@@ -36,9 +36,9 @@ impl Drop for QueryPermit {
     }
 }
 
-/// Counts a query as waiting. Dropping this value ends the count, so a query whose client
-/// disconnects does not count any more.
-struct WaitingCount<'a>(&'a Admission);
+/// Counts a query as waiting until this value is dropped, which also happens if the client
+/// disconnects.
+struct WaitingCount<'a>(&'a QueryAdmission);
 
 impl Drop for WaitingCount<'_> {
     fn drop(&mut self) {
@@ -47,14 +47,14 @@ impl Drop for WaitingCount<'_> {
     }
 }
 
-impl Admission {
-    pub(super) fn new(count: usize, patience: Duration, metrics: Arc<Metrics>) -> Self {
+impl QueryAdmission {
+    pub(super) fn new(count: usize, patience: Duration, metrics: Arc<ServerMetrics>) -> Self {
         let places = Arc::new(Semaphore::new(count));
         Self { places, count, waiting: AtomicUsize::new(0), patience, metrics }
     }
 
-    /// Waits until a query may run. Returns an error if the queue is full, or once the query has
-    /// waited for `patience`.
+    /// Waits until a query may run. Returns an error if the queue is full, or if the query has
+    /// waited for the maximum time, the field `patience`.
     pub(super) async fn wait_for_turn(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
@@ -72,8 +72,8 @@ impl Admission {
         }
     }
 
-    /// Waits, without a time limit, for the permit of a query that has already run and gave its
-    /// permit back while it waited for its client.
+    /// Waits, without a time limit, for a new permit for a query that has already run, and gave its
+    /// permit back when it had to wait for its client.
     pub(super) async fn enter_again(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
@@ -88,7 +88,7 @@ impl Admission {
         if before >= most {
             self.metrics.rejected.add(1);
             return Err(Status::resource_exhausted(format!(
-                "the server already runs as many queries as --max-queries allows ({}), and the maximum of {most} more queries waits; try again later",
+                "the server already runs as many queries as --max-queries allows ({}), and {most} more queries, the maximum, already wait; try again later",
                 self.count
             )));
         }
@@ -110,8 +110,8 @@ mod tests {
 
     #[tokio::test]
     async fn queries_wait_for_a_place() {
-        let metrics = Arc::new(Metrics::default());
-        let admission = Admission::new(1, Duration::from_millis(50), Arc::clone(&metrics));
+        let metrics = Arc::new(ServerMetrics::default());
+        let admission = QueryAdmission::new(1, Duration::from_millis(50), Arc::clone(&metrics));
         let first = admission.wait_for_turn().await.unwrap();
         let refused = admission.wait_for_turn().await.unwrap_err();
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
+use base64::QueryEngine;
 use base64::prelude::BASE64_STANDARD;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
 use super::request_origin::Caller;
-use super::sessions::Sessions;
+use super::sessions::ServerSessions;
 use crate::secret::is_equal_secret;
 
 #[derive(Clone, Debug)]
-pub(super) struct Gate {
+pub(super) struct TokenGate {
     token: Option<Arc<str>>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<ServerSessions>,
 }
 
-impl Gate {
-    pub(super) fn new(token: Option<&str>, sessions: Arc<Sessions>) -> Self {
+impl TokenGate {
+    pub(super) fn new(token: Option<&str>, sessions: Arc<ServerSessions>) -> Self {
         Self { token: token.map(Arc::from), sessions }
     }
 
@@ -77,10 +77,10 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sessions::tests::sessions_of;
+    use super::super::sessions::tests::make_sessions;
     use super::*;
 
-    fn caller(gate: &Gate, header: &str) -> Option<Caller> {
+    fn caller(gate: &TokenGate, header: &str) -> Option<Caller> {
         let mut metadata = MetadataMap::new();
         metadata.insert("authorization", header.parse().unwrap());
         gate.find_caller(&metadata)
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn tokens_are_checked() {
-        let gate = Gate::new(Some("secret"), sessions_of(1));
+        let gate = TokenGate::new(Some("secret"), make_sessions(1));
         assert_eq!(gate.find_caller(&MetadataMap::new()), None);
         assert_eq!(caller(&gate, "Bearer secret"), Some(Caller::Client));
         // The credential encodes `user:secret`, and the one in `wrong` encodes `user:secret2`.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_server_without_token_knows_its_sessions_only() {
-        let gate = Gate::new(None, sessions_of(1));
+        let gate = TokenGate::new(None, make_sessions(1));
         assert_eq!(gate.find_caller(&MetadataMap::new()), Some(Caller::Client));
         assert_eq!(caller(&gate, "Basic dXNlcjo="), Some(Caller::Client));
         assert_eq!(caller(&gate, "Bearer x"), None);

@@ -12,13 +12,13 @@ use super::catalog::{
     list_tables,
 };
 use super::info::{describe_server, describe_types};
-use super::query::Engine;
-use super::sessions::Session;
+use super::query::QueryEngine;
+use super::sessions::ServerSession;
 use super::status::{to_invalid, to_status};
 
 pub(super) async fn answer_command(
-    engine: &Engine,
-    session: &Arc<Session>,
+    engine: &QueryEngine,
+    session: &Arc<ServerSession>,
     command: Command,
 ) -> Result<RecordBatch, Status> {
     let ctx = session.session_context();

@@ -11,31 +11,31 @@ use tokio::net::TcpStream;
 use tonic::transport::server::Connected;
 
 use super::request_origin::ConnectionId;
-use super::sessions::Sessions;
+use super::sessions::ServerSessions;
 
-/// A TCP connection. When it is dropped, it calls [`Sessions::close_connection`].
+/// A TCP connection. When it is dropped, it calls [`ServerSessions::close_connection`].
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     stream: TcpStream,
     id: ConnectionId,
-    sessions: Arc<Sessions>,
+    sessions: Arc<ServerSessions>,
 }
 
-impl Connection {
-    pub(super) fn new(stream: TcpStream, id: u64, sessions: Arc<Sessions>) -> Self {
+impl ClientConnection {
+    pub(super) fn new(stream: TcpStream, id: u64, sessions: Arc<ServerSessions>) -> Self {
         sessions.server_metrics().connections.add(1);
         Self { stream, id: ConnectionId(id), sessions }
     }
 }
 
-impl Drop for Connection {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         self.sessions.server_metrics().connections.sub();
         self.sessions.close_connection(self.id);
     }
 }
 
-impl Connected for Connection {
+impl Connected for ClientConnection {
     type ConnectInfo = ConnectionId;
 
     fn connect_info(&self) -> ConnectionId {
@@ -43,7 +43,7 @@ impl Connected for Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for ClientConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -53,7 +53,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for ClientConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

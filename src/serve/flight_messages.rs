@@ -15,8 +15,7 @@ use tonic::Status;
 use super::status::to_invalid;
 use super::wire_types::to_wire_batch;
 
-/// Maximum size in bytes of a message with several rows. gRPC clients refuse messages above 4 MiB
-/// by default.
+/// Maximum bytes of a message with several rows. gRPC clients refuse more than 4 MiB by default.
 const TARGET: usize = 3 << 20;
 
 pub(super) struct BatchEncoder {
@@ -25,7 +24,7 @@ pub(super) struct BatchEncoder {
     generator: IpcDataGenerator,
     dictionaries: DictionaryTracker,
     context: IpcWriteContext,
-    /// Number of rows that the next message probably has room for. [`Self::encode_rows`] tries this
+    /// Number of rows that probably fit in the next message. [`Self::encode_rows`] tries this
     /// number first.
     rows: usize,
     /// Maximum size in bytes of a message with a single row.
@@ -50,8 +49,8 @@ impl BatchEncoder {
         SchemaAsIpc::new(&self.wire, &self.options).into()
     }
 
-    /// Encodes the rows from `start` on, as many as fit in a message. Returns the message and its
-    /// number of rows.
+    /// Encodes rows of `batch` from `start` on until a message is full. Returns the message and its
+    /// number of rows, or an error if not even one row can be encoded or fits.
     pub(super) fn encode_rows(
         &mut self,
         batch: &RecordBatch,
@@ -75,7 +74,7 @@ impl BatchEncoder {
                     )));
                 }
             };
-            let size = size_of(&message);
+            let size = compute_message_size(&message);
             if size <= TARGET {
                 // This message has less than half of the maximum size, so try twice as many rows
                 // for the next one.
@@ -104,7 +103,7 @@ impl BatchEncoder {
         };
         let copied = take_record_batch(row, &UInt64Array::from(vec![0])).map_err(failed)?;
         let message = self.encode_piece(&copied).map_err(failed)?;
-        let size = size.min(size_of(&message));
+        let size = size.min(compute_message_size(&message));
         if size > self.limit {
             return Err(Status::resource_exhausted(format!(
                 "one row takes {size} bytes, but a message has at most {} bytes; select fewer columns or list elements, or start the server with a higher --max-message and raise the limit of the client",
@@ -127,7 +126,7 @@ impl BatchEncoder {
 }
 
 /// Returns the size of a message in bytes.
-pub(super) fn size_of(message: &FlightData) -> usize {
+pub(super) fn compute_message_size(message: &FlightData) -> usize {
     message.data_header.len().saturating_add(message.data_body.len())
 }
 
@@ -157,7 +156,7 @@ mod tests {
             messages.push(message);
             start += rows;
         }
-        let sizes = messages.iter().map(size_of).collect();
+        let sizes = messages.iter().map(compute_message_size).collect();
         let received = FlightRecordBatchStream::new_from_flight_data(stream::iter(
             messages.into_iter().map(Ok),
         ));
@@ -223,7 +222,7 @@ mod tests {
         let wire = to_wire_schema(&batch.schema());
         let (message, rows) =
             BatchEncoder::new(Arc::clone(&wire), 16 << 20).encode_rows(&batch, 0).unwrap();
-        assert!(rows == 1 && size_of(&message) > 5 << 20);
+        assert!(rows == 1 && compute_message_size(&message) > 5 << 20);
         let refused = BatchEncoder::new(wire, 4 << 20).encode_rows(&batch, 0).unwrap_err();
         assert!(refused.message().contains("--max-message"), "{refused}");
     }

@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::metrics::Metrics;
+use super::metrics::ServerMetrics;
 
 /// Maximum number of connections at a time.
 const CONNECTIONS: usize = 64;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Answers requests on `listener`. Does not end by itself: the caller drops the future.
-pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
+pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<ServerMetrics>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -40,7 +40,7 @@ pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) 
     }
 }
 
-async fn answer_requests(stream: TcpStream, metrics: Arc<Metrics>) {
+async fn answer_requests(stream: TcpStream, metrics: Arc<ServerMetrics>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = build_response(&request, &metrics);
         async move { Ok::<_, Infallible>(response) }
@@ -51,7 +51,7 @@ async fn answer_requests(stream: TcpStream, metrics: Arc<Metrics>) {
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
-fn build_response(request: &Request<Incoming>, metrics: &Metrics) -> Response<String> {
+fn build_response(request: &Request<Incoming>, metrics: &ServerMetrics) -> Response<String> {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, text) = match (is_read, request.uri().path()) {
         (true, "/metrics") => (StatusCode::OK, metrics.to_text()),

@@ -14,7 +14,6 @@ use crate::access;
 /// Maximum length of strings and binary values in bytes, as reported to clients.
 const LONGEST: i32 = i32::MAX;
 
-/// Returns the properties and capabilities of the server, by their codes in Flight SQL.
 pub(super) fn describe_server() -> Result<SqlInfoData, FlightError> {
     let mut info = SqlInfoDataBuilder::new();
     info.append(SqlInfo::FlightSqlServerName, "serrate");
@@ -58,8 +57,8 @@ pub(super) fn describe_server() -> Result<SqlInfoData, FlightError> {
 /// radix if this size counts digits, and the quote around a literal.
 struct TypeRow(&'static str, XdbcDataType, i32, Option<i32>, Option<&'static str>);
 
-/// Returns the types that ODBC and JDBC know. Lists and structs are not among them, because ODBC
-/// has no codes for them.
+/// Returns the types that ODBC and JDBC know. ODBC has no codes for lists and structs, so these are
+/// missing.
 pub(super) fn describe_types() -> Result<XdbcTypeInfoData, FlightError> {
     use XdbcDataType as Code;
     let rows = [

@@ -26,10 +26,10 @@ use super::status::{to_invalid, to_status};
 /// Maximum size in bytes of the parameter values in one request.
 const BOUND: usize = 64 << 20;
 
-/// All messages of a request, from the first on, which names the command.
-pub(super) type Messages = BoxStream<'static, Result<FlightData, Status>>;
+/// All messages of a request, including the first, which names the command.
+pub(super) type FlightMessages = BoxStream<'static, Result<FlightData, Status>>;
 
-fn decode_messages(messages: Messages) -> FlightRecordBatchStream {
+fn decode_messages(messages: FlightMessages) -> FlightRecordBatchStream {
     FlightRecordBatchStream::new_from_flight_data(messages.map_err(FlightError::from))
 }
 
@@ -39,8 +39,9 @@ fn convert_client_error(e: FlightError) -> DataFusionError {
     )
 }
 
-/// Reads the parameter values of a request, as batches with one column per parameter.
-pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatch>, Status> {
+/// Reads the parameter values of a request, as batches with one column per parameter. More than
+/// [`BOUND`] bytes are an error.
+pub(super) async fn read_parameters(messages: FlightMessages) -> Result<Vec<RecordBatch>, Status> {
     let mut total = 0usize;
     let counted = messages.map(move |message| {
         let message = message?;
@@ -93,7 +94,7 @@ impl PartitionStream for IncomingBatches {
 pub(super) async fn ingest_batches(
     ctx: &SessionContext,
     command: CommandStatementIngest,
-    messages: Messages,
+    messages: FlightMessages,
 ) -> Result<i64, Status> {
     if command.transaction_id.is_some() {
         return Err(to_invalid(
@@ -123,8 +124,7 @@ pub(super) async fn ingest_batches(
     let table = table.map_err(|e| to_status(&e))?;
     let source = TableReference::bare(name.clone());
     ctx.register_table(source.clone(), Arc::new(table)).map_err(|e| to_status(&e))?;
-    // The table is deregistered when `_named` is dropped, even if the request is dropped before its
-    // end.
+    // Dropping `_named` deregisters the table, even if the request is dropped before its end.
     let _named = NewTable { ctx: ctx.clone(), name: source };
     let written = target.write_rows(ctx, &name).await;
     written.map_err(|e| to_status(&e))
@@ -141,10 +141,9 @@ impl Drop for NewTable {
     }
 }
 
-/// The table to which a client writes, and whether this table may be created, appended to, or
-/// replaced.
+/// The table that a client writes, and whether it may be created, appended to, or replaced.
 struct IngestTarget {
-    /// Name of the table as SQL must contain it: qualified, and in quotes.
+    /// Name of the table in SQL text: qualified, and in quotes.
     name: String,
     reference: TableReference,
     creates: bool,

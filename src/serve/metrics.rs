@@ -25,7 +25,7 @@ impl AtomicCount {
 }
 
 #[derive(Debug)]
-pub(super) struct Metrics {
+pub(super) struct ServerMetrics {
     started: Instant,
     pub(super) running: AtomicCount,
     pub(super) queued: AtomicCount,
@@ -45,7 +45,7 @@ pub(super) struct Metrics {
     pub(super) unauthenticated: AtomicCount,
 }
 
-impl Default for Metrics {
+impl Default for ServerMetrics {
     fn default() -> Self {
         Self {
             started: Instant::now(),
@@ -65,7 +65,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl ServerMetrics {
     /// Returns all metrics in the text format of Prometheus.
     pub(super) fn to_text(&self) -> String {
         let uptime = self.started.elapsed().as_secs();
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_help_type_and_value() {
-        let metrics = Metrics::default();
+        let metrics = ServerMetrics::default();
         metrics.rows.add(7);
         metrics.running.add(1);
         let text = metrics.to_text();

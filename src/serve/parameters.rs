@@ -20,16 +20,16 @@ const ELEMENTS: usize = 1 << 16;
 /// Maximum depth of nested lists and structs in one parameter value.
 const DEPTH: usize = 16;
 
-/// Returns the values in a batch as SQL literals: for each row, one literal per column.
+/// Returns the values in a batch as SQL literals: for each row, one literal per column. A value
+/// that is too long, too deep or of an unsupported type is an error.
 pub(super) fn to_arguments(batch: &RecordBatch) -> Result<Vec<Vec<SqlExpr>>> {
     let rows = 0..batch.num_rows();
     rows.map(|row| batch.columns().iter().map(|column| to_literal(column, row)).collect()).collect()
 }
 
 fn to_literal(column: &ArrayRef, row: usize) -> Result<SqlExpr> {
-    let mut writer = Literal { text: String::new(), elements: 0 };
-    // A string becomes a literal without parsing. Any other value is written as SQL, which is then
-    // parsed.
+    let mut writer = ParameterLiteral { text: String::new(), elements: 0 };
+    // A string becomes a literal without parsing. Any other value is written as SQL and parsed.
     if let (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, false) =
         (column.data_type(), column.is_null(row))
     {
@@ -41,12 +41,12 @@ fn to_literal(column: &ArrayRef, row: usize) -> Result<SqlExpr> {
     Ok(parser.parse_expr()?)
 }
 
-struct Literal {
+struct ParameterLiteral {
     text: String,
     elements: usize,
 }
 
-impl Literal {
+impl ParameterLiteral {
     fn add(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -294,6 +294,6 @@ mod tests {
         let long = [Some(vec![Some(1); ELEMENTS + 1])];
         let column: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(long));
         let error = to_literal(&column, 0).unwrap_err().to_string();
-        assert!(error.contains("join it"), "{error}");
+        assert!(error.contains("join that table"), "{error}");
     }
 }

@@ -20,11 +20,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tonic::Status;
 
-use super::admission::{Admission, QueryPermit};
-use super::flight_messages::{BatchEncoder, size_of};
-use super::metrics::Metrics;
+use super::admission::{QueryAdmission, QueryPermit};
+use super::flight_messages::{BatchEncoder, compute_message_size};
+use super::metrics::ServerMetrics;
 use super::ready_result::{ReadyResult, ResultPart};
-use super::sessions::{OpenQuery, Session};
+use super::sessions::{OpenQuery, ServerSession};
 use super::statement::{check_settings, has_effect, to_plan_status};
 use super::status::{convert_panic, to_status};
 use super::wire_types::to_wire_schema;
@@ -35,19 +35,19 @@ const AHEAD: usize = 2;
 
 /// State that all queries of a server share.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub(super) struct QueryEngine {
     pub(super) queries: Handle,
-    pub(super) admission: Admission,
-    pub(super) metrics: Arc<Metrics>,
-    /// Maximum size of a message in bytes.
+    pub(super) admission: QueryAdmission,
+    pub(super) metrics: Arc<ServerMetrics>,
+    /// Maximum size in bytes of a message to a client, which contains rows of a result.
     pub(super) max_message: usize,
     /// Time after which a result that its client does not read is cancelled.
     pub(super) idle: Duration,
     pub(super) stopping: AtomicBool,
 }
 
-/// A task that is aborted when this value is dropped. A disconnect of the client drops the request,
-/// and with it this value.
+/// A task that is aborted when this value is dropped. If the client disconnects, the request is
+/// dropped and this value with it.
 struct AbortedTask<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortedTask<T> {
@@ -57,7 +57,7 @@ impl<T> Drop for AbortedTask<T> {
 }
 
 impl<T> AbortedTask<Result<T, Status>> {
-    async fn wait_for_end(&mut self, engine: &Engine) -> Result<T, Status> {
+    async fn wait_for_end(&mut self, engine: &QueryEngine) -> Result<T, Status> {
         match (&mut self.0).await {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
@@ -68,15 +68,15 @@ impl<T> AbortedTask<Result<T, Status>> {
     }
 }
 
-/// Counts a query as open, and once more at its end: as finished, failed or cancelled. A query
-/// counts as cancelled if this value is dropped before the query ends.
+/// Counts a query as open until it ends, and then as finished, failed or cancelled. A query counts
+/// as cancelled if this value is dropped before the query ends.
 struct QueryCounter<'a> {
-    metrics: &'a Metrics,
+    metrics: &'a ServerMetrics,
     ended: bool,
 }
 
 impl<'a> QueryCounter<'a> {
-    fn new(metrics: &'a Metrics) -> Self {
+    fn new(metrics: &'a ServerMetrics) -> Self {
         metrics.open.add(1);
         Self { metrics, ended: false }
     }
@@ -102,7 +102,7 @@ impl Drop for QueryCounter<'_> {
     }
 }
 
-impl Engine {
+impl QueryEngine {
     fn to_cancelled(&self) -> Status {
         match self.stopping.load(Ordering::SeqCst) {
             true => Status::unavailable("the server is shutting down; connect again later"),
@@ -117,8 +117,8 @@ impl Engine {
         }
     }
 
-    /// Runs work on the threads for queries, and returns its result. The work stops if the returned
-    /// future is dropped.
+    /// Runs work on the threads for queries, and returns its result. Dropping the future stops the
+    /// work.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Status>> + Send + 'static,
@@ -135,7 +135,7 @@ impl Engine {
     /// result. Other statements run in order before this function returns.
     pub(super) async fn start_statements(
         self: &Arc<Self>,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         parse: impl FnOnce(&SessionContext) -> Result<Vec<Statement>, Status> + Send + 'static,
     ) -> Result<ReadyResult, Status> {
         let (engine, session) = (Arc::clone(self), Arc::clone(session));
@@ -187,7 +187,7 @@ impl Engine {
     /// changed, or -1 for a query.
     pub(super) async fn run_updates(
         self: &Arc<Self>,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         parse: impl FnOnce(&SessionContext) -> Result<Vec<Statement>, Status> + Send + 'static,
     ) -> Result<i64, Status> {
         let (engine, session) = (Arc::clone(self), Arc::clone(session));
@@ -231,10 +231,10 @@ impl Engine {
     }
 
     /// Runs the query of a result, and returns its messages as a stream. The query stops if this
-    /// stream is dropped, or if [`Session::cancel_query`] is called with `id`.
+    /// stream is dropped, or if [`ServerSession::cancel_query`] is called with `id`.
     pub(super) fn send_messages(
         self: &Arc<Self>,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         id: &str,
         ready: ReadyResult,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
@@ -277,7 +277,7 @@ impl Engine {
     }
 }
 
-impl Engine {
+impl QueryEngine {
     pub(super) fn send_rows(
         &self,
         rows: RecordBatch,
@@ -318,8 +318,8 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
-        // The statement is not a query, so it runs now. Its rows are kept in memory, because they
-        // are few: counts of changed rows.
+        // The statement is not a query, so it runs now. Its few rows, counts of changed rows, stay
+        // in memory.
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);
@@ -333,8 +333,7 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     })
 }
 
-/// Runs a statement to its end. Returns the number of rows that it changed, or `None` if it is a
-/// query.
+/// Runs a statement to its end. Returns the number of rows that it changed; `None` for a query.
 async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Option<u64>> {
     let mut changed = Some(0u64);
     for part in start_one(ctx, statement).await?.parts {
@@ -357,16 +356,16 @@ async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Op
 
 /// Sends the messages of a result to its client. If the client reads slowly, waits without the
 /// permit to run, so that other queries can run.
-struct Outlet<'a> {
-    engine: &'a Engine,
+struct ResultOutlet<'a> {
+    engine: &'a QueryEngine,
     sender: mpsc::Sender<FlightData>,
     /// The permit to run. It is `None` while the query waits for its client to read.
     place: Option<QueryPermit>,
 }
 
-impl Outlet<'_> {
+impl ResultOutlet<'_> {
     async fn send_message(&mut self, message: FlightData) -> Result<(), Status> {
-        let bytes = u64::try_from(size_of(&message)).unwrap_or(u64::MAX);
+        let bytes = u64::try_from(compute_message_size(&message)).unwrap_or(u64::MAX);
         let message = match self.sender.try_send(message) {
             Ok(()) => None,
             Err(mpsc::error::TrySendError::Full(message)) => Some(message),
@@ -391,12 +390,12 @@ impl Outlet<'_> {
 }
 
 async fn send_result(
-    engine: &Engine,
+    engine: &QueryEngine,
     ready: ReadyResult,
     sender: mpsc::Sender<FlightData>,
 ) -> Result<(), Status> {
     let place = Some(engine.admission.wait_for_turn().await?);
-    let mut outlet = Outlet { engine, sender, place };
+    let mut outlet = ResultOutlet { engine, sender, place };
     let mut encoder = BatchEncoder::new(Arc::clone(&ready.schema), engine.max_message);
     outlet.send_message(encoder.encode_schema()).await?;
     for part in ready.parts {
@@ -404,7 +403,7 @@ async fn send_result(
             ResultPart::Plan(plan, task) => {
                 execute_stream(plan, task).map_err(|e| to_status(&e))?
             }
-            ResultPart::Rows(batches) => stream_of(&ready.schema, batches),
+            ResultPart::Rows(batches) => make_batch_stream(&ready.schema, batches),
         };
         while let Some(batch) = batches.next().await {
             let batch = batch.map_err(|e| to_status(&e))?;
@@ -420,7 +419,7 @@ async fn send_result(
     Ok(())
 }
 
-fn stream_of(schema: &SchemaRef, batches: Vec<RecordBatch>) -> SendableRecordBatchStream {
+fn make_batch_stream(schema: &SchemaRef, batches: Vec<RecordBatch>) -> SendableRecordBatchStream {
     let batches = stream::iter(batches.into_iter().map(Ok));
     Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(
         Arc::clone(schema),
@@ -432,11 +431,11 @@ fn stream_of(schema: &SchemaRef, batches: Vec<RecordBatch>) -> SendableRecordBat
 mod tests {
     use super::*;
 
-    fn engine_of_tests() -> Engine {
-        let metrics = Arc::new(Metrics::default());
-        Engine {
+    fn engine_of_tests() -> QueryEngine {
+        let metrics = Arc::new(ServerMetrics::default());
+        QueryEngine {
             queries: Handle::current(),
-            admission: Admission::new(1, Duration::from_secs(1), Arc::clone(&metrics)),
+            admission: QueryAdmission::new(1, Duration::from_secs(1), Arc::clone(&metrics)),
             metrics,
             max_message: 4 << 20,
             idle: Duration::from_secs(1),

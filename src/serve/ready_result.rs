@@ -13,8 +13,7 @@ pub(super) struct ReadyResult {
     pub(super) parts: Vec<ResultPart>,
 }
 
-/// The result of one statement: a plan that runs when the client reads the result, or rows in
-/// memory.
+/// The result of one statement: a plan that runs when the client reads it, or rows in memory.
 pub(super) enum ResultPart {
     Plan(Arc<dyn ExecutionPlan>, Arc<TaskContext>),
     Rows(Vec<RecordBatch>),

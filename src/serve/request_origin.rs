@@ -8,7 +8,7 @@ use tonic::{Extensions, Status};
 pub(super) enum Caller {
     /// A client that sent the token of the server, or any client of a server without a token.
     Client,
-    /// A client that sent the key of a session as its token. The client has received this key in a
+    /// A client that sent the key of a session as its token. It has received this key in a
     /// handshake.
     OfSession(String),
 }

@@ -1,4 +1,4 @@
-//! Listens for clients, and shuts down.
+//! Starts the server, which listens for clients, and shuts it down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use tokio::sync::oneshot;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 
-use super::admission::Admission;
-use super::auth::Gate;
-use super::connection::Connection;
+use super::admission::QueryAdmission;
+use super::auth::TokenGate;
+use super::connection::ClientConnection;
 use super::http::serve_metrics;
-use super::metrics::Metrics;
-use super::query::Engine;
-use super::service::Service;
-use super::sessions::{AttachSession, Sessions};
+use super::metrics::ServerMetrics;
+use super::query::QueryEngine;
+use super::service::SqlService;
+use super::sessions::{AttachSession, ServerSessions};
 use crate::secret::{TlsIdentity, encrypt_server};
 use crate::sql::{find_process_runtime, new_session_in};
 
@@ -31,8 +31,7 @@ use crate::sql::{find_process_runtime, new_session_in};
 const STACK: usize = 64 << 20;
 /// Time between keep-alive pings on a connection, and maximum time to answer one.
 const PING: Duration = Duration::from_secs(15);
-/// Maximum time that the server waits, when it stops, for the end of cancelled queries and for the
-/// last messages to clients.
+/// Maximum time that a stopping server waits for cancelled queries and last messages to clients.
 const LAST: Duration = Duration::from_millis(500);
 /// Maximum number of concurrent requests on a connection.
 const STREAMS: u32 = 256;
@@ -45,13 +44,13 @@ pub(crate) struct ServeConfig {
     /// Secret that clients must send, if any.
     pub(crate) token: Option<String>,
     pub(crate) tls: Option<TlsIdentity>,
-    /// Whether other machines may connect without token and TLS.
+    /// Whether other machines are allowed to connect without token and TLS.
     pub(crate) insecure: bool,
     pub(crate) max_queries: usize,
     pub(crate) queue_timeout: Duration,
     pub(crate) max_sessions: usize,
     pub(crate) idle_timeout: Duration,
-    /// Maximum size of a message in bytes.
+    /// Maximum size in bytes of a message to or from a client.
     pub(crate) max_message: usize,
     /// Time that running queries have to end when the server stops.
     pub(crate) grace: Duration,
@@ -61,8 +60,8 @@ pub(crate) struct ServeConfig {
 }
 
 impl ServeConfig {
-    /// Unless `insecure` is set, returns an error if clients on other machines could connect
-    /// without a token or without TLS, or could read the metrics.
+    /// Returns an error if clients on other machines could connect without a token or without TLS,
+    /// or could read the metrics. Allows this if the field `insecure` is true.
     fn check_exposure(&self) -> Result<()> {
         if self.insecure {
             return Ok(());
@@ -114,8 +113,8 @@ pub(crate) async fn serve_clients(
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     config.check_exposure()?;
-    // Queries run on threads of their own, so that the server answers requests even if queries keep
-    // all of these threads busy.
+    // Queries have their own threads, so that the server answers requests even if all of these are
+    // busy.
     let threads = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)
         .thread_name("query")
@@ -132,8 +131,8 @@ pub(crate) async fn serve_clients(
         let done = run.await.map_err(|e| exec_datafusion_err!("{name}: {e}"))?;
         done.map_err(|e| plan_datafusion_err!("{name}: {}", crate::sql::describe_error(&e)))?;
     }
-    let metrics = Arc::new(Metrics::default());
-    let sessions = Arc::new(Sessions::new(
+    let metrics = Arc::new(ServerMetrics::default());
+    let sessions = Arc::new(ServerSessions::new(
         base,
         runtime,
         config.attach.clone(),
@@ -141,9 +140,13 @@ pub(crate) async fn serve_clients(
         config.idle_timeout,
         Arc::clone(&metrics),
     ));
-    let engine = Arc::new(Engine {
+    let engine = Arc::new(QueryEngine {
         queries,
-        admission: Admission::new(config.max_queries, config.queue_timeout, Arc::clone(&metrics)),
+        admission: QueryAdmission::new(
+            config.max_queries,
+            config.queue_timeout,
+            Arc::clone(&metrics),
+        ),
         metrics: Arc::clone(&metrics),
         max_message: config.max_message,
         idle: config.idle_timeout,
@@ -157,8 +160,8 @@ pub(crate) async fn serve_clients(
     let server = build_server(&config)?;
     let http_address = http.as_ref().map(TcpListener::local_addr).transpose()?;
     ready(listener.local_addr()?, http_address);
-    let gate = Gate::new(config.token.as_deref(), Arc::clone(&sessions));
-    let service = Service::new(Arc::clone(&sessions), Arc::clone(&engine));
+    let gate = TokenGate::new(config.token.as_deref(), Arc::clone(&sessions));
+    let service = SqlService::new(Arc::clone(&sessions), Arc::clone(&engine));
     let service = FlightServiceServer::new(service)
         .max_decoding_message_size(config.max_message)
         .max_encoding_message_size(usize::MAX);
@@ -168,8 +171,8 @@ pub(crate) async fn serve_clients(
     let clients = accept_clients(listener, Arc::clone(&sessions));
     let mut server = server;
     let serving = server.add_service(service).serve_with_incoming_shutdown(clients, async {
-        // Ends when `serve_clients` sends a message, or returns and drops the sender. In both
-        // cases, the server stops, so the result is ignored.
+        // Waits until `serve_clients` sends a message, or returns and drops the sender. In both
+        // cases, the server must stop, so the result is ignored.
         let _ = closed.await;
     });
     let sweep = sweep_sessions(Arc::clone(&sessions), config.idle_timeout);
@@ -189,8 +192,8 @@ pub(crate) async fn serve_clients(
         () = &mut helpers => {}
         () = &mut stop => {}
     }
-    // From now on, new connections and requests are refused. `/health` and `/metrics` are still
-    // answered.
+    // This message makes the server refuse new connections and requests. The server still answers
+    // `/health` and `/metrics`.
     let _ = close.send(());
     let ended = async {
         tokio::select! {
@@ -208,7 +211,7 @@ pub(crate) async fn serve_clients(
     Ok(())
 }
 
-async fn wait_for_queries(metrics: &Metrics) {
+async fn wait_for_queries(metrics: &ServerMetrics) {
     while metrics.open.get() > 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -227,8 +230,8 @@ fn build_server(config: &ServeConfig) -> Result<Server> {
 
 fn accept_clients(
     listener: TcpListener,
-    sessions: Arc<Sessions>,
-) -> impl stream::Stream<Item = std::io::Result<Connection>> {
+    sessions: Arc<ServerSessions>,
+) -> impl stream::Stream<Item = std::io::Result<ClientConnection>> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     stream::unfold((listener, sessions), |(listener, sessions)| async move {
         loop {
@@ -237,7 +240,7 @@ fn accept_clients(
                     // Disables Nagle's algorithm, which delays small messages.
                     let _ = stream.set_nodelay(true);
                     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-                    let connection = Connection::new(stream, number, Arc::clone(&sessions));
+                    let connection = ClientConnection::new(stream, number, Arc::clone(&sessions));
                     return Some((Ok(connection), (listener, sessions)));
                 }
                 // Waits before the next attempt: too many files may be open until other connections close.
@@ -247,7 +250,7 @@ fn accept_clients(
     })
 }
 
-async fn sweep_sessions(sessions: Arc<Sessions>, idle: Duration) {
+async fn sweep_sessions(sessions: Arc<ServerSessions>, idle: Duration) {
     let period = (idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(15));
     loop {
         tokio::time::sleep(period).await;

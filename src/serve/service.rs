@@ -22,17 +22,16 @@ use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::commands::answer_command;
-use super::ingest::{Messages, ingest_batches, read_parameters};
+use super::ingest::{FlightMessages, ingest_batches, read_parameters};
 use super::parameters::to_arguments;
-use super::query::Engine;
+use super::query::QueryEngine;
 use super::ready_result::ReadyResult;
 use super::request_origin::Caller;
-use super::sessions::{Session, Sessions, find_cookie, format_cookie};
+use super::sessions::{ServerSession, ServerSessions, find_cookie, format_cookie};
 use super::statement::{find_schema, parse_complete, prepare_statement, to_plan_status};
 use super::status::{to_invalid, to_status};
 
-/// Maximum number of rows that a client can bind to a prepared statement. Each row has a value for
-/// each parameter.
+/// Maximum number of rows of parameter values that a client can bind to a prepared statement.
 const ROWS: usize = 1 << 16;
 
 const ACTIONS: [(&str, &str); 5] = [
@@ -44,25 +43,25 @@ const ACTIONS: [(&str, &str); 5] = [
 ];
 
 #[derive(Debug)]
-pub(super) struct Service {
-    sessions: Arc<Sessions>,
-    engine: Arc<Engine>,
+pub(super) struct SqlService {
+    sessions: Arc<ServerSessions>,
+    engine: Arc<QueryEngine>,
 }
 
-type Answer<T> = Result<Response<T>, Status>;
-type Results<T> = BoxStream<'static, Result<T, Status>>;
+type ServiceAnswer<T> = Result<Response<T>, Status>;
+type ResultStream<T> = BoxStream<'static, Result<T, Status>>;
 
-impl Service {
-    pub(super) fn new(sessions: Arc<Sessions>, engine: Arc<Engine>) -> Self {
+impl SqlService {
+    pub(super) fn new(sessions: Arc<ServerSessions>, engine: Arc<QueryEngine>) -> Self {
         Self { sessions, engine }
     }
 
     /// Returns the session of a request. Also returns a cookie with the key of the session for the
-    /// response, unless the request already has a cookie or a session key.
+    /// response, or `None` if the request already has a cookie or a session key.
     async fn find_session<T>(
         &self,
         request: &Request<T>,
-    ) -> Result<(Arc<Session>, Option<String>), Status> {
+    ) -> Result<(Arc<ServerSession>, Option<String>), Status> {
         let (extensions, metadata) = (request.extensions(), request.metadata());
         let session = self.sessions.find_session(extensions, metadata).await?;
         let named = matches!(extensions.get::<Caller>(), Some(Caller::OfSession(_)));
@@ -72,7 +71,7 @@ impl Service {
 
     async fn describe_result(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         descriptor: FlightDescriptor,
     ) -> Result<FlightInfo, Status> {
         let any = decode_any(&descriptor.cmd)?;
@@ -105,7 +104,7 @@ impl Service {
 
     fn keep_result(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         ready: ReadyResult,
     ) -> Result<(Arc<Schema>, Vec<u8>), Status> {
         let schema = Arc::clone(&ready.schema);
@@ -116,13 +115,13 @@ impl Service {
 
     async fn put_messages(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         first: FlightData,
         rest: Streaming<FlightData>,
     ) -> Result<Bytes, Status> {
         let descriptor = first.flight_descriptor.clone();
         let command = descriptor.ok_or_else(|| to_invalid("the first message has no command"))?.cmd;
-        let messages: Messages = stream::once(async { Ok(first) }).chain(rest).boxed();
+        let messages: FlightMessages = stream::once(async { Ok(first) }).chain(rest).boxed();
         let changed = match to_command(decode_any(&command)?)? {
             Command::CommandStatementUpdate(update) => {
                 refuse_transaction(update.transaction_id.as_ref())?;
@@ -163,7 +162,7 @@ impl Service {
 
     async fn run_action(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         action: Action,
     ) -> Result<Option<Bytes>, Status> {
         match action.r#type.as_str() {
@@ -217,7 +216,7 @@ impl Service {
 
     async fn prepare_query(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         query: String,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let (engine, own) = (Arc::clone(&self.engine), Arc::clone(session));
@@ -238,13 +237,13 @@ impl Service {
 }
 
 async fn bind_messages(
-    session: &Arc<Session>,
+    session: &Arc<ServerSession>,
     handle: &str,
-    messages: Messages,
+    messages: FlightMessages,
 ) -> Result<(), Status> {
     let statement = session.find_statement(handle)?;
-    // If a statement has no parameters, clients send a message without a schema, or none. Then
-    // nothing is bound.
+    // For a statement without parameters, clients send no message, or one without a schema. There
+    // is then nothing to bind.
     let mut messages = messages.peekable();
     let first = std::pin::Pin::new(&mut messages).peek().await;
     if first.is_none_or(|m| m.as_ref().is_ok_and(|m| m.data_header.is_empty())) {
@@ -270,9 +269,9 @@ async fn bind_messages(
     Ok(())
 }
 
-/// Stops the queries whose results a FlightInfo describes. Returns false if none of them belongs to
-/// the session.
-fn cancel_info(session: &Session, info: Option<&FlightInfo>) -> Result<bool, Status> {
+/// Stops the queries whose results a FlightInfo describes. Returns false if the session has none of
+/// these queries.
+fn cancel_info(session: &ServerSession, info: Option<&FlightInfo>) -> Result<bool, Status> {
     let mut found = false;
     for endpoint in info.iter().flat_map(|info| &info.endpoint) {
         let Some(ticket) = &endpoint.ticket else { continue };
@@ -357,24 +356,24 @@ fn build_response<T>(value: T, cookie: Option<String>) -> Response<T> {
     response
 }
 
-fn wrap_stream_item<T: Send + 'static>(value: T) -> Results<T> {
+fn wrap_stream_item<T: Send + 'static>(value: T) -> ResultStream<T> {
     stream::once(async { Ok(value) }).boxed()
 }
 
 #[tonic::async_trait]
-impl FlightService for Service {
-    type HandshakeStream = Results<HandshakeResponse>;
-    type ListFlightsStream = Results<FlightInfo>;
-    type DoGetStream = Results<FlightData>;
-    type DoPutStream = Results<PutResult>;
-    type DoActionStream = Results<arrow_flight::Result>;
-    type ListActionsStream = Results<ActionType>;
-    type DoExchangeStream = Results<FlightData>;
+impl FlightService for SqlService {
+    type HandshakeStream = ResultStream<HandshakeResponse>;
+    type ListFlightsStream = ResultStream<FlightInfo>;
+    type DoGetStream = ResultStream<FlightData>;
+    type DoPutStream = ResultStream<PutResult>;
+    type DoActionStream = ResultStream<arrow_flight::Result>;
+    type ListActionsStream = ResultStream<ActionType>;
+    type DoExchangeStream = ResultStream<FlightData>;
 
     async fn handshake(
         &self,
         request: Request<Streaming<HandshakeRequest>>,
-    ) -> Answer<Self::HandshakeStream> {
+    ) -> ServiceAnswer<Self::HandshakeStream> {
         if !matches!(request.extensions().get::<Caller>(), Some(Caller::Client)) {
             return Err(Status::unauthenticated(
                 "the handshake lacks a user name and a password; send them in its header `authorization`",
@@ -392,23 +391,32 @@ impl FlightService for Service {
         Ok(response)
     }
 
-    async fn list_flights(&self, _request: Request<Criteria>) -> Answer<Self::ListFlightsStream> {
+    async fn list_flights(
+        &self,
+        _request: Request<Criteria>,
+    ) -> ServiceAnswer<Self::ListFlightsStream> {
         Err(Status::unimplemented(
             "the server does not support ListFlights; request the tables with CommandGetTables",
         ))
     }
 
-    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
+    async fn get_flight_info(
+        &self,
+        request: Request<FlightDescriptor>,
+    ) -> ServiceAnswer<FlightInfo> {
         let (session, cookie) = self.find_session(&request).await?;
         let info = self.describe_result(&session, request.into_inner()).await?;
         Ok(build_response(info, cookie))
     }
 
-    async fn poll_flight_info(&self, _request: Request<FlightDescriptor>) -> Answer<PollInfo> {
+    async fn poll_flight_info(
+        &self,
+        _request: Request<FlightDescriptor>,
+    ) -> ServiceAnswer<PollInfo> {
         Err(Status::unimplemented("the server does not support PollFlightInfo; use GetFlightInfo"))
     }
 
-    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Answer<SchemaResult> {
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> ServiceAnswer<SchemaResult> {
         let (session, cookie) = self.find_session(&request).await?;
         let own = Arc::clone(&session);
         let schema = match to_command(decode_any(&request.into_inner().cmd)?)? {
@@ -437,7 +445,7 @@ impl FlightService for Service {
         Ok(build_response(SchemaResult { schema: to_ipc(&schema)? }, cookie))
     }
 
-    async fn do_get(&self, request: Request<Ticket>) -> Answer<Self::DoGetStream> {
+    async fn do_get(&self, request: Request<Ticket>) -> ServiceAnswer<Self::DoGetStream> {
         let (session, cookie) = self.find_session(&request).await?;
         let messages = match to_command(decode_any(&request.into_inner().ticket)?)? {
             Command::TicketStatementQuery(ticket) => {
@@ -453,7 +461,10 @@ impl FlightService for Service {
         Ok(build_response(messages, cookie))
     }
 
-    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoPutStream> {
+    async fn do_put(
+        &self,
+        request: Request<Streaming<FlightData>>,
+    ) -> ServiceAnswer<Self::DoPutStream> {
         let (session, cookie) = self.find_session(&request).await?;
         let mut messages = request.into_inner();
         let first = messages.message().await?;
@@ -462,7 +473,7 @@ impl FlightService for Service {
         Ok(build_response(wrap_stream_item(PutResult { app_metadata }), cookie))
     }
 
-    async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {
+    async fn do_action(&self, request: Request<Action>) -> ServiceAnswer<Self::DoActionStream> {
         let (session, cookie) = self.find_session(&request).await?;
         let body = self.run_action(&session, request.into_inner()).await?;
         let results: Self::DoActionStream = match body {
@@ -472,7 +483,10 @@ impl FlightService for Service {
         Ok(build_response(results, cookie))
     }
 
-    async fn list_actions(&self, _request: Request<Empty>) -> Answer<Self::ListActionsStream> {
+    async fn list_actions(
+        &self,
+        _request: Request<Empty>,
+    ) -> ServiceAnswer<Self::ListActionsStream> {
         let actions = ACTIONS.map(|(name, what)| {
             Ok(ActionType { r#type: name.to_owned(), description: what.to_owned() })
         });
@@ -482,7 +496,7 @@ impl FlightService for Service {
     async fn do_exchange(
         &self,
         _request: Request<Streaming<FlightData>>,
-    ) -> Answer<Self::DoExchangeStream> {
+    ) -> ServiceAnswer<Self::DoExchangeStream> {
         Err(Status::unimplemented("the server does not support DoExchange; use DoPut and DoGet"))
     }
 }

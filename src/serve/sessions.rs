@@ -14,15 +14,15 @@ use tokio::task::AbortHandle;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Status};
 
-use super::metrics::Metrics;
+use super::metrics::ServerMetrics;
 use super::ready_result::ReadyResult;
 use super::request_origin::{Caller, ConnectionId, find_connection};
 use super::statement::PreparedStatement;
 use super::status::to_status;
 use crate::sql::new_session_like;
 
-/// A function that is called with each new session and may change it, for example so that the
-/// session uses workers.
+/// A function that gets each new session and can change it, for example so that the session uses
+/// workers.
 pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 
 const COOKIE: &str = "serrate_session";
@@ -34,11 +34,11 @@ const LINGER: Duration = Duration::from_secs(60);
 const STATEMENTS: usize = 256;
 
 /// One session: settings, tables, prepared statements and results.
-pub(super) struct Session {
+pub(super) struct ServerSession {
     key: String,
     context: SessionContext,
-    /// Whether the client knows the key of the session, from a handshake or from a cookie. Such a
-    /// client can use the session on a new connection. Otherwise, the session ends with its
+    /// Whether the client knows the key of the session, from a handshake or from a cookie. The
+    /// client can then use the session on a new connection. Other sessions end with their
     /// connection.
     portable: AtomicBool,
     used: Mutex<Instant>,
@@ -58,8 +58,8 @@ struct SessionParts {
 
 struct RunningQuery {
     task: AbortHandle,
-    /// A message to `stop` ends the stream of the result at once. The task ends later, when its
-    /// operators pause.
+    /// A message to `stop` ends the stream of the result at once. An abort of the query's task
+    /// takes effect later, when the operators of the query yield.
     stop: oneshot::Sender<()>,
 }
 
@@ -71,10 +71,10 @@ impl RunningQuery {
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for ServerSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Omits the key, which is a secret.
-        f.debug_struct("Session").field("open", &self.open).finish_non_exhaustive()
+        f.debug_struct("ServerSession").field("open", &self.open).finish_non_exhaustive()
     }
 }
 
@@ -94,9 +94,9 @@ pub(super) fn draw_random_key() -> Result<String, Status> {
 }
 
 /// While this value exists, a query is open, and its session does not expire. When it is dropped,
-/// [`Session::cancel_query`] can no longer stop the query.
+/// [`ServerSession::cancel_query`] can no longer stop the query.
 pub(super) struct OpenQuery {
-    session: Arc<Session>,
+    session: Arc<ServerSession>,
     id: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl Drop for OpenQuery {
     }
 }
 
-impl Session {
+impl ServerSession {
     fn new(key: String, context: SessionContext, portable: bool) -> Self {
         Self {
             key,
@@ -157,7 +157,7 @@ impl Session {
         lock_mutex(&self.parts).running.insert(id.to_owned(), query);
     }
 
-    /// Keeps a result until its client reads it, and returns an id for it. Returns an error if the
+    /// Keeps a result until its client reads it, and returns its id. Returns an error if the
     /// session already keeps [`RESULTS`] results.
     pub(super) fn keep_result(&self, result: ReadyResult) -> Result<String, Status> {
         let id = draw_random_key()?;
@@ -204,8 +204,7 @@ impl Session {
         lock_mutex(&self.parts).statements.remove(id);
     }
 
-    /// Stops the running query with this id, or drops the unread result with this id. Returns false
-    /// if the session has neither of them.
+    /// Stops the query or drops the unread result with this id. Returns false if there is neither.
     pub(super) fn cancel_query(&self, id: &str) -> bool {
         let mut parts = lock_mutex(&self.parts);
         let planned = parts.results.remove(id).is_some();
@@ -230,26 +229,26 @@ impl Session {
     }
 }
 
-pub(super) struct Sessions {
+pub(super) struct ServerSessions {
     base: SessionContext,
     runtime: RuntimeEnv,
     attach: Option<AttachSession>,
     limit: usize,
     idle: Duration,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ServerMetrics>,
     table: Mutex<SessionTable>,
 }
 
-impl fmt::Debug for Sessions {
+impl fmt::Debug for ServerSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("ServerSessions").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 
 #[derive(Default)]
 struct SessionTable {
-    sessions: HashMap<String, Arc<Session>>,
-    /// The session of each connection on which a request came without a cookie and without a
+    sessions: HashMap<String, Arc<ServerSession>>,
+    /// The session of each connection on which a request came that had neither a cookie nor a
     /// session key.
     connections: HashMap<ConnectionId, BoundSession>,
     /// For each connection, the session keys that its requests contained. These are several if
@@ -263,14 +262,13 @@ struct SessionTable {
 /// The session of a connection, for requests that have neither a cookie nor a session key.
 enum BoundSession {
     Session(String),
-    /// The session has expired. The next request on the connection returns an error that tells the
-    /// client.
+    /// The session has expired. The next request on the connection returns an error that says so.
     Expired,
 }
 
-/// Counts a session in [`SessionTable::creating`]. The count ends when this value is dropped, which
-/// also happens if the client disconnects.
-struct CreationCount<'a>(&'a Sessions);
+/// Counts a session in [`SessionTable::creating`] until this value is dropped, which also happens
+/// if the client disconnects.
+struct CreationCount<'a>(&'a ServerSessions);
 
 impl Drop for CreationCount<'_> {
     fn drop(&mut self) {
@@ -279,19 +277,19 @@ impl Drop for CreationCount<'_> {
     }
 }
 
-impl Sessions {
+impl ServerSessions {
     pub(super) fn new(
         base: SessionContext,
         runtime: RuntimeEnv,
         attach: Option<AttachSession>,
         limit: usize,
         idle: Duration,
-        metrics: Arc<Metrics>,
+        metrics: Arc<ServerMetrics>,
     ) -> Self {
         Self { base, runtime, attach, limit, idle, metrics, table: Mutex::default() }
     }
 
-    pub(super) fn server_metrics(&self) -> &Arc<Metrics> {
+    pub(super) fn server_metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
     }
 
@@ -306,7 +304,7 @@ impl Sessions {
         &self,
         extensions: &Extensions,
         metadata: &MetadataMap,
-    ) -> Result<Arc<Session>, Status> {
+    ) -> Result<Arc<ServerSession>, Status> {
         let connection = find_connection(extensions)?;
         if let Some(Caller::OfSession(key)) = extensions.get::<Caller>() {
             return self.find_open(key, connection);
@@ -344,7 +342,7 @@ impl Sessions {
         self.create_session(Some(connection)).await
     }
 
-    fn find_open(&self, key: &str, connection: ConnectionId) -> Result<Arc<Session>, Status> {
+    fn find_open(&self, key: &str, connection: ConnectionId) -> Result<Arc<ServerSession>, Status> {
         let mut table = lock_mutex(&self.table);
         let found = table.sessions.get(key).cloned();
         let session =
@@ -361,7 +359,7 @@ impl Sessions {
     pub(super) async fn create_session(
         &self,
         connection: Option<ConnectionId>,
-    ) -> Result<Arc<Session>, Status> {
+    ) -> Result<Arc<ServerSession>, Status> {
         self.end_idle();
         {
             let mut table = lock_mutex(&self.table);
@@ -375,7 +373,7 @@ impl Sessions {
         }
         let creating = CreationCount(self);
         let context = self.create_context().await.map_err(|e| to_status(&e))?;
-        let session = Session::new(draw_random_key()?, context, connection.is_none());
+        let session = ServerSession::new(draw_random_key()?, context, connection.is_none());
         let session = Arc::new(session);
         drop(creating);
         let mut table = lock_mutex(&self.table);
@@ -442,8 +440,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that have not been used for `idle`. In all other sessions, drops the
-    /// results that have not been read for `idle`.
+    /// Ends the sessions that were last used longer ago than the idle timeout. In all other
+    /// sessions, drops the results that have been unread for longer than this timeout.
     pub(super) fn end_idle(&self) {
         let (idle, busy): (Vec<_>, Vec<_>) = {
             let table = lock_mutex(&self.table);
@@ -470,12 +468,12 @@ impl Sessions {
     }
 }
 
-/// Returns the value of the header `set-cookie` that names a session.
-pub(super) fn format_cookie(session: &Session) -> String {
+/// Returns the value of the header `set-cookie` that makes a client send the key of the session.
+pub(super) fn format_cookie(session: &ServerSession) -> String {
     format!("{COOKIE}={}; HttpOnly", session.key)
 }
 
-/// Returns the session key in the cookie of a request.
+/// Returns the session key in the cookie of a request, or `None` without such a cookie.
 pub(super) fn find_cookie(metadata: &MetadataMap) -> Option<String> {
     let cookies = metadata.get_all("cookie").iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';'));
@@ -490,27 +488,30 @@ pub(super) mod tests {
     use super::*;
     use crate::sql::{find_process_runtime, new_session_in};
 
-    pub(in crate::serve) fn sessions_of(limit: usize) -> Arc<Sessions> {
+    pub(in crate::serve) fn make_sessions(limit: usize) -> Arc<ServerSessions> {
         let runtime = find_process_runtime();
         let base = new_session_in(datafusion::prelude::SessionConfig::new(), &runtime);
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Arc::new(ServerMetrics::default());
         let idle = Duration::from_millis(100);
-        Arc::new(Sessions::new(base, runtime, None, limit, idle, metrics))
+        Arc::new(ServerSessions::new(base, runtime, None, limit, idle, metrics))
     }
 
-    fn request_of(connection: u64) -> Extensions {
+    fn make_request(connection: u64) -> Extensions {
         let mut extensions = Extensions::new();
         extensions.insert(ConnectionId(connection));
         extensions
     }
 
-    async fn find_for(sessions: &Sessions, connection: u64) -> Result<Arc<Session>, Status> {
-        sessions.find_session(&request_of(connection), &MetadataMap::new()).await
+    async fn find_for(
+        sessions: &ServerSessions,
+        connection: u64,
+    ) -> Result<Arc<ServerSession>, Status> {
+        sessions.find_session(&make_request(connection), &MetadataMap::new()).await
     }
 
     #[tokio::test]
     async fn a_connection_has_one_session() {
-        let sessions = sessions_of(2);
+        let sessions = make_sessions(2);
         let first = find_for(&sessions, 1).await.unwrap();
         assert_eq!(find_for(&sessions, 1).await.unwrap().session_key(), first.session_key());
         let second = find_for(&sessions, 2).await.unwrap();
@@ -525,23 +526,23 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn a_cookie_names_a_session_on_any_connection() {
-        let sessions = sessions_of(2);
+        let sessions = make_sessions(2);
         let first = find_for(&sessions, 1).await.unwrap();
         let mut metadata = MetadataMap::new();
         let cookie = format!("a=b; {}", format_cookie(&first).replace("; HttpOnly", ""));
         metadata.insert("cookie", cookie.parse().unwrap());
-        let again = sessions.find_session(&request_of(2), &metadata).await.unwrap();
+        let again = sessions.find_session(&make_request(2), &metadata).await.unwrap();
         assert_eq!(again.session_key(), first.session_key());
         sessions.close_connection(ConnectionId(1));
         assert!(sessions.is_open(first.session_key()));
         sessions.end_session(first.session_key());
-        let ended = sessions.find_session(&request_of(2), &metadata).await.unwrap_err();
+        let ended = sessions.find_session(&make_request(2), &metadata).await.unwrap_err();
         assert_eq!(ended.code(), tonic::Code::Unauthenticated);
     }
 
     #[tokio::test]
     async fn idle_sessions_end_and_say_so_once() {
-        let sessions = sessions_of(2);
+        let sessions = make_sessions(2);
         let first = find_for(&sessions, 1).await.unwrap();
         let query = first.open_query(None);
         tokio::time::sleep(Duration::from_millis(150)).await;

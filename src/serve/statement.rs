@@ -16,8 +16,8 @@ use super::wire_types::to_wire_schema;
 use crate::config::{SerrateOptions, parse_bytes};
 use crate::sql::{bind_parameters, count_parameters_of, number_parameters_of};
 
-/// Settings whose values determine how much memory a session uses. Each has the largest value that
-/// a session may set.
+/// Settings that determine how much memory a session uses, each with the largest value that a
+/// session is allowed to set.
 const LIMITS: [(&str, u64); 7] = [
     ("datafusion.execution.target_partitions", 1 << 10),
     ("datafusion.execution.planning_concurrency", 1 << 10),
@@ -37,8 +37,7 @@ pub(super) struct PreparedStatement {
     rows: Mutex<Vec<Vec<SqlExpr>>>,
 }
 
-/// Types of the parameters and of the result of a prepared statement, as far as they are known
-/// before parameters have values.
+/// Types of a prepared statement's parameters and result, as far as known without their values.
 #[derive(Debug)]
 pub(super) struct PreparedTypes {
     pub(super) parameters: Schema,
@@ -85,8 +84,7 @@ pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
     }
 }
 
-/// Parses `text`. Returns an error if it is not exactly one statement, or if the statement has
-/// parameters.
+/// Parses `text`. Returns an error unless it is exactly one statement without parameters.
 pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statement = parse_one(ctx, text)?;
     let prepares = matches!(&statement, Statement::Statement(inner)
@@ -102,8 +100,8 @@ pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Stateme
     Ok(statement)
 }
 
-/// Parses `text`, a statement that may have the parameters `?` or `$1`. Also finds the types of the
-/// parameters and of the result.
+/// Parses a statement that may have parameters `?` or `$1`. Finds the types of the parameters and
+/// of the result.
 pub(super) async fn prepare_statement(
     ctx: &SessionContext,
     text: &str,
@@ -133,8 +131,8 @@ async fn find_types(
     statement: &Statement,
     count: usize,
 ) -> Result<PreparedTypes> {
-    // `keeps` is true for statements that change the session as soon as they are planned. They are
-    // planned only when they run.
+    // `keeps` is true for statements that change the session as soon as they are planned. So they
+    // are not planned here, but only when they run.
     let keeps = matches!(statement, Statement::Statement(inner) if matches!(
         inner.as_ref(),
         SqlStatement::CreateView(_) | SqlStatement::Prepare { .. } | SqlStatement::Deallocate { .. }
@@ -193,7 +191,8 @@ pub(super) fn has_effect(plan: &LogicalPlan) -> bool {
 }
 
 /// Returns an error if a statement sets or resets a setting that belongs to the server, such as the
-/// memory limit, or if it sets a setting above its maximum, such as one of [`LIMITS`].
+/// memory limit, or if it sets another setting, such as one of [`LIMITS`], to more than its
+/// maximum.
 pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Statement(statement) = plan else { return Ok(()) };
     let (name, value) = match statement {

@@ -13,8 +13,8 @@ use crate::sql::{LOST_WORKER, describe_error};
 /// Maximum number of characters of a message. Messages are sent in HTTP headers, whose size clients limit.
 const LONGEST: usize = 2000;
 
-/// Returns the status of a failed statement: a code for the kind of the error, and the text that
-/// the command would print.
+/// Returns the status of a failed statement: a code for the kind of error, and the text that the
+/// command would print.
 pub(super) fn to_status(e: &DataFusionError) -> Status {
     let text = describe_error(e);
     Status::new(find_code(e, &text), shorten_text(&text))
@@ -106,7 +106,8 @@ mod tests {
         for loss in [loss(), loss().context("in a task"), DataFusionError::Shared(loss().into())] {
             assert_eq!(code(loss), Code::Unavailable);
         }
-        // The words may be in the data of a query.
+        // The text alone does not show that a worker was lost, because a query may have such a text
+        // in its data.
         assert_eq!(code(DataFusionError::Execution(lost.into())), Code::InvalidArgument);
         let io = |kind| DataFusionError::IoError(io::Error::new(kind, "x"));
         assert_eq!(code(DataFusionError::Plan("no".into())), Code::InvalidArgument);

@@ -1,8 +1,8 @@
 //! Wire types: the types in which results are sent to clients.
 //!
-//! Dictionaries become plain arrays, because not every client reads them. View arrays do so for
-//! this reason, too, and because each message with a slice of a view array would contain all
-//! buffers of the array. List views become lists for the same reasons.
+//! Dictionaries, view arrays and list views become plain arrays and lists, because not every client
+//! reads them. Besides, each message with a slice of a view array would contain all buffers of the
+//! array.
 
 use std::sync::Arc;
 

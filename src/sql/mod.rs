@@ -28,19 +28,29 @@ pub(crate) mod sources;
 mod statement;
 mod workarounds;
 
+#[cfg(feature = "cluster")]
+pub(crate) use exec::copied::remove_copy_reservations;
+#[cfg(feature = "cluster")]
+pub(crate) use exec::given_values::{insert_values, list_scalar_subqueries, remove_nullable_mark};
 pub(crate) use exec::one_input;
 #[cfg(feature = "cluster")]
 pub(crate) use exec::{pass_through, replace_config};
 
-pub use crate::config::{NrtNan, SerrateOptions};
+pub use crate::config::{DisabledRules, NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};
+#[cfg(feature = "cluster")]
+pub(crate) use order::SourceOrderExec;
 #[cfg(feature = "cli")]
 pub(crate) use order::sum_counts;
-pub use order::{SourceOrderExec, in_source_order, prefer_source_order};
+pub use order::{in_source_order, prefer_source_order};
+#[cfg(any(feature = "cluster", feature = "serve"))]
+pub(crate) use session::find_process_runtime;
 pub use session::{configure, register_formats, session, session_with};
 #[cfg(feature = "serve")]
-pub(crate) use session::{find_process_runtime, new_session_in, new_session_like};
+pub(crate) use session::{new_session_in, new_session_like};
 pub use sources::asof::{label_tasks, unknown_labels};
+#[cfg(feature = "cluster")]
+pub(crate) use sources::hidden_files::skip_hidden_files;
 #[doc(hidden)]
 pub use sources::run_ends::decode_runs;
 #[cfg(all(feature = "cli", feature = "cloud"))]
@@ -48,10 +58,6 @@ pub(crate) use sources::stores::hide_credentials;
 pub use sources::table_provider::{RaggedTableProvider, register_table};
 #[cfg(feature = "cli")]
 pub(crate) use sources::upload::has_aborts;
-#[cfg(feature = "cluster")]
-pub(crate) use sources::visible::skip_hidden_files;
-#[cfg(feature = "serve")]
-pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_parameters_of};
 #[cfg(any(feature = "cluster", feature = "serve"))]
 pub(crate) use statement::errors::wording::LOST_WORKER;
 #[cfg(feature = "cli")]
@@ -69,3 +75,5 @@ pub(crate) use statement::functions::shorthands::{list_shorthand_forms, list_sho
 #[cfg(feature = "cli")]
 pub(crate) use statement::planner::execute_plan;
 pub use statement::planner::{execute, parse, plan, sql};
+#[cfg(feature = "serve")]
+pub(crate) use statement::replanned::{bind_parameters, count_parameters_of, number_parameters_of};

@@ -1,5 +1,4 @@
-//! Converts nodes of a physical plan to and from plain values, so that the nodes can run in another
-//! process.
+//! Converts nodes of a physical plan to and from plain values, to run them in another process.
 //!
 //! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the
 //! session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte format.
@@ -22,6 +21,8 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanP
 
 use crate::config::SerrateOptions;
 use crate::functions::{build_masked_fields, build_span_operations, get_precision_check};
+use crate::sql::exec::given_values::GIVEN_VALUE;
+use crate::sql::exec::merged_order::MergedOrderExec;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
 use crate::sql::exec::stack::DeepStackExec;
@@ -31,7 +32,7 @@ use crate::sql::pushdown::leaf_limit::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
 use crate::sql::sources::csv_scan::CsvScan;
 use crate::sql::sources::exact_file_casts::ExactCasts;
-use crate::sql::sources::guard::GuardedSource;
+use crate::sql::sources::guarded_source::GuardedSource;
 use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
@@ -53,7 +54,7 @@ pub(crate) use crate::sql::sources::meds::MedsScan;
 
 /// Nodes and sources that must run in the session, each with the reason that messages to the user
 /// give. A test in `tests/layers` checks that every other node and source can run on workers.
-pub(crate) const STAYS: [(&str, &str); 21] = [
+pub(crate) const STAYS: [(&str, &str); 24] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -61,13 +62,22 @@ pub(crate) const STAYS: [(&str, &str); 21] = [
         "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     ("CohortSource", "meds_cohort() does not run on workers"),
+    (
+        "CopiedExec",
+        "internal error: the plan still contains a node that only sessions use; please report it",
+    ),
     ("CsvScan", "the session itself reads CSV files"),
+    ("CutRowsExec", "the session itself repeats long constants for all rows"),
     ("DokSource", "a table STORED AS DOK is kept in the memory of the session"),
     ("ExplodeExec", "ragged_explode() and ragged_axes() do not run on workers"),
     ("FeaturesSource", "meds_features() does not run on workers"),
     (
         "FixedSource",
         "a table in memory does not run on workers under LIMIT or COPY; write it to a file",
+    ),
+    (
+        "GuardedFilterExec",
+        "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     ("JsonScan", "the session itself reads JSON files"),
     ("NestExec", "ragged_nest() needs all rows in one process"),
@@ -94,7 +104,7 @@ pub(crate) const STAYS: [(&str, &str); 21] = [
 
 /// A node or source of a physical plan, described by plain values that can be sent to another process.
 #[derive(Debug)]
-pub(crate) enum Portable {
+pub(crate) enum PortableNode {
     BatchSize {
         rows: usize,
     },
@@ -135,26 +145,30 @@ pub(crate) fn find_reason(name: &str) -> String {
 }
 
 /// Describes a node or source by plain values, or returns the reason why it must run in the session.
-pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<Portable, String> {
+pub(crate) fn to_portable(
+    node: &Arc<dyn ExecutionPlan>,
+) -> std::result::Result<PortableNode, String> {
     if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
         return convert_source_to_portable(scan.data_source());
     }
     if let Some(sized) = node.downcast_ref::<BatchSizeExec>() {
-        return Ok(Portable::BatchSize { rows: sized.batch_rows() });
+        return Ok(PortableNode::BatchSize { rows: sized.batch_rows() });
     }
     if let Some(order) = node.downcast_ref::<SourceOrderExec>() {
-        return Ok(Portable::SourceOrder { fetch: order.fetch() });
+        return Ok(PortableNode::SourceOrder { fetch: order.fetch() });
     }
     if node.is::<DeepStackExec>() {
-        Ok(Portable::DeepStack)
-    } else if node.is::<PlainOrderExec>() {
-        Ok(Portable::PlainOrder)
+        Ok(PortableNode::DeepStack)
+    } else if node.is::<PlainOrderExec>() || node.is::<MergedOrderExec>() {
+        // A `MergedOrderExec` hides orders that a merge of partitions breaks. A worker merges no
+        // partitions, so a `PlainOrderExec` can replace this node.
+        Ok(PortableNode::PlainOrder)
     } else if node.is::<PacedExec>() {
-        Ok(Portable::Paced)
+        Ok(PortableNode::Paced)
     } else if node.is::<UnorderedExec>() {
-        Ok(Portable::Unordered)
+        Ok(PortableNode::Unordered)
     } else if node.is::<YieldingExec>() {
-        Ok(Portable::Yielding)
+        Ok(PortableNode::Yielding)
     } else {
         Err(find_reason(node.name()))
     }
@@ -162,12 +176,12 @@ pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<
 
 fn convert_source_to_portable(
     source: &Arc<dyn DataSource>,
-) -> std::result::Result<Portable, String> {
+) -> std::result::Result<PortableNode, String> {
     if let Some(files) = source.downcast_ref::<FileScanConfig>() {
         return convert_files_to_portable(files);
     }
     if let Some(meds) = source.downcast_ref::<MedsSource>() {
-        return Ok(Portable::Meds(meds.to_scan().map_err(|e| e.to_string())?));
+        return Ok(PortableNode::Meds(meds.to_scan().map_err(|e| e.to_string())?));
     }
     Err(find_reason(find_source_name(source)))
 }
@@ -196,7 +210,7 @@ fn find_source_name(source: &Arc<dyn DataSource>) -> &'static str {
     }
 }
 
-fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, String> {
+fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<PortableNode, String> {
     check_files(files)?;
     let source = match files.file_source().downcast_ref::<GuardedSource>() {
         Some(guarded) => guarded.inner_source(),
@@ -258,7 +272,7 @@ fn convert_files_to_portable(files: &FileScanConfig) -> std::result::Result<Port
     let mut carrier = files.clone();
     carrier.file_source = stock;
     carrier.expr_adapter_factory = None;
-    Ok(Portable::Files {
+    Ok(PortableNode::Files {
         carrier: DataSourceExec::from_data_source(carrier),
         reader,
         preserve_order: files.preserve_order,
@@ -314,16 +328,16 @@ fn is_reordered(source: &ParquetSource) -> bool {
 /// # Errors
 /// If the number of inputs or a value is invalid, or a folder has changed since the query was planned.
 pub(crate) fn from_portable(
-    portable: Portable,
+    portable: PortableNode,
     inputs: &[Arc<dyn ExecutionPlan>],
     options: &SerrateOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     match portable {
-        Portable::Files { carrier, reader, preserve_order } => {
+        PortableNode::Files { carrier, reader, preserve_order } => {
             check_no_input(inputs)?;
             build_portable_files(&carrier, reader, preserve_order, options)
         }
-        Portable::Meds(scan) => {
+        PortableNode::Meds(scan) => {
             check_no_input(inputs)?;
             Ok(DataSourceExec::from_data_source(MedsSource::from_scan(scan)?))
         }
@@ -336,19 +350,19 @@ pub(crate) fn from_portable(
             };
             let input = Arc::clone(input);
             Ok(match node {
-                Portable::BatchSize { rows: 0 } => {
+                PortableNode::BatchSize { rows: 0 } => {
                     return plan_err!(
                         "the batch size in the received plan is 0 rows instead of at least 1; use the same build of Serrate for the session and its workers"
                     );
                 }
-                Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
-                Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
-                Portable::PlainOrder => Arc::new(PlainOrderExec::new(input)),
-                Portable::Paced => Arc::new(PacedExec::new(input)),
-                Portable::SourceOrder { fetch } => Arc::new(SourceOrderExec::new(input, fetch)),
-                Portable::Unordered => Arc::new(UnorderedExec::new(input)),
-                Portable::Yielding => Arc::new(YieldingExec::new(input)),
-                Portable::Files { .. } | Portable::Meds(_) => {
+                PortableNode::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
+                PortableNode::DeepStack => Arc::new(DeepStackExec::new(input)),
+                PortableNode::PlainOrder => Arc::new(PlainOrderExec::new(input)),
+                PortableNode::Paced => Arc::new(PacedExec::new(input)),
+                PortableNode::SourceOrder { fetch } => Arc::new(SourceOrderExec::new(input, fetch)),
+                PortableNode::Unordered => Arc::new(UnorderedExec::new(input)),
+                PortableNode::Yielding => Arc::new(YieldingExec::new(input)),
+                PortableNode::Files { .. } | PortableNode::Meds(_) => {
                     return plan_err!(
                         "a scan of the received plan has 1 input instead of 0; use the same build of Serrate for the session and its workers"
                     );
@@ -451,7 +465,8 @@ fn build_nrt_source(
     }
 }
 
-/// Returns the functions that only optimizer rules insert into plans: no statement can name them.
+/// Returns the functions that only rules and planners insert into plans: no statement can name
+/// them.
 pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = list_held_functions().to_vec();
     functions.push(Arc::new(build_float_key_function()));
@@ -464,13 +479,14 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(build_masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
+    functions.push(Arc::clone(&GIVEN_VALUE));
     functions.extend(build_span_operations());
     functions.push(get_precision_check());
     functions
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Division {
+pub(crate) struct ScanDivision {
     pub(crate) partitions: usize,
     /// Total size in bytes of the files that the scan reads, or `None` if it is unknown.
     pub(crate) bytes: Option<u64>,
@@ -481,7 +497,7 @@ pub(crate) struct Division {
 /// why the scan cannot be divided.
 pub(crate) fn plan_division(
     leaf: &Arc<dyn ExecutionPlan>,
-) -> std::result::Result<Option<Division>, String> {
+) -> std::result::Result<Option<ScanDivision>, String> {
     let partitions = leaf.output_partitioning().partition_count();
     let Some(scan) = leaf.downcast_ref::<DataSourceExec>() else { return Ok(None) };
     let source = scan.data_source();
@@ -495,23 +511,30 @@ pub(crate) fn plan_division(
         return Err("the files are in folders named after the values of a column, which workers do not support, so the session reads these files".into());
     }
     let bytes = match to_portable(leaf)? {
-        Portable::Meds(scan) if !scan.shared_subjects && scan.has_checks => {
-            return Err(
-                "meds() reads all shards in one process to check that no subject is in two shards; SET serrate.meds_shared_subjects = true to skip the check"
-                    .into(),
-            );
+        PortableNode::Meds(scan) => {
+            let meds = source.downcast_ref::<MedsSource>();
+            // Each worker would check only the shards that it reads, and so not find a subject that
+            // is in shards of two workers. So the session reads shards for which this check is
+            // necessary.
+            let checks = scan.has_checks && !scan.shared_subjects;
+            if checks && !meds.is_some_and(MedsSource::has_distinct_subjects) {
+                return Err(
+                    "meds() reads all shards in one process, because a subject is in two shards, or because there are too many rows to rule this out; SET serrate.meds_shared_subjects = true to skip the check"
+                        .into(),
+                );
+            }
+            meds.and_then(MedsSource::count_all_bytes)
         }
-        Portable::Files { .. } => source.downcast_ref::<FileScanConfig>().map(|files| {
+        PortableNode::Files { .. } => source.downcast_ref::<FileScanConfig>().map(|files| {
             let all = files.file_groups.iter().flat_map(FileGroup::iter);
             all.fold(0, |sum: u64, file| sum.saturating_add(file.effective_size()))
         }),
         _ => None,
     };
-    Ok(Some(Division { partitions, bytes }))
+    Ok(Some(ScanDivision { partitions, bytes }))
 }
 
-/// Returns a scan of the partitions in `range`, with empty partitions appended until it has `count`
-/// partitions.
+/// Returns a scan with `count` partitions: those of the scan `leaf` in `range`, then empty ones.
 ///
 /// # Errors
 /// If the source cannot be divided; see [`plan_division`].

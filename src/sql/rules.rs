@@ -1,23 +1,56 @@
 //! Adds the optimizer rules of a session, the ordered list `rule_list::RULES`, to those of DataFusion.
 //!
 //! A rule is a function in the list. Some of these functions wrap rules of DataFusion. Rules that
-//! work around a bug of DataFusion, and rules that keep source order, always run. Rules that only
-//! speed up queries ([`RemovalCondition::Speed`]) each have a setting `serrate.rule.NAME`, and do
-//! not change results.
+//! only speed up queries ([`RemovalCondition::Speed`]) each have a setting `serrate.rule.NAME`, and
+//! do not change results. The setting `serrate.disabled_rules` switches off any rule but those of
+//! [`PROTECTED`]; answers may be wrong without a rule that works around a bug of DataFusion.
 
 mod function_rule;
 mod rule_list;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::config_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
-use function_rule::{FunctionRule, LogicalRule, PhysicalRule, TypeRule, WrappedRule};
+use function_rule::{FunctionRule, LogicalRule, PhysicalRule, RemovedRule, TypeRule, WrappedRule};
 use rule_list::{RULES, RemovalCondition, RuleStep, SessionRule};
+
+/// Rules that no setting switches off, each with what would happen without it.
+const PROTECTED: [(&str, &str); 4] = [
+    ("serrate_plain_changes", "DELETE and UPDATE with a subquery in WHERE change every row"),
+    ("serrate_yielding_joins", "long joins cannot be cancelled"),
+    ("serrate_deep_stacks", "deep expressions overflow the stack, which ends the process"),
+    ("serrate_named_files", "a damaged file ends the process"),
+];
+
+/// Returns the name of the rule `name`, which may be in upper or lower case. Returns an error if
+/// there is no such rule, or if `SET serrate.disabled_rules` cannot switch it off.
+pub(in crate::sql) fn find_rule(name: &str) -> Result<&'static str> {
+    let Some(rule) = RULES.iter().find(|rule| rule.name.eq_ignore_ascii_case(name)) else {
+        let part = name.to_ascii_lowercase();
+        let names = RULES.iter().map(|rule| rule.name);
+        let similar: BTreeSet<&str> = names.filter(|known| known.contains(&part)).collect();
+        let similar = match similar.is_empty() {
+            true => String::new(),
+            false => format!("; did you mean {}?", Vec::from_iter(similar).join(" or ")),
+        };
+        return config_err!(
+            "serrate.disabled_rules: there is no rule {name}{similar}; docs/internals/sql.md lists all rules"
+        );
+    };
+    match PROTECTED.iter().find(|(protected, _)| *protected == rule.name) {
+        Some((name, effect)) => config_err!(
+            "serrate.disabled_rules: {name} cannot be disabled, because without it {effect}; remove it from the setting"
+        ),
+        None => Ok(rule.name),
+    }
+}
 
 /// Converts a rule of the list to a rule of DataFusion that calls `function`.
 fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
@@ -32,12 +65,17 @@ pub(in crate::sql) fn list_rules_before_coercion() -> impl Iterator<Item = TypeR
     })
 }
 
-/// Returns a plan whose expressions have the types in which they will be evaluated.
-pub(in crate::sql) fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let config = ConfigOptions::default();
+/// Returns a plan whose expressions have the types in which they will be evaluated. `config` has
+/// the rules that the session disables.
+pub(in crate::sql) fn coerce_types(
+    plan: LogicalPlan,
+    config: &ConfigOptions,
+) -> Result<LogicalPlan> {
     let coerced =
-        list_rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;
-    TypeCoercion::new().analyze(coerced, &config)
+        list_rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, config))?;
+    // Type coercion gets default settings, because the setting `expand_views_at_output` of a session
+    // must only change the types of columns at the top of a statement.
+    TypeCoercion::new().analyze(coerced, &ConfigOptions::default())
 }
 
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
@@ -47,7 +85,7 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     });
     let first: Vec<TypeRule> = first.collect();
     // Before type coercion, DataFusion resolves the argument of `grouping(x)` to one of the keys of
-    // GROUP BY. The rules that change keys must run after this resolution, so they are inserted
+    // GROUP BY. Rules that change keys must run after this resolution, so they are inserted
     // directly before type coercion.
     let coercion = rules.iter().position(|rule| rule.name() == "type_coercion").unwrap_or(0);
     rules.splice(coercion..coercion, list_rules_before_coercion());
@@ -64,14 +102,15 @@ pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRul
 /// Inserts logical rules before those of DataFusion and removes rules that make valid statements
 /// fail. Also wraps rules that would evaluate a condition for more rows than the query does.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
-    let refused = |name: &str| {
-        RULES.iter().any(|rule| matches!(rule.step, RuleStep::WithoutLogical) && rule.name == name)
-    };
-    rules.retain(|rule| !refused(rule.name()));
+    for removed in RULES.iter().filter(|rule| matches!(rule.step, RuleStep::WithoutLogical)) {
+        for rule in rules.iter_mut().filter(|rule| rule.name() == removed.name) {
+            *rule = Arc::new(RemovedRule { stock: Arc::clone(rule) });
+        }
+    }
     for wrapper in RULES {
         let RuleStep::AroundLogical(stock, function) = wrapper.step else { continue };
         for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
-            *rule = Arc::new(WrappedRule { stock: Arc::clone(rule), function });
+            *rule = Arc::new(WrappedRule { name: wrapper.name, stock: Arc::clone(rule), function });
         }
     }
     let first: Vec<LogicalRule> = RULES
@@ -119,7 +158,7 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     for wrapper in RULES {
         let RuleStep::AroundPhysical(stock, function) = wrapper.step else { continue };
         for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
-            *rule = Arc::new(WrappedRule { stock: Arc::clone(rule), function });
+            *rule = Arc::new(WrappedRule { name: wrapper.name, stock: Arc::clone(rule), function });
         }
     }
 }
@@ -133,7 +172,6 @@ pub(in crate::sql) fn list_last_physical_rules() -> impl Iterator<Item = Physica
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::fmt::Write as _;
     use std::fs;
     use std::path::Path;
@@ -141,7 +179,7 @@ mod tests {
     use datafusion::optimizer::Optimizer;
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-    use super::rule_list::{Upstream, UpstreamIssue};
+    use super::rule_list::{UpstreamIssue, UpstreamReport};
     use super::*;
     use crate::config;
 
@@ -168,8 +206,8 @@ mod tests {
         }
     }
 
-    /// Without this test, a wrong name would go unnoticed, because `add_physical_rules` then
-    /// appends the new rule at the end.
+    /// Without this test, a place such as `AfterPhysical("no_such_rule", f)` would go unnoticed,
+    /// because `add_physical_rules` then appends the new rule at the end.
     #[test]
     fn rules_refer_to_rules_of_datafusion() {
         let names = |rules: Vec<String>| rules.into_iter().collect::<BTreeSet<String>>();
@@ -214,6 +252,30 @@ mod tests {
     }
 
     #[test]
+    fn every_rule_but_protected_ones_can_be_disabled() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
+        let settings = fs::read_to_string(&path).unwrap();
+        for (name, _) in PROTECTED {
+            assert!(RULES.iter().any(|rule| rule.name == name), "{name}");
+            assert!(settings.contains(&format!("`{name}`")), "docs/settings.md lacks {name}");
+        }
+        for rule in RULES {
+            let found = find_rule(rule.name);
+            match PROTECTED.iter().find(|(name, _)| *name == rule.name) {
+                Some((name, effect)) => {
+                    let e = found.unwrap_err().to_string();
+                    assert!(e.contains(name) && e.contains(effect), "{e}");
+                }
+                None => assert_eq!(found.unwrap(), rule.name),
+            }
+        }
+        assert_eq!(find_rule("sortlists").unwrap(), "SortLists");
+        let e = find_rule("float_keys").unwrap_err().to_string();
+        let similar = "did you mean serrate_constant_float_keys or serrate_float_keys?";
+        assert!(e.contains(similar) && e.contains("docs/internals/sql.md"), "{e}");
+    }
+
+    #[test]
     fn every_rule_says_whether_its_bug_is_reported() {
         let has_test = |rule: &SessionRule| {
             matches!(rule.until, RemovalCondition::Fails(_) | RemovalCondition::Passes(_))
@@ -221,12 +283,12 @@ mod tests {
         for rule in RULES {
             let name = rule.name;
             match rule.upstream {
-                Upstream::Reported(issues) => {
+                UpstreamReport::Reported(issues) => {
                     assert!(!issues.is_empty() && has_test(rule), "{name}");
                 }
-                Upstream::NotReported => assert!(has_test(rule), "{name}"),
+                UpstreamReport::NotReported => assert!(has_test(rule), "{name}"),
                 // Only a rule that works around a bug can have a test as its condition for removal.
-                Upstream::Ours => assert!(
+                UpstreamReport::Ours => assert!(
                     matches!(rule.until, RemovalCondition::Speed | RemovalCondition::Feature),
                     "{name}"
                 ),
@@ -255,11 +317,11 @@ mod tests {
         for rule in RULES {
             let name = rule.name;
             let reports = match rule.upstream {
-                Upstream::Reported(issues) => {
+                UpstreamReport::Reported(issues) => {
                     issues.iter().map(link_issue).collect::<Vec<_>>().join(", ")
                 }
-                Upstream::NotReported => "none found".into(),
-                Upstream::Ours => "ours".into(),
+                UpstreamReport::NotReported => "none found".into(),
+                UpstreamReport::Ours => "ours".into(),
             };
             let until = match rule.until {
                 RemovalCondition::Fails(test) => format!("when `{test}` fails"),

@@ -22,26 +22,27 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 #[cfg(feature = "cloud")]
 use crate::access;
-use crate::config::{SerrateOptions, limit_memory_by_default};
+use crate::config::{SerrateOptions, limit_memory_by_default, set_rule_finder};
 use crate::functions::{
-    OVER_TIMES, build_clipped_slice, build_null_subsets, build_shifted_windows,
+    OVER_TIMES, add_operators, all_aggregate, all_higher_order, all_scalar, build_clipped_element,
+    build_clipped_slice, build_lazy_lambdas, build_null_subsets, build_shifted_windows,
     build_signed_counts, build_signed_windows, build_typed_lists, exact_aggregates,
     extend_to_times, float_extremes, float_lists, is_for_signed, list_average, list_contains,
-    register_functions, register_operators, remove_hidden_values, replaced_aggregates,
-    scalar_functions, takes_unsigned,
+    remove_hidden_values, replaced_aggregates, scalar_functions, takes_unsigned,
 };
-use crate::sql::exec::pool::ProcessPool;
+use crate::sql::exec::memory_pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::from::path_tables::PathTables;
 use crate::sql::from::planned_relations::PlannedRelations;
 use crate::sql::from::table_function_planner::TableFunctionsPlanner;
 use crate::sql::from::vocab::VocabFunction;
 use crate::sql::rules::{
-    add_analyzer_rules, add_physical_rules, change_logical_rules, list_last_analyzer_rules,
-    list_last_logical_rules, list_last_physical_rules,
+    add_analyzer_rules, add_physical_rules, change_logical_rules, find_rule,
+    list_last_analyzer_rules, list_last_logical_rules, list_last_physical_rules,
 };
 use crate::sql::sources::asof::MedsAsOfFunction;
 use crate::sql::sources::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
+use crate::sql::sources::hidden_files::skip_hidden_files;
 use crate::sql::sources::listing::FilesTableFactory;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::local_copies::fetch_copy;
@@ -53,11 +54,10 @@ use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::stores::{SessionStores, open_by_url};
 use crate::sql::sources::training::BatchesFormatFactory;
 use crate::sql::sources::upload::UploadPlanner;
-use crate::sql::sources::visible::skip_hidden_files;
-use crate::sql::sources::whole::WholeFileFormatFactory;
-use crate::sql::statement::anew::KeptStatements;
+use crate::sql::sources::whole_file_format::WholeFileFormatFactory;
 use crate::sql::statement::columns::position_columns::PositionsPlanner;
 use crate::sql::statement::errors::wording::OfStatement;
+use crate::sql::statement::replanned::KeptStatements;
 use crate::sql::statement::unnest_planner::UnnestPlanner;
 use crate::sql::workarounds::guards::failing_statistics::StatisticsPlanner;
 use crate::sql::workarounds::types::times::register_wide;
@@ -70,8 +70,8 @@ use crate::sql::workarounds::types::times::register_wide;
 /// but not over a list column of another table in FROM; use `unnest` in SELECT for such a column.
 ///
 /// Run statements with [`sql`](crate::sql::sql), which lists the cases in which DataFusion's
-/// `ctx.sql` returns other results: `ctx.sql` skips the rewrites of a statement's text and syntax
-/// tree.
+/// `ctx.sql` returns other results, because `ctx.sql` skips the rewrites of a statement's text and
+/// syntax tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -186,16 +186,26 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
         .with_runtime_env(Arc::new(runtime.clone()))
         .with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
-    let mut ctx = add_path_tables(ctx);
+    let ctx = add_path_tables(ctx);
     for (name, factory) in ctx.state_ref().write().table_factories_mut() {
         if name != DOK {
             *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
         }
     }
-    // Registration cannot fail, because only Serrate uses these names, so the results are ignored.
-    let _ = register_functions(&mut ctx);
-    let _ = register_operators(&ctx);
-    let _ = register_dok_names(&ctx);
+    for function in all_scalar() {
+        ctx.register_udf(function.as_ref().clone());
+    }
+    for function in all_aggregate() {
+        ctx.register_udaf(function.as_ref().clone());
+    }
+    for function in all_higher_order() {
+        ctx.register_higher_order_function(function);
+    }
+    add_operators(&ctx);
+    register_dok_names(&ctx);
+    for function in build_lazy_lambdas() {
+        ctx.register_higher_order_function(Arc::new(function));
+    }
     let aggregates = float_extremes().into_iter().chain(exact_aggregates());
     for aggregate in aggregates.chain(replaced_aggregates()) {
         ctx.register_udaf(aggregate);
@@ -209,7 +219,7 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
     register_wide(&ctx);
     let lists = build_null_subsets()
         .into_iter()
-        .chain([list_contains(), build_clipped_slice()])
+        .chain([list_contains(), build_clipped_slice(), build_clipped_element()])
         .chain(list_average())
         .chain(build_typed_lists())
         .chain(float_lists());
@@ -253,10 +263,11 @@ fn add_path_tables(ctx: SessionContext) -> SessionContext {
 /// Listings of folders omit names that begin with `.` or `_`. For this, the function wraps the object
 /// stores of the builder's runtime, and adds a runtime if there is none.
 ///
-/// Call it before or after `with_default_features`; then call [`register_functions`] on the finished
-/// session. Unlike [`session`], it does not replace functions of DataFusion: aggregates of floats (`sum`,
-/// `avg`, `stddev`, `min`, ..) depend on batches and partitions, and `date_trunc`, `date_bin`,
-/// `to_timestamp` and `now()` work in nanoseconds. Run statements with [`sql`](crate::sql::sql).
+/// Call it before or after `with_default_features`; then call
+/// [`register_functions`](crate::sql::register_functions) on the finished session. Unlike [`session`],
+/// it does not replace functions of DataFusion: aggregates of floats (`sum`, `avg`, `stddev`, `min`,
+/// ..) depend on batches and partitions, and `date_trunc`, `date_bin`, `to_timestamp` and `now()` work
+/// in nanoseconds. Run statements with [`sql`](crate::sql::sql).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -272,6 +283,7 @@ fn add_path_tables(ctx: SessionContext) -> SessionContext {
 /// # }
 /// ```
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    set_rule_finder(find_rule);
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
@@ -308,8 +320,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
     builder.physical_optimizer_rules().get_or_insert_default().extend(list_last_physical_rules());
     let inner = builder.query_planner().take();
-    let planner = StatisticsPlanner { inner: DeepPlanner { inner } };
-    *builder.query_planner() = Some(Arc::new(UploadPlanner { inner: planner }));
+    let planner = StatisticsPlanner { inner: Arc::new(DeepPlanner { inner }) };
+    *builder.query_planner() = Some(Arc::new(UploadPlanner { inner: Arc::new(planner) }));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

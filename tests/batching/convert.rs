@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn arrays_and_back(seed: u64) {
+    fn batches_convert_to_arrays_tables_and_packed_tensors_and_back(seed: u64) {
         let mut r = Random::new(seed);
         let mut slow = Slow::random(&mut r);
         slow.after.splice(0..0, slow.before.drain(..));
@@ -28,7 +28,7 @@ proptest! {
         let most = slow.samples.iter().map(Vec::len).max().unwrap_or(0);
         let tight = slow.with(most, slow.samples.clone());
         prop_assert_eq!(list_numbers(&dense), list_numbers(&tight.padded(|| 0)));
-        // If all sizes are equal, the non-uniform axis is still the ragged one.
+        // `from_ragged` finds the non-uniform axis again, even if all samples have the same size.
         let back = RaggedBatch::from_ragged(&array).unwrap();
         tight.check(&back);
         prop_assert_eq!(back.values().as_bytes(), batch.values().as_bytes());
@@ -75,7 +75,7 @@ fn columns_of_a_table_share_their_axes() {
 }
 
 #[test]
-fn arrays_that_are_no_batches_are_refused() {
+fn arrays_with_two_ragged_axes_no_axes_or_nulls_are_not_batches() {
     let leaves = |n: i32| std::sync::Arc::new(Int32Array::from_iter_values(0..n)) as _;
     let offsets = |n: &[usize]| Offsets::from_lengths(n.iter().copied()).unwrap();
     let twice = vec![offsets(&[1, 2]).into(), offsets(&[1, 0, 2]).into()];
@@ -87,13 +87,14 @@ fn arrays_that_are_no_batches_are_refused() {
     let nulls = std::sync::Arc::new(Int32Array::from(vec![Some(1), None])) as _;
     let nulls = RaggedArray::try_new(1, vec![offsets(&[2]).into()], nulls).unwrap();
     assert!(RaggedBatch::from_ragged(&nulls).unwrap_err().to_string().contains("nulls"));
-    // Axes with lists of one length are batch and data axes, whatever their layout.
+    // Only axis 2 is ragged. Axes whose lists all have the same length become batch and data axes,
+    // even if they have offsets.
     let axes =
         vec![offsets(&[2, 2]).into(), offsets(&[1, 0, 3, 2]).into(), offsets(&[2; 6]).into()];
     let array = RaggedArray::try_new(2, axes, leaves(12)).unwrap();
     let batch = RaggedBatch::from_ragged(&array).unwrap();
     assert_eq!(batch.shape(), [2, 2, 3, 2]);
-    // A slice of an array has offsets that do not start at 0.
+    // The offsets of a sliced array do not start at 0.
     let tail = RaggedBatch::from_ragged(&array.slice(1, 1).unwrap()).unwrap();
     assert_eq!(tail.sample_sizes().unwrap().to_string(), "int64[1, 2] [[3, 2]]");
     assert_eq!(tail.values().shape(), [5, 2]);

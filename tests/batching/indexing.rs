@@ -1,9 +1,9 @@
-//! Access to entries by index.
+//! Reads and writes of entries of a `RaggedBatch` by index.
 
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::batching::{
-    AnyBatch, BeyondSample, Duplicates, IndexOptions, RaggedBatch, batched_index_mapping,
+    AnyBatch, BeyondSample, DuplicateWrites, IndexOptions, RaggedBatch, batched_index_mapping,
     batched_indexing_access, batched_indexing_write, batched_inverse_indexing_access,
     get_mask_from_indices,
 };
@@ -14,11 +14,12 @@ use crate::reference::{
 };
 
 const ANY: IndexOptions =
-    IndexOptions { duplicates: Duplicates::Last, beyond: BeyondSample::Filler };
+    IndexOptions { duplicates: DuplicateWrites::Last, beyond: BeyondSample::Filler };
 const STRICT: IndexOptions =
-    IndexOptions { duplicates: Duplicates::Refuse, beyond: BeyondSample::Error };
+    IndexOptions { duplicates: DuplicateWrites::Refuse, beyond: BeyondSample::Error };
 
-/// Draws up to five positions below `limit` for every sample, some of them negative.
+/// Returns up to five random indices for each of `samples` samples. Those of sample `i` are in
+/// `-limit(i)..limit(i)` and may repeat.
 fn draw_positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
     (0..samples)
         .map(|i| {
@@ -29,7 +30,8 @@ fn draw_positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize
         .collect()
 }
 
-/// Draws distinct positions below `limit` for every sample.
+/// Returns random indices for each of `samples` samples. Those of sample `i` are in `0..limit(i)`
+/// and distinct.
 fn draw_distinct(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
     (0..samples)
         .map(|i| {
@@ -48,14 +50,14 @@ fn wrap_index(i: i64, n: usize) -> usize {
     (if i < 0 { i + n as i64 } else { i }) as usize
 }
 
-/// Draws a row of new entries for every sample.
+/// Returns one random entry for each index in `rows`, which has the indices of every sample.
 fn pick_entries(r: &mut Random, slow: &Slow, rows: &[Vec<i64>]) -> Vec<Vec<Vec<i64>>> {
     let entry = slow.entry();
     let one = |r: &mut Random| (0..entry).map(|_| r.below(2) as i64).collect();
     rows.iter().map(|row| row.iter().map(|_| one(r)).collect()).collect()
 }
 
-/// Returns the data as a batch or as the padded tensor.
+/// Returns the data of `slow` either as a `RaggedBatch` or as a padded tensor, at random.
 fn draw_either(r: &mut Random, slow: &Slow) -> AnyBatch {
     if r.flip() { slow.batch(r).into() } else { slow.padded(|| 0).into() }
 }
@@ -115,7 +117,7 @@ proptest! {
                     }
                 }
             }
-            // Writing the entries back changes nothing.
+            // Writing the entries to the indices from which they were read changes nothing.
             let back = batched_indexing_write(&found, &ids, &data, Some(dim), &ANY).unwrap();
             prop_assert_eq!(back.to_tensor().unwrap(), data.to_tensor().unwrap());
         }
@@ -143,14 +145,15 @@ proptest! {
         let found = batched_indexing_write(&from, &ids, &batch, Some(slow.dim()), &ANY).unwrap();
         expected.check(found.as_ragged().unwrap());
 
-        // All slots of a tensor are entries.
+        // In a dense tensor, all slots are entries, also those that are filler in `batch`.
         let padded = slow.padded(|| 1);
         let full = RaggedBatch::from_full_tensor(&padded, slow.dim(), slow.batch_shape.len());
         let found = batched_indexing_write(&from, &ids, &padded, Some(slow.dim()), &ANY).unwrap();
         let same = batched_indexing_write(&from, &ids, full.unwrap(), Some(slow.dim()), &ANY);
         prop_assert_eq!(found.as_dense().unwrap(), &same.unwrap().to_tensor().unwrap());
 
-        // Writes into rows of filler.
+        // The inverse access writes the entries into new samples of `targets` slots with the filler
+        // 1.
         let targets = slow.width + r.below(3);
         let rows = draw_positions(&mut r, slow.samples.len(), |_| targets);
         let ids = draw_indices(&mut r, &slow.batch_shape, &rows);
@@ -168,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_gathered_scatters_back(seed: u64) {
+    fn entries_written_to_the_indices_they_were_read_from_restore_the_batch(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let rows = draw_distinct(&mut r, slow.samples.len(), |i| slow.samples[i].len());
@@ -180,7 +183,8 @@ proptest! {
         prop_assert_eq!(back.as_ragged().unwrap(), &batch);
         let again = batched_index_mapping(&batch, &ids, &ids, &batch, &STRICT).unwrap();
         prop_assert_eq!(again.as_ragged().unwrap(), &batch);
-        // Rows made of the entries are zero elsewhere.
+        // The inverse access puts each entry at its index again. `ones` marks the slots that it
+        // writes; all others are zero.
         let rows_of = |d: &RaggedBatch| {
             batched_inverse_indexing_access(d, &ids, slow.width, 0, dim, &STRICT).unwrap()
         };
@@ -240,7 +244,7 @@ proptest! {
         let (data, into) = (source.batch(&mut r), target.batch(&mut r));
         let found = batched_index_mapping(&data, &a, &b, &into, &STRICT).unwrap();
         target.with(target.width, samples).check(found.as_ragged().unwrap());
-        // The non-uniform axes may differ.
+        // The data and the target may have different non-uniform axes.
         let last = data.ndim() - 1;
         let moved = data.get_non_uniform_dimension_transposed_to(last).unwrap();
         if source.before.is_empty() && source.after.len() < 2 {
@@ -251,7 +255,7 @@ proptest! {
     }
 
     #[test]
-    fn out_of_range_says_where(seed: u64) {
+    fn an_index_out_of_range_is_an_error_that_names_sample_and_position(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let rows = draw_positions(&mut r, slow.samples.len(), |_| slow.width);
@@ -293,11 +297,11 @@ fn strict_indices_stay_within_their_sample() {
         RaggedBatch::from_full_tensor(&DenseTensor::from_vec([2, 1], v).unwrap(), 1, 1).unwrap()
     };
     let strict = |v| batched_indexing_access(&batch, &row(v), 0, None, &STRICT);
-    // -1 is the last entry of a sample of any size.
+    // Index -1 selects the last entry of each sample, whatever its size.
     assert_eq!(strict(vec![-1, -1]).unwrap().values().to_string(), "int32[2] [3, 4]");
     let e = strict(vec![0, 1]).unwrap_err().to_string();
     assert_eq!(e, "sample [1], position 0: index 1 is out of range; the number of entries is 1");
-    // Filler is addressed as in the padded tensor.
+    // For `BeyondSample::Filler`, an index counts the slots of the padded tensor, including filler.
     let any = |v, f| {
         let batch = batch.with_padded_set_to(f).unwrap();
         batched_indexing_access(&batch, &row(v), 0, None, &ANY).unwrap().values().to_string()
@@ -307,7 +311,7 @@ fn strict_indices_stay_within_their_sample() {
 }
 
 #[test]
-fn duplicates_are_refused_when_asked_for() {
+fn with_duplicates_refuse_an_entry_written_twice_is_an_error() {
     let into = DenseTensor::from_vec([2, 3], vec![0; 6]).unwrap();
     let ids = DenseTensor::from_vec([2, 3], vec![0i64, 1, 2, 1, 0, -2]).unwrap();
     let ids = RaggedBatch::from_full_tensor(&ids, 1, 1).unwrap();
@@ -316,17 +320,18 @@ fn duplicates_are_refused_when_asked_for() {
     let e = write(&STRICT).unwrap_err().to_string();
     assert_eq!(
         e,
-        "the indices of sample 1 at positions 0 and 2 both refer to entry -2; remove one of the two, or set Duplicates::Last to keep the last value"
+        "the indices of sample 1 at positions 0 and 2 both refer to entry -2; remove one of the two, or set DuplicateWrites::Last to keep the last value"
     );
     let last = write(&ANY).unwrap().to_tensor().unwrap();
     assert_eq!(last.to_string(), "int32[2, 3] [[1, 2, 3], [5, 6, 0]]");
-    // Reads may repeat an entry.
+    // Reading the same entry twice is allowed.
     assert!(batched_indexing_access(&into, &ids, 0, None, &STRICT).is_ok());
 }
 
 #[test]
 fn padding_may_be_written_twice_behind_a_larger_sample() {
-    let options = IndexOptions { duplicates: Duplicates::Refuse, beyond: BeyondSample::Filler };
+    let options =
+        IndexOptions { duplicates: DuplicateWrites::Refuse, beyond: BeyondSample::Filler };
     let values = DenseTensor::from_vec([2, 2], vec![7, 8, 9, 9]).unwrap();
     for (sizes, at) in [([3i64, 1], vec![0i64, 2, 2, 2]), ([1, 3], vec![2, 2, 0, 2])] {
         let t = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6]).unwrap();
@@ -340,7 +345,7 @@ fn padding_may_be_written_twice_behind_a_larger_sample() {
 }
 
 #[test]
-fn entries_without_elements_have_their_indices_checked() {
+fn indices_of_entries_without_elements_are_checked() {
     let data = make_tensor(DType::F32, &[1, 2, 0], vec![]);
     let ids = |i: i64| {
         let ids = DenseTensor::from_vec([1, 1], vec![i]).unwrap();

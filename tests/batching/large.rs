@@ -1,14 +1,16 @@
-//! Batches that are divided among threads, against the same operations sample by sample.
+//! Operations on batches so large that they run on several threads, compared with loops over
+//! samples.
 
 use serrate::batching::{
-    Duplicates, IndexOptions, RaggedBatch, batched_bool_indexing, batched_bool_indexing_write,
+    DuplicateWrites, IndexOptions, RaggedBatch, batched_bool_indexing, batched_bool_indexing_write,
     batched_indexing_access, batched_indexing_write,
 };
 use serrate::dense::{DenseOptions, DenseTensor};
 
 use crate::reference::Random;
 
-/// Draws samples of up to 400 numbers; a third of them are empty, and one is large.
+/// Draws samples with fewer than 400 numbers each. A third of them are empty, and the one in the
+/// middle has 70,000 numbers.
 fn draw_ragged(r: &mut Random, samples: usize) -> RaggedBatch {
     let mut ends = vec![0i64];
     for i in 0..samples {
@@ -25,7 +27,7 @@ fn draw_ragged(r: &mut Random, samples: usize) -> RaggedBatch {
 }
 
 #[test]
-fn threads_make_what_one_makes() {
+fn parallel_operations_equal_loops_over_samples() {
     let mut r = Random::new(7);
     let data = draw_ragged(&mut r, 3000);
     let mut flags = Vec::new();
@@ -48,7 +50,7 @@ fn threads_make_what_one_makes() {
         &DenseTensor::from_vec([ends.len()], ends).unwrap(),
     )
     .unwrap();
-    let options = IndexOptions { duplicates: Duplicates::Refuse, ..Default::default() };
+    let options = IndexOptions { duplicates: DuplicateWrites::Refuse, ..Default::default() };
     let taken = batched_indexing_access(&data, &ids, 0, None, &options).unwrap();
     let (values, positions) = (data.values(), ids.values().as_slice::<i32>().unwrap());
     let values = values.as_slice::<i32>().unwrap();
@@ -107,7 +109,7 @@ fn threads_make_what_one_makes() {
 }
 
 #[test]
-fn the_first_error_is_the_one_that_is_told() {
+fn of_several_invalid_indices_the_error_names_the_first() {
     let mut r = Random::new(8);
     let data = draw_ragged(&mut r, 3000);
     let mut ids: Vec<i64> = Vec::new();
@@ -130,7 +132,7 @@ fn the_first_error_is_the_one_that_is_told() {
 }
 
 #[test]
-fn buffers_of_a_pool_are_cleared() {
+fn buffers_of_a_pool_are_filled_again_before_reuse() {
     let t = DenseTensor::from_vec([3], vec![1, 2, 3]).unwrap();
     let ends = DenseTensor::from_vec([3], vec![0, 1, 3]).unwrap();
     let batch = RaggedBatch::from_packed(t, &ends).unwrap();

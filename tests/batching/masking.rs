@@ -1,4 +1,4 @@
-//! Access to entries by mask, and sums.
+//! Reads and writes of entries of a `RaggedBatch` by boolean mask, and sums and means over entries.
 
 use proptest::prelude::*;
 use serrate::batching::{
@@ -10,7 +10,7 @@ use serrate::dense::{DType, DenseTensor};
 
 use crate::reference::{Random, Slow, count_elements, list_numbers, list_places, read_place};
 
-/// Draws flags for all slots of a padded batch, including filler.
+/// Returns a random boolean for every slot of the padded batch, including filler.
 fn draw_flags(r: &mut Random, slow: &Slow) -> Vec<Vec<bool>> {
     slow.samples.iter().map(|_| (0..slow.width).map(|_| r.flip()).collect()).collect()
 }
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn entries_are_kept_and_put_back(seed: u64) {
+    fn entries_selected_by_a_mask_are_read_and_written(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let flags = draw_flags(&mut r, &slow);
@@ -49,7 +49,7 @@ proptest! {
         let back = batched_bool_indexing_write(&kept, &ragged_mask, &batch).unwrap();
         prop_assert_eq!(back.as_ragged().unwrap(), &batch);
 
-        // Writes other entries to the same slots.
+        // Writes other entries to the slots that the mask selects.
         let new: Vec<Vec<Vec<i64>>> = expected
             .samples
             .iter()
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn one_of_data_and_mask_may_be_a_tensor(seed: u64) {
+    fn data_and_mask_may_each_be_a_batch_or_a_tensor(seed: u64) {
         let mut r = Random::new(seed);
         let mut slow = Slow::random(&mut r);
         slow.batch_shape = vec![count_elements(&slow.batch_shape)];
@@ -92,7 +92,8 @@ proptest! {
         let all = filter_slow(&slow.with(slow.width, all), &flags);
         all.check(&kept);
 
-        // Filtering equals taking the indices of the mask, and these indices give the mask.
+        // A mask selects the same entries as the indices made from it, and these indices give the
+        // mask again.
         let indices = get_indices_from_mask(&mask).unwrap();
         let taken = batched_indexing_access(&padded, &indices, 0, None, &IndexOptions::default());
         prop_assert_eq!(&taken.unwrap(), &kept);
@@ -107,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn masks_lie_over_the_first_axes(seed: u64) {
+    fn a_mask_applies_to_the_first_axes_of_a_tensor(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let data = slow.padded(|| 1);
@@ -130,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn sums_and_means_are_of_entries_alone(seed: u64) {
+    fn sums_and_means_ignore_filler(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let batch = slow.batch(&mut r);
@@ -152,7 +153,7 @@ proptest! {
             _ => i64::MAX,
         };
         if sums.iter().all(|s| *s <= limit) {
-            // Half precision rounds large sums.
+            // The reference adds in int64. The cast rounds large sums as half precision does.
             let exact = DenseTensor::from_vec(shape.clone(), sums).unwrap();
             prop_assert_eq!(sum.unwrap(), exact.cast(slow.dtype).unwrap());
         } else {
@@ -178,7 +179,7 @@ proptest! {
 }
 
 #[test]
-fn infinities_are_zeros_of_means_when_asked_for() {
+fn means_that_are_not_finite_become_zero_if_requested() {
     let t = DenseTensor::from_vec([2, 2], vec![f32::INFINITY, 1.0, f32::NAN, 2.0]).unwrap();
     let batch = RaggedBatch::from_full_tensor(&t, 1, 1).unwrap();
     let means = |zero| average_over_targets(&batch, zero).unwrap().to_string();
@@ -187,7 +188,7 @@ fn infinities_are_zeros_of_means_when_asked_for() {
         ("float32[2] [0.0, 0.0]".into(), "float32[2] [inf, NaN]".into())
     );
     assert_eq!(sum_over_targets(&batch).unwrap().to_string(), "float32[2] [inf, NaN]");
-    // Large integers stay exact.
+    // Sums of large integers are exact, even if a partial sum exceeds int64.
     let t = DenseTensor::from_vec([1, 3], vec![i64::MAX, 1, -1]).unwrap();
     let batch = RaggedBatch::from_full_tensor(&t, 1, 1).unwrap();
     assert_eq!(sum_over_targets(&batch).unwrap().as_slice::<i64>().unwrap(), [i64::MAX]);

@@ -1,8 +1,8 @@
-//! Construction, shapes, items.
+//! Construction, axes and items of `RaggedBatch`.
 
 use proptest::prelude::*;
 use serrate::batching::{
-    RaggedBatch, Repeats, Samples, combine_data, squeeze_except_batch_and_sample,
+    NestedSamples, RaggedBatch, SampleRepeats, combine_data, squeeze_except_batch_and_sample,
 };
 use serrate::dense::{DType, DenseTensor};
 use serrate::index::{Index, IndexArray};
@@ -15,12 +15,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn batches_are_what_they_were_made_of(seed: u64) {
+    fn a_batch_has_the_entries_of_the_tensor_and_mask_it_is_made_of(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let batch = slow.batch(&mut r);
         slow.check(&batch);
-        // Densifying and masking restores the batch.
+        // The padded tensor and the mask of a batch give the batch again.
         let again = RaggedBatch::try_new(
             batch.tensor().unwrap(),
             Some(batch.mask().unwrap()),
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn filler_is_what_it_is_set_to(seed: u64) {
+    fn filler_can_be_set_without_changing_entries(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let mut batch = slow.batch(&mut r);
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn samples_repeat_as_tiles(seed: u64) {
+    fn repeating_samples_tiles_the_batch_axes(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let batch = slow.batch(&mut r);
@@ -197,13 +197,13 @@ proptest! {
         let mut one = vec![1; times.len()];
         one[axis] = 2;
         prop_assert_eq!(
-            batch.repeat_samples(Repeats::One(2), Some(axis)).unwrap(),
+            batch.repeat_samples(SampleRepeats::One(2), Some(axis)).unwrap(),
             batch.repeat_samples(one, None).unwrap()
         );
     }
 
     #[test]
-    fn items_are_those_of_the_padded_tensor(seed: u64) {
+    fn indexing_a_batch_equals_indexing_its_padded_tensor(seed: u64) {
         let mut r = Random::new(seed);
         let slow = Slow::random(&mut r);
         let mut batch = slow.batch(&mut r);
@@ -231,7 +231,8 @@ proptest! {
         }
         let padded = slow.padded(|| 0);
         prop_assert_eq!(batch.index(&index).unwrap(), padded.index(&index).unwrap());
-        // The slots written to, found by reading a tensor of all positions.
+        // Indexing a tensor whose elements are their own positions gives the positions that `set`
+        // must write.
         let all = DenseTensor::from_vec(shape.clone(), (0..count_elements(&shape) as i64).collect()).unwrap();
         let taken = all.index(&index).unwrap();
         let values: Vec<i64> = (0..taken.num_elements()).map(|_| r.below(2) as i64).collect();
@@ -249,7 +250,7 @@ proptest! {
 }
 
 #[test]
-fn applied_functions_give_one_batch_or_several() {
+fn a_function_applied_to_a_batch_may_return_one_batch_or_several() {
     let t = DenseTensor::from_vec([2, 2], vec![1i64, 2, 3, 7]).unwrap();
     let sizes = DenseTensor::from_vec([2], vec![2i32, 1]).unwrap();
     let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None).unwrap();
@@ -276,16 +277,17 @@ fn applied_functions_give_one_batch_or_several() {
 }
 
 #[test]
-fn combined_samples_have_the_type_of_the_first() {
+fn combined_samples_have_the_type_of_the_first_sample() {
     let f = DenseTensor::from_vec([2], vec![2.7f32, -2.7]).unwrap();
     let i = DenseTensor::from_vec([1], vec![5i64]).unwrap();
     let none = DenseTensor::from_vec([0], Vec::<f64>::new()).unwrap();
-    let list =
-        |t: &[&DenseTensor]| Samples::from(t.iter().map(|t| (*t).clone()).collect::<Vec<_>>());
+    let list = |t: &[&DenseTensor]| {
+        NestedSamples::from(t.iter().map(|t| (*t).clone()).collect::<Vec<_>>())
+    };
     let ints = combine_data(&list(&[&i, &f]), None, true).unwrap();
     assert_eq!(ints.tensor().unwrap().to_string(), "int64[2, 2] [[5, 0], [2, -2]]");
-    // If flattened, the first sample with elements determines the type; if nested, the first
-    // sample.
+    // If batch axes are flattened, the first sample with elements determines the type; otherwise,
+    // the first sample does.
     let floats = combine_data(&list(&[&none, &f]), None, true).unwrap();
     assert_eq!(floats.dtype(), DType::F32);
     assert_eq!(combine_data(&list(&[&none, &f]), None, false).unwrap().dtype(), DType::F64);
@@ -294,10 +296,10 @@ fn combined_samples_have_the_type_of_the_first() {
     let odd = DenseTensor::from_vec([4, 0], Vec::<i32>::new()).unwrap();
     let both = combine_data(&list(&[&odd, &flat]), None, true).unwrap();
     assert_eq!(both.sample_sizes().unwrap().to_string(), "int64[2] [0, 3]");
-    // If no sample has elements, the batch has their sizes.
+    // If no sample has elements, the batch still has their sizes.
     let all = combine_data(&list(&[&odd, &odd]), None, true).unwrap();
     assert_eq!((all.shape(), all.num_entries()), (vec![2, 4, 0], 8));
-    let nested: Samples = vec![vec![none.clone()], vec![none]].into();
+    let nested: NestedSamples = vec![vec![none.clone()], vec![none]].into();
     assert_eq!(combine_data(&nested, None, false).unwrap().shape(), [2, 1, 0]);
 }
 

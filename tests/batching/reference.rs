@@ -1,10 +1,10 @@
-//! Random batches with junk as filler, and their meaning: one vector per entry, in one vector per
-//! sample.
+//! The slow reference of `RaggedBatch`: a random batch as one vector per sample, of one vector per
+//! entry.
 
 use serrate::batching::RaggedBatch;
 use serrate::dense::{DType, DenseTensor};
 
-/// Generator of numbers from a seed.
+/// Pseudo-random numbers from a seed.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
         self.next() % 2 == 1
     }
 
-    /// Draws up to `most` axes of sizes up to 3, sometimes 0.
+    /// Draws a shape of `least` to `most` axes with sizes from 1 to 3, rarely 0.
     pub(crate) fn shape(&mut self, least: usize, most: usize) -> Vec<usize> {
         let ndim = least + self.below(most - least + 1);
         let size = |r: &mut Self| if r.below(12) == 0 { 0 } else { 1 + r.below(3) };
@@ -34,7 +34,8 @@ impl Random {
     }
 }
 
-/// A batch in its plain form.
+/// The contents of a `RaggedBatch` whose shape is `batch_shape`, `before`, `width` (the non-uniform
+/// axis) and `after`.
 #[derive(Clone, Debug)]
 pub(crate) struct Slow {
     pub(crate) dtype: DType,
@@ -42,7 +43,8 @@ pub(crate) struct Slow {
     pub(crate) before: Vec<usize>,
     pub(crate) after: Vec<usize>,
     pub(crate) width: usize,
-    /// Elements of the entries `[before.., after..]` of every sample.
+    /// The entries of every sample, each with its elements in the row-major order of the axes
+    /// `before` and `after`.
     pub(crate) samples: Vec<Vec<Vec<i64>>>,
 }
 
@@ -50,12 +52,12 @@ pub(crate) fn count_elements(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-/// Converts numbers to a tensor of a type.
+/// Returns a tensor of type `dtype` from integers.
 pub(crate) fn make_tensor(dtype: DType, shape: &[usize], values: Vec<i64>) -> DenseTensor {
     DenseTensor::from_vec(shape, values).unwrap().cast(dtype).unwrap()
 }
 
-/// Returns the elements of a tensor.
+/// Returns the elements of a tensor as integers, in row-major order.
 pub(crate) fn list_numbers(t: &DenseTensor) -> Vec<i64> {
     t.cast(DType::I64).unwrap().as_slice::<i64>().unwrap().to_vec()
 }
@@ -76,7 +78,8 @@ impl Slow {
         Self { dtype, batch_shape, before, after, width: most + r.below(3), samples }
     }
 
-    /// Returns other samples with the same batch and data axes.
+    /// Returns a batch of `samples` with padded size `width` and the type and the other axes of
+    /// this one.
     pub(crate) fn with(&self, width: usize, samples: Vec<Vec<Vec<i64>>>) -> Self {
         Self { width, samples, ..self.clone() }
     }
@@ -97,8 +100,8 @@ impl Slow {
         shape
     }
 
-    /// Returns the padded tensor, built element by element; `filler` gives the slots after a
-    /// sample.
+    /// Returns the padded tensor, built element by element. `filler` returns the value of a slot
+    /// after the last entry of its sample.
     pub(crate) fn padded(&self, mut filler: impl FnMut() -> i64) -> DenseTensor {
         let (outer, inner) = (count_elements(&self.before), count_elements(&self.after));
         let mut out = Vec::new();
@@ -129,7 +132,8 @@ impl Slow {
         DenseTensor::from_bools(shape, rows).unwrap()
     }
 
-    /// Returns all entries, one after the other.
+    /// Returns the entries of all samples, without filler, in one tensor whose first axis counts
+    /// them.
     pub(crate) fn values(&self) -> DenseTensor {
         let all: Vec<i64> = self.samples.iter().flatten().flatten().copied().collect();
         let mut shape = vec![self.samples.iter().map(Vec::len).sum()];
@@ -138,7 +142,8 @@ impl Slow {
         make_tensor(self.dtype, &shape, all)
     }
 
-    /// Builds the batch from a tensor with junk as filler, by mask, sizes or both.
+    /// Builds the batch from a tensor whose filler is 1, and from its mask, its sample sizes or
+    /// both.
     pub(crate) fn batch(&self, r: &mut Random) -> RaggedBatch {
         let padded = self.padded(|| 1);
         let (mask, sizes) = (self.mask(), self.sizes());
@@ -150,7 +155,7 @@ impl Slow {
         RaggedBatch::try_new(&padded, mask, sizes, Some(self.dim())).unwrap()
     }
 
-    /// Asserts that a batch has the same contents.
+    /// Asserts that shape, type, entries and sample sizes of a batch equal those of this reference.
     pub(crate) fn check(&self, batch: &RaggedBatch) {
         assert_eq!(batch.shape(), self.shape());
         assert_eq!(batch.batch_shape(), self.batch_shape);
@@ -165,7 +170,7 @@ impl Slow {
     }
 }
 
-/// Converts the indices of every sample to a batch, with junk as filler.
+/// Builds a batch of indices from those of every sample. Its filler is 999, which no test may read.
 pub(crate) fn draw_indices(
     r: &mut Random,
     batch_shape: &[usize],
@@ -184,7 +189,7 @@ pub(crate) fn draw_indices(
     RaggedBatch::try_new(&slow.padded(|| 999), None, Some(&slow.sizes()), None).unwrap()
 }
 
-/// Returns the element at `place`.
+/// Returns the element at the position `place` of a row-major tensor.
 pub(crate) fn read_place(t: &[i64], shape: &[usize], place: &[usize]) -> i64 {
     t[place.iter().zip(shape).fold(0, |flat, (i, size)| flat * size + i)]
 }

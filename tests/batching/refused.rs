@@ -1,12 +1,12 @@
-//! Refused input, and the messages.
+//! Errors of `RaggedBatch` and the functions on it, with their messages.
 
 use serrate::batching::{
-    IndexOptions, RaggedBatch, Samples, apply_mask_to_tensor, batched_bool_indexing,
+    IndexOptions, NestedSamples, RaggedBatch, apply_mask_to_tensor, batched_bool_indexing,
     batched_bool_indexing_write, batched_index_mapping, batched_indexing_access,
     batched_indexing_write, batched_inverse_indexing_access, combine_data, get_compact_lists,
     get_indices_from_mask,
 };
-use serrate::dense::{DType, DenseOptions, DenseTensor, Side};
+use serrate::dense::{DType, DenseOptions, DenseTensor, PaddingSide};
 
 fn make_ints(shape: &[usize], values: &[i64]) -> DenseTensor {
     DenseTensor::from_vec(shape, values.to_vec()).unwrap()
@@ -24,11 +24,11 @@ fn make_full(shape: &[usize], batch_dims: usize) -> RaggedBatch {
 #[track_caller]
 fn expect_refused<T: std::fmt::Debug>(result: serrate::Result<T>, words: &str) {
     let e = result.unwrap_err().to_string();
-    assert!(e.contains(words), "{e:?} does not say {words:?}");
+    assert!(e.contains(words), "{e:?} does not contain {words:?}");
 }
 
 #[test]
-fn masks_and_sizes_are_checked() {
+fn invalid_masks_and_sample_sizes_are_refused() {
     let t = make_ints(&[2, 3], &[1, 2, 3, 4, 5, 6]);
     let new =
         |m: Option<&DenseTensor>, s: Option<&DenseTensor>, d| RaggedBatch::try_new(&t, m, s, d);
@@ -90,7 +90,7 @@ fn masks_and_sizes_are_checked() {
 }
 
 #[test]
-fn axes_are_checked() {
+fn invalid_axes_and_shapes_are_refused() {
     let batch = make_full(&[2, 3, 4], 2);
     expect_refused(batch.unsqueeze_batch_dim(3), "from 0 to 2");
     expect_refused(batch.squeeze_batch_dim(0), "has size 2");
@@ -146,15 +146,15 @@ fn axes_are_checked() {
 }
 
 #[test]
-fn padding_has_its_limits() {
+fn invalid_padding_options_and_offsets_are_refused() {
     let ends = DenseTensor::from_vec([3], vec![0i64, 0, 1]).unwrap();
     let batch = RaggedBatch::from_packed(make_ints(&[1], &[5]), &ends).unwrap();
     let limit = DenseOptions { limit: Some(8), ..Default::default() };
     expect_refused(batch.padded(&limit), "needs 16 bytes");
-    let left = DenseOptions { side: Side::Left, ..Default::default() };
+    let left = DenseOptions { side: PaddingSide::Left, ..Default::default() };
     expect_refused(batch.padded(&left), "left");
     let other = DenseOptions { dtype: Some(DType::F32), ..Default::default() };
-    expect_refused(batch.padded(&other), "convert the batch before");
+    expect_refused(batch.padded(&other), "cast the batch to float32 first");
     let half = DenseOptions { fill: Some(0.5.into()), ..Default::default() };
     expect_refused(batch.padded(&half), "0.5");
     expect_refused(batch.with_padded_set_to(f64::NAN), "NaN");
@@ -177,7 +177,7 @@ fn padding_has_its_limits() {
 }
 
 #[test]
-fn indices_are_checked() {
+fn invalid_indices_and_data_to_index_are_refused() {
     let any = IndexOptions::default();
     let (data, ids) = (make_ints(&[2, 3], &[0; 6]), make_full(&[2, 2], 1));
     expect_refused(
@@ -230,7 +230,7 @@ fn indices_are_checked() {
 }
 
 #[test]
-fn masks_of_data_are_checked() {
+fn masks_that_do_not_fit_the_data_are_refused() {
     let (data, mask) = (make_ints(&[2, 3], &[0; 6]), make_bools(&[2, 3], &[1; 6]));
     expect_refused(
         batched_bool_indexing(&data, make_bools(&[2, 2], &[1; 4])),
@@ -285,10 +285,10 @@ fn masks_of_data_are_checked() {
 }
 
 #[test]
-fn samples_to_combine_are_checked() {
-    let combine = |s: Samples, flat| combine_data(&s, None, flat);
-    let t = |n: usize| Samples::Tensor(make_ints(&[n], &vec![1; n]));
-    expect_refused(combine(Samples::List(vec![]), true), "a list without tensors is given");
+fn samples_that_do_not_combine_are_refused() {
+    let combine = |s: NestedSamples, flat| combine_data(&s, None, flat);
+    let t = |n: usize| NestedSamples::Tensor(make_ints(&[n], &vec![1; n]));
+    expect_refused(combine(NestedSamples::List(vec![]), true), "a list without tensors is given");
     expect_refused(combine(t(1), true), "from a list");
     expect_refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of length 1 and 0");
     expect_refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
@@ -306,13 +306,13 @@ fn samples_to_combine_are_checked() {
         combine_data(&vec![t(2)].into(), Some(&other), true),
         "have different batch shapes",
     );
-    let long = Samples::Tensor(make_ints(&[1], &[300]));
-    let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
+    let long = NestedSamples::Tensor(make_ints(&[1], &[300]));
+    let byte = NestedSamples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
     expect_refused(combine(vec![byte, long].into(), true), "");
 }
 
 #[test]
-fn axes_are_counted_before_they_are_allocated() {
+fn shapes_too_large_are_refused_before_memory_is_allocated() {
     let most = usize::MAX;
     expect_refused(RaggedBatch::empty(most, 1, None, None), "an empty batch");
     expect_refused(RaggedBatch::empty(most, 1, Some(most - 1), None), "the batch axes");

@@ -1,4 +1,4 @@
-//! `serrate batches`: folders, streams, labels.
+//! `serrate batches`: batches in folders and on standard output, and labels.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn batches_are_files_that_a_seed_decides() {
     let first = read_batch(&place, "a/batch-000000.safetensors");
     assert_eq!(find_tensor(&first, "code").shape(), [5, 16]);
 
-    // The seed decides the result, the number of threads does not.
+    // The result depends on the seed and not on the number of threads.
     run("b", &["--shuffle", "--seed", "7", "--epochs", "2", "--threads", "1"]);
     run("c", &["--shuffle", "--seed", "8", "--epochs", "2"]);
     let bytes = |folder: &str, n: usize| {
@@ -53,7 +53,7 @@ fn batches_are_files_that_a_seed_decides() {
     assert_ne!(bytes("a", 0), bytes("c", 0));
     assert_ne!(bytes("a", 0), bytes("a", 6));
 
-    // Existing output is kept.
+    // A folder that exists is not overwritten without `--overwrite`.
     let kept = run("a", &[]);
     assert!(kept.code == 1 && kept.err.contains("--overwrite"), "{}", kept.err);
     let said = run(
@@ -82,7 +82,7 @@ fn batches_are_files_that_a_seed_decides() {
     let kept = run("c", &["--overwrite"]);
     assert!(kept.code == 1 && kept.err.contains("notes.txt"), "{}", kept.err);
 
-    // A raw MEDS folder needs no conversion first.
+    // A MEDS folder that is not tensorized needs no conversion first.
     let raw = data_path("synthea-meds");
     let said = place
         .run(&["batches", &raw, "--split", "tuning", "--batch", "2", "--len", "8", "-o", "raw"]);
@@ -91,7 +91,7 @@ fn batches_are_files_that_a_seed_decides() {
 }
 
 #[test]
-fn a_stream_has_the_same_batches_and_an_end() {
+fn a_stream_has_the_batches_of_the_folder_and_an_end_mark() {
     let place = Place::new();
     let cohort = data_path("synthea-meds-torch-data");
     let args = [
@@ -134,7 +134,7 @@ fn a_stream_has_the_same_batches_and_an_end() {
 }
 
 #[test]
-fn labels_are_items_that_end_with_them() {
+fn with_labels_each_item_ends_at_the_time_of_its_label() {
     let place = Place::new();
     let (cohort, labels) =
         (data_path("synthea-meds-torch-data"), data_path("synthea-meds") + "/labels");
@@ -161,7 +161,7 @@ fn labels_are_items_that_end_with_them() {
     let all = serrate::io::meds::Labels::read(labels + "/emergency_within_a_year/train").unwrap();
     assert_eq!(subjects, all.subject_ids().values().as_ref());
 
-    // SQL gives the same number.
+    // `meds_asof` joins the same number of labels.
     place.file(
         "q.sql",
         format!("SELECT count(*) AS n FROM meds_asof('{cohort}', 'labels.parquet');"),
@@ -173,7 +173,7 @@ fn labels_are_items_that_end_with_them() {
     assert!(said.err.contains("1 label is of subjects that are not in the data"), "{}", said.err);
     assert!(!said.err.contains("tasks"), "{}", said.err);
 
-    // Nothing distinguishes the labels of several tasks.
+    // Labels of several tasks are refused, because nothing in the rows tells the tasks apart.
     for task in ["a", "b"] {
         let to = format!("TO 'tasks/{task}/0.parquet'");
         assert_eq!(place.run(&["-c", &copy.replace("TO 'labels.parquet'", &to)]).code, 0);
@@ -185,7 +185,7 @@ fn labels_are_items_that_end_with_them() {
 }
 
 #[test]
-fn what_makes_no_batches_is_said() {
+fn arguments_that_give_no_batches_are_errors_that_name_them() {
     let place = Place::new();
     let cohort = data_path("synthea-meds-torch-data");
     place.file("x.nrt", "");
@@ -224,7 +224,7 @@ fn what_makes_no_batches_is_said() {
 }
 
 #[test]
-fn names_of_other_formats_are_no_folders() {
+fn an_output_folder_with_the_extension_of_another_format_is_refused() {
     let place = Place::new();
     place.patients("x.nrt");
     let (meds, cohort) = (data_path("synthea-meds"), data_path("synthea-meds-torch-data"));
@@ -244,7 +244,7 @@ fn names_of_other_formats_are_no_folders() {
     place.ok(&["batches", &cohort, "--batch", "9", "--len", "4", "-o", "v1.2"]);
     let err = place.fails(2, &["convert", &meds, "out", "--to", "meds"]);
     assert!(err.contains("invalid value"), "{err}");
-    // The error names the missing folder as it was given.
+    // The error names the missing folder as the argument spells it.
     for args in [
         vec!["batches", "nowhere", "--batch", "2", "--len", "4", "-o", "out"],
         vec!["convert", "nowhere", "out", "--to", "meds-torch-data"],
@@ -262,7 +262,7 @@ fn names_of_other_formats_are_no_folders() {
 }
 
 #[test]
-fn a_stream_says_what_categories_mean() {
+fn a_stream_names_the_categories_of_its_labels() {
     let place = Place::new();
     let cohort = data_path("synthea-meds-torch-data");
     let labels = "COPY (SELECT 8 AS subject_id, TIMESTAMP '2020-01-01' AS prediction_time, v AS categorical_value \
@@ -279,7 +279,7 @@ fn a_stream_says_what_categories_mean() {
 }
 
 #[test]
-fn in_compat_labels_are_in_the_order_of_text() {
+fn with_compat_labels_are_sorted_by_file_name_as_strings() {
     let place = Place::new();
     let cohort = data_path("synthea-meds-torch-data");
     for n in [9, 10] {
@@ -304,7 +304,7 @@ fn in_compat_labels_are_in_the_order_of_text() {
 
 #[cfg(unix)]
 #[test]
-fn signals_leave_no_folder() {
+fn a_signal_leaves_no_output_folder() {
     let place = Place::new();
     let cohort = data_path("synthea-meds-torch-data");
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {

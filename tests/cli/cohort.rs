@@ -1,4 +1,4 @@
-//! `serrate cohort` and `FROM meds_cohort(..)`.
+//! `serrate cohort` and the table function `meds_cohort`.
 
 use serrate::io::meds::{LabelKind, Labels};
 
@@ -58,9 +58,9 @@ fn a_configuration_that_does_not_exist_is_named() {
     assert!(!err.contains("os error"), "{err}");
 }
 
-/// The answers are recorded by tests/interop/aces_cohorts.py.
+/// `tests/interop/aces_cohorts.py` has recorded the cohorts that ACES extracts.
 #[test]
-fn cohorts_are_those_of_aces() {
+fn cohorts_equal_those_of_aces() {
     let place = Place::new();
     for (name, config) in list_configs() {
         let query = format!("SELECT * FROM {} ORDER BY subject_id, trigger", format_from(&config));
@@ -100,7 +100,7 @@ fn cohorts_do_not_depend_on_partitions_and_batches() {
 }
 
 #[test]
-fn labels_are_written_as_the_loader_reads_them() {
+fn written_labels_are_read_by_the_loader_and_by_sql() {
     let place = Place::new();
     let meds = data_path("cohorts/meds");
     let config = data_path("cohorts/configs/readmission_risk.yaml");
@@ -114,7 +114,7 @@ fn labels_are_written_as_the_loader_reads_them() {
     let folder = Labels::read(place.path("labels")).unwrap();
     assert_eq!(folder, labels);
 
-    // The labels are the rows of the table function, and training reads them.
+    // The labels are the rows of `meds_cohort`, and `meds_asof` and `serrate batches` accept them.
     let of = |from: &str| {
         place.ok(&["-f", "csv", "-c", &format!("SELECT count(*) AS n, sum(CAST(boolean_value AS INT)) AS positive, min(prediction_time) AS first FROM ({from})")])
     };
@@ -142,7 +142,7 @@ fn labels_are_written_as_the_loader_reads_them() {
 }
 
 #[test]
-fn the_counts_per_criterion_add_up() {
+fn counts_decrease_with_each_criterion_down_to_the_rows_of_the_cohort() {
     let place = Place::new();
     for (name, config) in list_configs() {
         let out = place.ok(&["cohort", &data_path("cohorts/meds"), &config]);
@@ -153,7 +153,7 @@ fn the_counts_per_criterion_add_up() {
         let (rows, subjects) = count.lines().nth(1).unwrap().split_once(',').unwrap();
         let last: Vec<&str> = out.lines().last().unwrap().split_whitespace().collect();
         assert_eq!(last[last.len() - 2..], [subjects, rows], "{name}: {out}");
-        // No criterion adds subjects.
+        // A further criterion never increases the counts of rows and subjects.
         let column = |line: &str| -> Vec<u64> {
             line.split_whitespace().rev().take(2).map_while(|n| n.parse().ok()).collect()
         };
@@ -165,7 +165,7 @@ fn the_counts_per_criterion_add_up() {
 }
 
 #[test]
-fn a_plan_is_explained() {
+fn explain_shows_the_windows_of_a_task_and_its_query() {
     let place = Place::new();
     place.file("task.yaml", TASK);
     let out = place.ok(&["cohort", "nowhere", "task.yaml", "--explain"]);
@@ -222,7 +222,7 @@ fn predicates_of_another_file_replace_those_of_the_configuration() {
 }
 
 #[test]
-fn the_end_of_a_window_is_its_later_end() {
+fn the_end_of_a_window_is_the_later_of_its_two_ends() {
     let place = Place::new();
     let task = "predicates: { a: { code: DISCHARGE//HOME } }
 trigger: a
@@ -244,7 +244,7 @@ windows:
 }
 
 #[test]
-fn tensorized_cohorts_are_searched_too() {
+fn cohorts_are_extracted_from_tensorized_data_too() {
     let place = Place::new();
     let task = "predicates:
   visit: { code: { regex: '^VISIT_START//' } }
@@ -264,7 +264,7 @@ windows:
 }
 
 #[test]
-fn faults_of_a_configuration_are_named_with_their_line() {
+fn errors_of_a_configuration_name_their_line() {
     let place = Place::new();
     let meds = data_path("cohorts/meds");
     for (old, new, expected) in [
@@ -444,7 +444,8 @@ fn faults_of_a_configuration_are_named_with_their_line() {
     }
 }
 
-/// Times near the ends of 64 bits are an error, not a window at another time.
+/// The end of the window exceeds the range of timestamps. The sum must not wrap around to another
+/// time.
 #[test]
 fn times_that_overflow_are_an_error() {
     let place = Place::new();

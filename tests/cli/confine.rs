@@ -1,7 +1,8 @@
-//! `--root` and `--read-only`: everything that takes a path is called with paths that are refused.
+//! `--root` and `--read-only`: every function, command and setting that takes a path is called with
+//! a path that it must refuse.
 //!
-//! The lists of functions, formats, commands and settings are those of the program, so whatever is added
-//! fails a test until it is called here.
+//! The test compares these calls with the lists of functions, formats, commands and settings that
+//! the program prints, so that it fails until whatever is added to the program is called here too.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ windows:
   after: {start: trigger, end: start + 1d, start_inclusive: false, end_inclusive: true, index_timestamp: end}
 ";
 
-/// A folder `in`, to which the command is restricted, and a folder `out` with the same files.
+/// Creates a folder `in`, to which `--root in` restricts the command, and a folder `out` with the
+/// same files.
 fn place_with_files() -> Place {
     let place = Place::new();
     for side in ["in", "out"] {
@@ -40,7 +42,8 @@ fn place_with_files() -> Place {
     place
 }
 
-/// Ways to name `name` in the folder `out`, which is outside the root `in`.
+/// Returns paths of `name` in the folder `out`, which is outside the root `in`: relative, absolute
+/// and through links.
 fn ways_out(place: &Place, name: &str) -> Vec<String> {
     let absolute = place.path("out").join(name).display().to_string();
     let mut ways = vec![
@@ -56,7 +59,7 @@ fn ways_out(place: &Place, name: &str) -> Vec<String> {
             std::os::unix::fs::symlink("../out", link).unwrap();
         }
         ways.push(format!("in/link/{name}"));
-        // A link to the file itself; for a file to write, a link to nothing.
+        // A link to the file itself; it is dangling if `name` is a file to write.
         if !name.contains(['*', '/']) && !name.is_empty() {
             let link = place.path(&format!("in/to-{name}"));
             if link.symlink_metadata().is_err() {
@@ -68,10 +71,11 @@ fn ways_out(place: &Place, name: &str) -> Vec<String> {
     ways
 }
 
-/// A call that takes a path, written `{}`, and the file of `out` to give it.
+/// The function, format, setting or clause that takes the path, the call with `{}` in place of the
+/// path, and the file of the folder `out` to which the path points.
 type Call = (&'static str, &'static str, &'static str);
 
-/// Calls in SQL that read, by the name of what takes the path.
+/// SQL statements that read a path.
 const READS: &[Call] = &[
     ("FROM", "FROM '{}'", "x.csv"),
     ("FROM", "FROM '{}'", "x.parquet"),
@@ -144,7 +148,7 @@ const READS: &[Call] = &[
     ("DOK", "CREATE EXTERNAL TABLE t1 STORED AS DOK LOCATION '{}'", "m.safetensors"),
 ];
 
-/// Calls in SQL that write.
+/// SQL statements that write to a path. The first string is the format or the setting.
 const WRITES: &[Call] = &[
     ("ARROW", "COPY (SELECT 1 AS a) TO '{}' STORED AS ARROW", "new.arrow"),
     ("CSV", "COPY (SELECT 1 AS a) TO '{}' STORED AS CSV", "new.csv"),
@@ -179,7 +183,7 @@ const WRITES: &[Call] = &[
     (".output", ".output {}", "new.csv"),
 ];
 
-/// Calls of the command, without `serrate`.
+/// Arguments of `serrate` that contain a path to read or to write.
 const COMMANDS: &[(&str, &[&str], &str)] = &[
     ("query FILE.sql", &["{}"], "q.sql"),
     ("query --output", &["-c", "SELECT 1", "-o", "{}"], "new.csv"),
@@ -239,7 +243,7 @@ const COMMANDS: &[(&str, &[&str], &str)] = &[
     ("generate --output", &["generate", "--patients", "3", "-o", "{}"], "new.nrt"),
 ];
 
-/// Commands that write, with an output inside the root.
+/// Arguments of `serrate` that write a file or folder inside the root.
 const WRITERS: &[&[&str]] = &[
     &["-c", "SELECT 1", "-o", "in/new.csv"],
     &["report", "in/meds", "-o", "in/new.html"],
@@ -252,7 +256,7 @@ const WRITERS: &[&[&str]] = &[
     &["generate", "--patients", "3", "-o", "in/new.nrt"],
 ];
 
-/// Runs statements in one shell, checks that every statement fails, and returns the errors.
+/// Runs the statements in one shell, checks that each of them fails, and returns the error of each.
 fn errors_of(place: &Place, flags: &[&str], statements: &[String]) -> Vec<String> {
     let mut script = String::new();
     for statement in statements {
@@ -271,7 +275,7 @@ fn is_outside(error: &str) -> bool {
     error.contains("outside the folder in,") && error.contains("--root")
 }
 
-/// Returns the paths of all files and folders of a place with their contents.
+/// Returns the paths of all files and folders in `place`, with the contents of the files.
 fn read_contents(place: &Place) -> BTreeSet<(PathBuf, Vec<u8>)> {
     let mut found = BTreeSet::new();
     let mut folders = vec![place.0.path().to_path_buf()];
@@ -290,7 +294,7 @@ fn read_contents(place: &Place) -> BTreeSet<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn no_statement_leaves_the_root() {
+fn statements_refuse_paths_outside_the_root() {
     let place = place_with_files();
     let mut statements = Vec::new();
     for (_, call, name) in READS.iter().chain(WRITES) {
@@ -301,7 +305,7 @@ fn no_statement_leaves_the_root() {
     let wrong: Vec<_> = statements.iter().zip(errors).filter(|(_, e)| !is_outside(e)).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(read_contents(&place), before);
-    // The same calls work on the files inside.
+    // If the files are inside the root, the statements give the same output as without `--root`.
     let inside: Vec<String> =
         READS.iter().map(|(_, call, name)| call.replace("{}", &format!("in/{name}"))).collect();
     let script = inside.join(";\n").replace("; ", ";\n") + ";\n";
@@ -313,7 +317,7 @@ fn no_statement_leaves_the_root() {
 }
 
 #[test]
-fn no_command_leaves_the_root() {
+fn commands_refuse_paths_outside_the_root() {
     let place = place_with_files();
     let before: Vec<_> = COMMANDS.iter().map(|(_, _, name)| ways_out(&place, name)).collect();
     let unchanged = read_contents(&place);
@@ -332,7 +336,7 @@ fn no_command_leaves_the_root() {
 }
 
 #[test]
-fn stores_are_outside_the_root() {
+fn urls_are_outside_the_root() {
     let place = place_with_files();
     let out = place.path("out/x.csv").display().to_string();
     let statements: Vec<String> = [
@@ -354,7 +358,7 @@ fn stores_are_outside_the_root() {
 
 #[cfg(unix)]
 #[test]
-fn links_within_folders_are_followed_only_inside() {
+fn links_in_folders_are_followed_only_to_targets_inside_the_root() {
     use std::os::unix::fs::symlink;
     let place = place_with_files();
     fs::create_dir(place.path("in/mixed")).unwrap();
@@ -368,7 +372,7 @@ fn links_within_folders_are_followed_only_inside() {
         let error = place.fails(1, &["--root", "in", "-c", &format!("SELECT id FROM '{from}'")]);
         assert!(error.contains("outside the folder in"), "{from}: {error}");
     }
-    // Whole folders behind links, within data sets.
+    // A link within a data set may not lead to a folder outside the root either.
     symlink("../../../out/meds/data", place.path("in/meds/data/more")).unwrap();
     for args in
         [vec!["-c", "FROM meds('in/meds')"], vec!["check", "in/meds"], vec!["inspect", "in/meds"]]
@@ -385,7 +389,7 @@ fn links_within_folders_are_followed_only_inside() {
 }
 
 #[test]
-fn reading_only_writes_nothing() {
+fn with_read_only_nothing_is_written() {
     let place = place_with_files();
     let new = |name: &str| format!("in/{name}");
     let mut statements: Vec<String> =
@@ -419,18 +423,19 @@ fn reading_only_writes_nothing() {
         assert!(error.contains("--read-only refuses"), "{args:?}: {error}");
     }
     assert_eq!(read_contents(&place), before);
-    // Reading continues, and tables in memory change.
+    // Files can still be read, and tables in memory can change.
     let memory = "CREATE TABLE t AS FROM 'in/x.parquet'; INSERT INTO t SELECT id + 1, x FROM t; SELECT count(*) AS n FROM t";
     let said = place.ok(&["--read-only", "-f", "csv", "-c", memory]);
     assert!(said.ends_with("n\n2\n"), "{said}");
     place.ok(&["check", "in/meds", "--read-only"]);
-    // Nothing lifts the policy from within.
+    // No statement switches `--read-only` off.
     let set = place.fails(1, &["--read-only", "-c", "SET serrate.read_only = false"]);
     assert!(set.contains("there is no setting"), "{set}");
     assert_eq!(read_contents(&place), before);
 }
 
-/// Returns the words between two marks, such as the formats that an error lists.
+/// Returns the words after `mark` up to the end of the line, separated by commas, such as the
+/// formats that an error lists.
 fn words_after<'a>(text: &'a str, mark: &str) -> BTreeSet<&'a str> {
     let (_, rest) = text.split_once(mark).unwrap();
     let line = rest.lines().next().unwrap();
@@ -438,7 +443,7 @@ fn words_after<'a>(text: &'a str, mark: &str) -> BTreeSet<&'a str> {
 }
 
 #[test]
-fn every_format_and_function_with_a_path_is_called() {
+fn the_statements_above_call_every_format_and_function_with_a_path() {
     let place = Place::new();
     let called: BTreeSet<&str> = READS.iter().map(|(what, ..)| *what).collect();
     let written: BTreeSet<&str> = WRITES.iter().map(|(what, ..)| *what).collect();
@@ -449,19 +454,27 @@ fn every_format_and_function_with_a_path_is_called() {
         written.iter().copied().filter(|w| formats.contains(w)).collect::<BTreeSet<_>>(),
         formats
     );
-    // Files of these formats are only written, or have columns that no table has.
+    // `BATCHES` is only written, and `SAFETENSORS` files are read only with `FROM`, not as an
+    // external table.
     let only_written = ["BATCHES", "SAFETENSORS"];
     for format in formats {
-        assert!(called.contains(format) || only_written.contains(&format), "{format}");
+        assert!(
+            called.contains(format) || only_written.contains(&format),
+            "no statement reads a file of {format}"
+        );
     }
     let context = serrate::sql::session();
     let state = context.state();
     for name in state.table_functions().keys() {
-        // These two make numbers.
+        // These two table functions take numbers and no path.
         let free = ["generate_series", "range"].contains(&name.as_str());
-        assert!(free || called.contains(name.as_str()), "table function {name}");
+        assert!(
+            free || called.contains(name.as_str()),
+            "no statement calls the table function {name}"
+        );
     }
-    // A function that `.functions` lists and DataFusion's registry lacks stands in FROM.
+    // `.functions` also lists the table functions that the planner handles in FROM itself. They are
+    // not in DataFusion's registry.
     let listed = place.run_with(&["-i"], ".functions\n").out;
     for line in listed.lines() {
         let name = line.split_whitespace().next().unwrap_or("");
@@ -471,7 +484,7 @@ fn every_format_and_function_with_a_path_is_called() {
             || state.higher_order_functions().contains_key(name)
             || state.table_functions().contains_key(name)
             || line.starts_with(' ');
-        assert!(known || called.contains(name), "function in FROM {name}");
+        assert!(known || called.contains(name), "no statement calls the table function {name}");
     }
     let takes_path = |what: &str| {
         ["file", "folder", "path", ".parquet", "directory"].iter().any(|word| what.contains(word))
@@ -487,15 +500,20 @@ fn every_format_and_function_with_a_path_is_called() {
         }
     }
     assert!(found >= 5, "{found}");
-    assert_eq!(uncalled, Vec::<String>::new(), "have an argument that may be a path");
+    assert_eq!(
+        uncalled,
+        Vec::<String>::new(),
+        "functions with an argument that may be a path, which no statement calls"
+    );
 }
 
 #[test]
-fn every_setting_and_argument_with_a_path_is_called() {
+fn the_calls_above_use_every_setting_and_argument_with_a_path() {
     let place = Place::new();
     let settings =
         place.ok(&["--format", "csv", "-c", "SELECT name FROM information_schema.df_settings"]);
-    // The last two are read only when a session is built.
+    // `READS` sets the first one. The last two are read only when a session is built, so `SET` has
+    // no effect.
     let known =
         ["serrate.codes", "datafusion.runtime.temp_directory", "datafusion.catalog.location"];
     for name in settings.lines() {
@@ -520,7 +538,7 @@ fn every_setting_and_argument_with_a_path_is_called() {
     };
     let mut uncalled = Vec::new();
     for command in std::iter::once("query").chain(commands) {
-        // The worker takes the paths of plans, which `tests/cluster` checks.
+        // The tests in `tests/cluster` check the paths in plans that a worker receives, and
         // `tests/serve` checks the server.
         if ["worker", "serve"].contains(&command) {
             continue;
@@ -540,7 +558,8 @@ fn every_setting_and_argument_with_a_path_is_called() {
             {
                 continue;
             }
-            // The root itself is the operator's, and so are files that are read before it applies.
+            // The operator chooses the root itself and the files that are read before the root
+            // applies.
             if flag.is_some_and(|f| ["--root", "--token-file", "--worker-ca"].contains(&f)) {
                 continue;
             }
@@ -551,7 +570,7 @@ fn every_setting_and_argument_with_a_path_is_called() {
         }
     }
     assert_eq!(uncalled, Vec::<String>::new());
-    // The commands of the shell that name a file.
+    // Shell commands with a FILE argument.
     let shell = place.run_with(&["-i"], ".help\n").out;
     for line in shell.lines().filter(|l| l.contains("FILE") && l.starts_with('.')) {
         let name = line.split_whitespace().next().unwrap();

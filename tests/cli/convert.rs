@@ -30,7 +30,7 @@ fn conversions_keep_every_value_through_every_format() {
 }
 
 #[test]
-fn folders_become_folders_or_one_file_in_the_order_of_the_shards() {
+fn a_folder_converts_to_a_folder_or_to_one_file_in_the_order_of_its_shards() {
     let place = Place::new();
     let shard = |name: &str, codes: Arc<dyn Array>| {
         let path = place.path(name);
@@ -60,7 +60,7 @@ fn folders_become_folders_or_one_file_in_the_order_of_the_shards() {
     for name in ["out/a.parquet", "out/train/2.parquet", "out/train/10.parquet"] {
         assert!(place.exists(name), "{name}");
     }
-    // The integer width fits the values of all shards.
+    // All shards get the smallest integer type that holds the values of every shard.
     let types = place.ok(&["inspect", "out/a.parquet"]);
     assert!(types.contains("UInt16"), "{types}");
     let err = place.fails(2, &["convert", "in", "out2"]);
@@ -89,7 +89,7 @@ fn shards_whose_columns_differ_are_refused_by_name() {
 }
 
 #[test]
-fn nothing_is_overwritten_unasked() {
+fn files_are_overwritten_only_with_overwrite() {
     let place = Place::new();
     place.patients("x.nrt").file("y.parquet", "precious").file("z.safetensors", "precious");
     place.file("g.nrt", "precious");
@@ -114,7 +114,7 @@ fn nothing_is_overwritten_unasked() {
 }
 
 #[test]
-fn densify_pads_cuts_and_masks() {
+fn densify_pads_truncates_and_writes_masks() {
     let place = Place::new();
     place.patients("x.nrt");
     let out = place.ok(&["densify", "x.nrt", "-o", "all.safetensors"]);
@@ -153,7 +153,7 @@ fn densify_pads_cuts_and_masks() {
         "-1",
     ]);
     let code = tensor("cut.safetensors", "code");
-    // The last event is empty, so it is padding only.
+    // The event that remains has no codes, so that the tensor is padding only.
     assert_eq!((code.shape(), code.as_slice::<i64>().unwrap()), (&[1, 1, 2][..], &[-1, -1][..]));
 
     place.ok(&["convert", "x.nrt", "x.parquet"]);
@@ -186,7 +186,7 @@ fn densify_pads_cuts_and_masks() {
 }
 
 #[test]
-fn generate_is_reproducible_whatever_the_shards() {
+fn generate_gives_the_same_rows_for_any_number_of_shards() {
     let place = Place::new();
     assert_eq!(
         place.ok(&["generate", "--patients", "40", "--seed", "7", "-o", "a.nrt"]),
@@ -226,7 +226,7 @@ fn generate_is_reproducible_whatever_the_shards() {
 }
 
 #[test]
-fn what_a_format_cannot_hold_is_refused_by_name() {
+fn a_column_that_the_format_cannot_hold_is_named() {
     let place = Place::new();
     place.file("s.ndjson", "{\"name\": \"x\", \"codes\": [1]}\n");
     let err = place.fails(1, &["convert", "s.ndjson", "s.nrt"]);
@@ -245,7 +245,7 @@ fn what_a_format_cannot_hold_is_refused_by_name() {
 }
 
 #[test]
-fn a_name_of_another_format_is_refused() {
+fn an_output_with_the_extension_of_another_format_is_refused() {
     let place = Place::new();
     place.patients("x.nrt");
     for (out, to) in [("o.parquet", "nrt"), ("o.json", "parquet"), ("o.nrt", "ndjson")] {
@@ -271,7 +271,7 @@ fn times_become_integers_in_nrt_and_a_note_says_which() {
 }
 
 #[test]
-fn nan_of_nrt_is_null_where_a_format_has_null_unless_kept() {
+fn nan_of_nrt_becomes_null_in_formats_with_null_unless_keep_nan_is_given() {
     let place = Place::new();
     place.patients("x.nrt");
     let first =
@@ -292,7 +292,7 @@ fn nan_of_nrt_is_null_where_a_format_has_null_unless_kept() {
         let text = fs::read_to_string(place.path(file)).unwrap();
         assert!(text.contains("\"t\":[\"NaN\",1.5]"), "{text}");
     }
-    // Formats without nulls keep NaN either way.
+    // Formats without NULL keep NaN, with and without `--keep-nan`.
     place.ok(&["convert", "x.nrt", "y.nrt"]);
     assert_eq!(fs::read(place.path("x.nrt")).unwrap(), fs::read(place.path("y.nrt")).unwrap());
     place.ok(&["convert", "x.nrt", "x.safetensors"]);
@@ -302,7 +302,7 @@ fn nan_of_nrt_is_null_where_a_format_has_null_unless_kept() {
 }
 
 #[test]
-fn nan_of_parquet_is_null_in_json_unless_kept() {
+fn nan_of_parquet_becomes_null_in_json_unless_keep_nan_is_given() {
     let place = Place::new();
     let rows = "SELECT * FROM (VALUES (1.5), (NULL), ('NaN'::DOUBLE)) t(n)";
     place.ok(&["-c", &format!("COPY ({rows}) TO 'x.parquet'")]);
@@ -346,7 +346,7 @@ fn columns_of_json_can_be_declared() {
 }
 
 #[test]
-fn a_name_without_an_ending_is_a_folder() {
+fn an_output_without_an_extension_is_a_folder() {
     let place = Place::new();
     place.patients("x.nrt");
     for out in ["out", "other/"] {
@@ -363,7 +363,7 @@ fn a_name_without_an_ending_is_a_folder() {
 }
 
 #[test]
-fn what_fails_leaves_no_folders() {
+fn a_failed_conversion_leaves_no_folders() {
     let place = Place::new();
     fs::create_dir(place.path("in")).unwrap();
     place.file("in/1.ndjson", "{\"a\": [1, null]}\n").file("in/2.ndjson", "{\"a\": [1]}\n");
@@ -375,7 +375,7 @@ fn what_fails_leaves_no_folders() {
 }
 
 #[test]
-fn numbers_of_patients_and_shards_at_the_edge() {
+fn zero_shards_are_refused_and_zero_patients_give_empty_tables() {
     let place = Place::new();
     let err =
         place.fails(2, &["generate", "--patients", "4", "--shards", "0", "--to", "nrt", "-o", "s"]);

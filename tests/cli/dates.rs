@@ -1,14 +1,17 @@
-//! The statements of `docs/dates.md`, and the examples of the help on scalar functions, with their results.
+//! Runs the statements of `docs/dates.md` and the examples that `.help` prints for scalar
+//! functions, and compares their results.
 
 use super::*;
 
-/// A statement and its result in a comment: the values, separated by two blanks, or the message.
+/// A statement and the result in the comment after it: the values, separated by two blanks, or a
+/// part of the error message.
 struct Example {
     sql: String,
     expected: String,
 }
 
-/// Returns the statements in lines of text. The result stands after the statement or in the next line.
+/// Returns the statements in the lines of a text. The result of a statement is a comment behind it
+/// or in the next line.
 fn read_examples<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     for line in lines.map(str::trim) {
@@ -23,7 +26,8 @@ fn read_examples<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Example> {
     examples
 }
 
-/// Runs a statement and returns its values, separated by two blanks, or its message.
+/// Runs a statement and returns the values of its row, separated by two blanks, or its error
+/// message.
 fn show_values(place: &Place, sql: &str) -> String {
     let said = place.run(&["-f", "line", "-c", sql]);
     if said.code != 0 {
@@ -51,7 +55,7 @@ fn check_examples(examples: &[Example]) {
 }
 
 #[test]
-fn statements_of_the_page_have_their_results() {
+fn statements_in_the_page_of_dates_have_the_stated_results() {
     let page = include_str!("../../docs/dates.md");
     let blocks = page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let examples: Vec<Example> = blocks.flat_map(|block| read_examples(block.lines())).collect();
@@ -59,7 +63,8 @@ fn statements_of_the_page_have_their_results() {
     check_examples(&examples);
 }
 
-/// Functions of dates and other scalar functions, and short forms, whose help has an example.
+/// Functions whose help must have an example. The page of `.help` on them must state how they treat
+/// NULL.
 const DOCUMENTED: [&str; 44] = [
     "arg_max",
     "arg_min",

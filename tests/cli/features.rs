@@ -1,4 +1,4 @@
-//! `serrate features` and `FROM meds_features(..)`.
+//! `serrate features` and the table function `meds_features`.
 
 use serrate::io::dok;
 
@@ -74,7 +74,7 @@ fn features_do_not_depend_on_partitions_and_batches() {
 }
 
 #[test]
-fn features_are_written_as_tables_and_sparse_files() {
+fn features_are_written_as_tables_and_as_sparse_tensors() {
     let place = Place::new();
     let meds = data_path("synthea-meds");
     let labels = format!("{meds}/labels");
@@ -93,7 +93,7 @@ fn features_are_written_as_tables_and_sparse_files() {
         format_from("prefixes => ['LAB//', 'DRUG//'], windows => ['90d', 'all']")
     ));
     assert_eq!(columns, of_sql);
-    // Rows are in the order of the labels.
+    // The rows have the order of the labels.
     let ordered = count(
         "SELECT count(*) AS n FROM (SELECT row, lag(row) OVER () AS before FROM 'f.parquet') WHERE row <> before + 1",
     );

@@ -1,5 +1,6 @@
-//! The thirty questions of `sql/questions` with their answers, and the pages of `docs/guide`, whose
-//! blocks run as they are printed. `SERRATE_BLESS=1` writes answers and outputs anew.
+//! Runs the thirty questions of `sql/questions` and the code blocks of the README and of the pages
+//! of `docs/guide`, and compares what they print with the recorded output. With `SERRATE_BLESS=1`,
+//! the tests write the recorded output anew.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +13,7 @@ fn root_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the files of a folder of the repository with this extension, by name.
+/// Returns the files with the given extension in a folder of the repository, sorted by name.
 fn list_files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(root_path(folder))
         .unwrap()
@@ -23,7 +24,8 @@ fn list_files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns a folder that looks like a clone to the commands of the guide.
+/// Returns a folder with links to `sql` and `tests`, so that commands of the guide run in it as in
+/// a clone.
 fn make_clone() -> Place {
     let place = Place::new();
     for folder in ["sql", "tests"] {
@@ -32,14 +34,15 @@ fn make_clone() -> Place {
     place
 }
 
-/// Returns what a script prints on the screen.
+/// Returns what the statements `sql` print in a terminal.
 fn show_results(place: &Place, sql: &str) -> String {
     let said = place.run_with(&["-"], sql);
     assert_eq!(said.code, 0, "{sql}\n{}", said.err);
     said.out
 }
 
-/// Writes `now` if answers are blessed, and else adds `file` to `outdated` if it holds anything else.
+/// Writes `now` to `file` if `SERRATE_BLESS` is set. Otherwise, adds a message to `outdated` if
+/// `file` has other contents.
 fn compare_file(file: &Path, now: &str, outdated: &mut Vec<String>) {
     if std::env::var_os("SERRATE_BLESS").is_some() {
         fs::write(file, now).unwrap();
@@ -60,8 +63,8 @@ fn compare_file(file: &Path, now: &str, outdated: &mut Vec<String>) {
     }
 }
 
-/// Each script has its answer next to it, and the page of recipes has both, below the question, which
-/// is the comment at the head of the script.
+/// The file next to each script has its answer. The page of recipes has the comment of the script
+/// as the question, then its statement and what it prints.
 #[test]
 fn the_thirty_questions_have_the_recorded_answers() {
     let place = make_clone();
@@ -75,7 +78,7 @@ fn the_thirty_questions_have_the_recorded_answers() {
         compare_file(&script.with_extension("csv"), &answer, &mut outdated);
 
         let (number, name) = script.file_stem().unwrap().to_str().unwrap().split_once('_').unwrap();
-        // A letter marks a variant of the question before it, as in `08b`.
+        // A letter after the number marks a variant of the question before it: `08b` follows `08`.
         if number.ends_with(|c: char| c.is_ascii_digit()) {
             questions += 1;
         }
@@ -104,7 +107,7 @@ fn the_thirty_questions_have_the_recorded_answers() {
     assert!(outdated.is_empty(), "{}", outdated.join("\n"));
 }
 
-/// A fenced block of a page.
+/// A fenced code block of a Markdown page, with the range of its body in bytes.
 struct Block<'a> {
     language: &'a str,
     body: Range<usize>,
@@ -127,12 +130,13 @@ fn fenced_blocks(page: &str) -> Vec<Block<'_>> {
         }
         start = end;
     }
-    assert!(open.is_none(), "a block has no end");
+    assert!(open.is_none(), "a code block is not closed");
     blocks
 }
 
-/// Runs the commands of a session and returns it with what they print now. A command begins with `$ `
-/// and goes on while a double quote is open and after a backslash; all other lines are output.
+/// Runs the commands of a `console` block and returns the block with their current output. A
+/// command begins with `$ ` and continues on the next line after a backslash or while a double
+/// quote is open; all other lines are output.
 fn rerun_session(place: &Place, session: &str) -> String {
     let folder = Path::new(env!("CARGO_BIN_EXE_serrate")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -142,7 +146,7 @@ fn rerun_session(place: &Place, session: &str) -> String {
     let mut command = String::new();
     for line in session.lines() {
         if let Some(start) = line.strip_prefix("$ ") {
-            assert!(command.is_empty(), "a command has no end: {command}");
+            assert!(command.is_empty(), "the command continues after the last line: {command}");
             command.push_str(start);
         } else if command.is_empty() {
             continue;
@@ -153,7 +157,8 @@ fn rerun_session(place: &Place, session: &str) -> String {
         now.push_str(line);
         now.push('\n');
         if command.matches('"').count().is_multiple_of(2) && !command.ends_with('\\') {
-            // Both streams go to one pipe, in the order in which they are written.
+            // One pipe has standard output and standard error, in the order in which the command
+            // writes them.
             let output = Command::new("sh")
                 .arg("-c")
                 .arg(format!("exec 2>&1\n{command}"))
@@ -167,12 +172,13 @@ fn rerun_session(place: &Place, session: &str) -> String {
             command.clear();
         }
     }
-    assert!(command.is_empty(), "a command has no end: {command}");
+    assert!(command.is_empty(), "the command continues after the last line: {command}");
     now
 }
 
-/// Returns the page with what its blocks print now: `console` holds commands with their output, and
-/// `text` the output of the block of `sql` before it. The blocks of a page share a folder.
+/// Returns the page with the current output of its blocks. A `console` block has commands with
+/// their output, and a `text` block has the output of the `sql` block before it. All blocks of a
+/// page run in one folder.
 fn rerun_page(page: &str) -> String {
     let place = make_clone();
     let mut now = String::new();
@@ -201,7 +207,7 @@ fn rerun_page(page: &str) -> String {
     now
 }
 
-/// Blocks of `sh` show commands without their output.
+/// The blocks `sh` show commands without their output, which must succeed.
 #[test]
 fn the_commands_of_the_guide_succeed() {
     let mut commands = 0;
@@ -221,9 +227,10 @@ fn the_commands_of_the_guide_succeed() {
 }
 
 #[test]
-fn the_pages_of_the_guide_show_what_their_blocks_print() {
-    let pages = list_files("docs/guide", "md");
+fn the_readme_and_the_guide_show_what_their_blocks_print() {
+    let mut pages = list_files("docs/guide", "md");
     assert!(pages.len() >= 4, "{pages:?}");
+    pages.push(root_path("README.md"));
     let mut outdated = Vec::new();
     for page in pages.iter().filter(|p| !p.ends_with(RECIPES)) {
         let text = fs::read_to_string(page).unwrap();

@@ -20,17 +20,18 @@ fn inspect_shows_axes_columns_and_the_cost_of_dense() {
         (&axis["lists"], &axis["elements"], &axis["min"], &axis["median"], &axis["max"]),
         (&3.into(), &5.into(), &0.into(), &2.into(), &3.into())
     );
-    // 5 codes in 3 x 2 x 3 cells.
+    // The 5 codes fill 5 of 3 x 2 x 3 slots of the padded tensor.
     assert_eq!(axis["occupied"].as_f64(), Some(5.0 / 18.0));
     let columns = table["columns"].as_array().unwrap();
     let t = columns.iter().find(|c| c["name"] == "t").unwrap();
     assert_eq!((&t["nulls"], &t["nans"], &t["axis"]), (&0.into(), &1.into(), &1.into()));
-    // age u8 [3], t f32 [3, 2], code u16 [3, 2, 3], masks [3, 2] and [3, 2, 3].
+    // The dense tensors are age uint8 [3], t float32 [3, 2], code uint16 [3, 2, 3], and boolean
+    // masks [3, 2] and [3, 2, 3].
     assert_eq!(json["dense_bytes"].as_u64(), Some(3 + 24 + 36 + 6 + 18));
 }
 
 #[test]
-fn inspect_takes_files_of_every_format_and_says_what_it_does_not_know() {
+fn inspect_reads_every_format_and_names_a_file_of_unknown_format() {
     let place = Place::new();
     place.patients("x.nrt");
     for name in ["x.parquet", "x.arrow", "x.json", "x.ndjson", "x.safetensors"] {
@@ -55,7 +56,7 @@ fn inspect_takes_files_of_every_format_and_says_what_it_does_not_know() {
 }
 
 #[test]
-fn inspect_keeps_columns_apart_that_have_lists_of_their_own() {
+fn inspect_groups_columns_by_the_lists_they_share() {
     let place = Place::new();
     let sql = "COPY (SELECT * FROM (VALUES (1, [1, 2], [5]), (2, [3], [6, 7, 8])) AS t(id, a, b)) TO 'x.parquet'";
     place.ok(&["-c", sql]);
@@ -81,7 +82,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     };
     assert_eq!(names(&report["splits"]), ["held_out", "train", "tuning"]);
     assert_eq!(names(&report["shards"]), ["held_out/0", "train/0", "train/1", "tuning/0"]);
-    // SQL gives the same counts.
+    // SQL gives the same counts as `inspect`.
     let sql = |question: &str| -> Vec<u64> {
         let out = place.ok(&["-f", "csv", "-c", &question.replace("MEDS", &meds)]);
         out.lines().skip(1).flat_map(|l| l.split(',').map(|n| n.parse().unwrap())).collect()
@@ -107,7 +108,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     let [events, measurements, most] = longest[..] else { panic!("{longest:?}") };
     assert_eq!(train["padded_sm_bytes"], 20 * measurements * 17);
     assert_eq!(train["padded_sem_bytes"], 20 * events * (5 + 13 * most));
-    // The most frequent codes come first, with their descriptions.
+    // Codes are sorted by frequency, the most frequent first, and have their descriptions.
     let codes = report["codes"].as_array().unwrap();
     assert_eq!(report["distinct_codes"], codes.len());
     let count = |c: &serde_json::Value| {
@@ -127,7 +128,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     let out = place.ok(&["inspect", &meds, "--codes", "2"]);
     assert!(out.contains("the 2 most frequent of") && out.contains("padded SEM"), "{out}");
     assert!(!place.ok(&["inspect", &meds, "--codes", "0"]).contains("most frequent"));
-    // All columns of the tables fit 80 columns, and tables have titles.
+    // On a terminal of 80 columns, no column of a table is omitted. Each table has a title.
     let output = place.command().env("COLUMNS", "80").args(["inspect", &meds]).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(!out.contains("more column"), "{out}");
@@ -135,7 +136,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
         assert!(out.contains(expected), "{expected}: {out}");
     }
 
-    // Tensors are inspected as the rows that they hold.
+    // `inspect` counts the same rows in tensorized data as in the MEDS folder it was made from.
     let cohort = data_path("synthea-meds-torch-data");
     let report = json(&["inspect", &cohort, "--json"]);
     assert_eq!(report["format"], "meds-torch-data");

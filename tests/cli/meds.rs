@@ -1,4 +1,4 @@
-//! MEDS folders and cohorts built from them.
+//! MEDS folders, and tensorized cohorts that are built from them.
 
 use parquet::arrow::ArrowWriter;
 use serrate::arrow::array::{
@@ -9,7 +9,7 @@ use serrate::arrow::datatypes::Field;
 use super::*;
 
 #[test]
-fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
+fn meds_converts_to_integer_codes_with_the_vocabulary_in_a_file_next_to_them() {
     let place = Place::new();
     let meds = data_path("tiny-meds");
     let said = place.run(&["convert", &meds, "one.nrt"]);
@@ -38,7 +38,7 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
         fs::read(place.path("one.nrt")).unwrap(),
         fs::read(place.path("again.nrt")).unwrap()
     );
-    // Tokens of another data set mean other codes, so each file has its own vocabulary.
+    // Each file has its own vocabulary, because another data set assigns other integers to codes.
     let codes = fs::read(place.path("one.codes.parquet")).unwrap();
     place.ok(&["convert", &data_path("synthea-meds"), "two.nrt"]);
     assert!(place.exists("two.codes.parquet"));
@@ -56,7 +56,7 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
 }
 
 #[test]
-fn meds_is_inspected_densified_and_kept_whole_in_parquet() {
+fn meds_is_inspected_and_densified_and_converts_to_parquet_with_all_columns() {
     let place = Place::new();
     let meds = data_path("synthea-meds");
     let json: serde_json::Value =
@@ -112,7 +112,7 @@ fn a_subject_in_two_shards_is_refused_by_name() {
     for name in ["x.nrt", "cohort", "b"] {
         assert!(!place.exists(name), "{name}");
     }
-    // A split that contains each of its subjects once is accepted.
+    // A subject may be in several splits, but only in one shard of a split.
     place.ok(&[
         "batches", "meds", "--batch", "4", "--len", "8", "-o", "b", "--compat", "--split", "train",
     ]);
@@ -169,7 +169,7 @@ fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
         "{}",
         said.out
     );
-    // On a terminal, lines are broken, and the kind of a finding comes first.
+    // On a terminal, long lines wrap, and each finding begins with its kind.
     let mut command = place.command();
     let output = command.env("COLUMNS", "60").args(["check", "cohort"]).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
@@ -187,11 +187,11 @@ fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
 }
 
 #[test]
-fn a_folder_that_is_no_table_is_named() {
+fn the_error_for_a_folder_used_as_a_table_says_how_to_read_it() {
     let place = Place::new();
     place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "meds"]);
     fs::create_dir(place.path("shards")).unwrap();
-    // The folder itself is not a MEDS folder; one of its subfolders is.
+    // `sets` is not a MEDS folder, although it has a subfolder `data`; `sets/data/a` is one.
     fs::create_dir_all(place.path("sets/data")).unwrap();
     place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "sets/data/a"]);
     place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'sets/data/b.parquet'"]);
@@ -208,7 +208,8 @@ fn a_folder_that_is_no_table_is_named() {
     assert!(!err.contains("folder"), "{err}");
 }
 
-/// Writes a shard of two subjects with a list and strings, in the Arrow types `text` and `list`.
+/// Writes a MEDS shard of the subjects `first` and `first + 1`. Its strings have the type `text`;
+/// with `wide`, its lists are large lists.
 fn write_shard(place: &Place, name: &str, first: i64, text: &DataType, wide: bool) {
     let path = place.path(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -239,13 +240,13 @@ fn write_shard(place: &Place, name: &str, first: i64, text: &DataType, wide: boo
 }
 
 #[test]
-fn shards_that_spell_a_type_differently_are_read_by_all() {
+fn shards_with_different_arrow_types_for_strings_and_lists_are_read_together() {
     let place = Place::new();
     let types = [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View];
     for (i, text) in types.iter().enumerate() {
         let first = i64::try_from(i).unwrap() * 10;
         write_shard(&place, &format!("meds/data/train/{i}.parquet"), first, text, i > 0);
-        // The order of the shards makes no difference.
+        // `back` has the same shards in the opposite order, which must give the same rows.
         let back = format!("back/data/train/{}.parquet", types.len() - i);
         write_shard(&place, &back, first, text, i > 0);
     }
@@ -259,7 +260,7 @@ fn shards_that_spell_a_type_differently_are_read_by_all() {
     assert_eq!(rows, select("meds('back')"));
     let lines: Vec<&str> = rows.lines().collect();
     assert_eq!(lines.len(), 6);
-    // The shards differ only in the ids of their subjects.
+    // Apart from the ids of their subjects, all shards have the same rows.
     for i in [2, 4] {
         let of_first = lines[i].replace(&format!("\"subject_id\":{}", i * 5), "\"subject_id\":0");
         assert_eq!(of_first, lines[0]);
@@ -267,7 +268,7 @@ fn shards_that_spell_a_type_differently_are_read_by_all() {
     assert!(lines[0].contains(r#""tags":[[["y",null]]]"#), "{}", lines[0]);
     assert!(lines[0].contains(r#""unit":[["mg"]]"#), "{}", lines[0]);
 
-    // The files are read as plain Parquet, not as MEDS.
+    // SQL reads the files as plain Parquet, not as MEDS.
     let count = "SELECT count(*) AS n, count(DISTINCT code) AS codes, count(tags) AS tags, min(unit) AS unit";
     for from in ["'meds/data/train/*.parquet'", "'back/data/train/'"] {
         let sql = format!("{count} FROM {from}");

@@ -1,11 +1,13 @@
-//! `--memory-limit`: the highest memory of real processes, and what they say when it does not suffice.
+//! `--memory-limit`: the peak memory of `serrate` processes, and their errors if the limit does not
+//! suffice.
 
+use std::sync::{Mutex, Weak};
 use std::time::Duration;
 
 use super::*;
 
-/// Highest anonymous memory of a process, in bytes, and what it printed. Pages of mapped files do not count,
-/// because the system takes them back at any time.
+/// A finished process, with its peak of anonymous memory in bytes. Pages of mapped files are not
+/// included, because the operating system can reclaim them at any time.
 struct Measured {
     code: i32,
     err: String,
@@ -19,7 +21,7 @@ fn measure_process(place: &Place, args: &[&str]) -> Measured {
     let status = format!("/proc/{}/status", child.id());
     let watch = std::thread::spawn(move || {
         let mut highest = 0u64;
-        // A process that has ended has no memory in its status, or no status.
+        // The status of a process that has ended has no line on memory, or does not exist.
         while let Some(now) = fs::read_to_string(&status).ok().and_then(|s| find_anonymous(&s)) {
             highest = highest.max(now);
             std::thread::sleep(Duration::from_millis(2));
@@ -41,58 +43,86 @@ fn find_anonymous(status: &str) -> Option<u64> {
 
 const LIMIT: u64 = 32 << 20;
 
-/// Rows with a key and a list of 1,000 integers, 8 KB each, ten times the limit.
+/// Number of rows of `lists.parquet`. Each row has a key and a list of 1,000 integers, 8 KB, so
+/// that the file holds ten times the limit.
 const ROWS: u64 = 10 * LIMIT / 8192;
 
-fn place_with_lists() -> Place {
-    let place = Place::new();
-    let lists = format!(
-        "COPY (SELECT value AS id, (value * 7919) % 1009 AS k, array_repeat(value, 1000) AS x \
-         FROM generate_series(1, {ROWS})) TO 'lists.parquet' OPTIONS (max_row_group_size 2000)"
-    );
-    place.ok(&["-c", &lists]);
-    place
+/// A folder with the file `lists.parquet`. Tests that run at the same time share the file, because
+/// a development build takes long to write it.
+struct ListPlace {
+    place: Place,
+    _shared: Arc<Place>,
 }
 
-/// Returns the highest memory of a query beyond that of a process that does nothing.
-fn measure_query(place: &Place, sql: &str) -> Measured {
-    let idle = measure_process(place, &["-c", "SELECT count(*) FROM 'lists.parquet' WHERE id < 3"])
-        .highest;
+impl ListPlace {
+    fn new() -> Self {
+        static SHARED: Mutex<Weak<Place>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap();
+        let with_lists = shared.upgrade().unwrap_or_else(|| {
+            let place = Place::new();
+            let lists = format!(
+                "COPY (SELECT value AS id, (value * 7919) % 1009 AS k, array_repeat(value, 1000) AS x \
+                 FROM generate_series(1, {ROWS})) TO 'lists.parquet' OPTIONS (max_row_group_size 2000)"
+            );
+            place.ok(&["-c", &lists]);
+            Arc::new(place)
+        });
+        *shared = Arc::downgrade(&with_lists);
+        let place = Place::new();
+        fs::hard_link(with_lists.path("lists.parquet"), place.path("lists.parquet")).unwrap();
+        Self { place, _shared: with_lists }
+    }
+}
+
+/// Returns the peak memory of a process that reads almost no rows.
+fn measure_idle(place: &Place) -> u64 {
+    measure_process(place, &["-c", "SELECT count(*) FROM 'lists.parquet' WHERE id < 3"]).highest
+}
+
+/// Runs `sql` under the limit `LIMIT`. In the result, `highest` is the peak memory above `idle`.
+fn measure_query(place: &Place, idle: u64, sql: &str) -> Measured {
     let limit = LIMIT.to_string();
     let partitions = "SET datafusion.execution.target_partitions = 1; SET datafusion.execution.batch_size = 256;";
     let sql = format!("{partitions} {sql}");
     let mut measured = measure_process(place, &["--memory-limit", &limit, "-f", "csv", "-c", &sql]);
     measured.highest = measured.highest.saturating_sub(idle);
-    eprintln!("{:>6.1} MB next to {} MB: {sql}", measured.highest as f64 / 1e6, LIMIT / 1_000_000);
+    eprintln!(
+        "{:>6.1} MB of memory with a limit of {} MB: {sql}",
+        measured.highest as f64 / 1e6,
+        LIMIT / 1_000_000
+    );
     measured
 }
 
 fn assert_within(measured: &Measured, sql: &str) {
-    // In a development build, batches on their way between operators take up to the limit once more.
-    // A hash join takes as much in a release build, too: it holds a batch that it is about to add.
+    // In a development build, batches in transit between operators take up to as much memory as the
+    // limit. A hash join does so in a release build, too, because it holds a batch that it has not
+    // reserved memory for yet.
     let is_large = cfg!(debug_assertions) || sql.contains(" JOIN ");
     let most = if is_large { LIMIT * 2 } else { LIMIT / 10 * 13 };
-    assert!(measured.highest <= most, "{sql}: {} bytes", measured.highest);
+    assert!(measured.highest <= most, "{sql}: {} bytes of memory", measured.highest);
 }
 
 #[test]
-fn a_table_of_ten_times_the_limit_streams() {
-    let place = place_with_lists();
+fn queries_that_stream_read_ten_times_the_limit() {
+    let ListPlace { place, .. } = &ListPlace::new();
+    let idle = measure_idle(place);
     for sql in [
         "SELECT sum(ragged_count(x)) AS n FROM 'lists.parquet'",
         "SELECT sum(ragged_sum(x)) AS n FROM 'lists.parquet' WHERE k > 3",
         "SELECT count(*) AS n FROM (SELECT unnest(x) AS v FROM 'lists.parquet') WHERE v > 0",
         "COPY (SELECT id, x FROM 'lists.parquet') TO 'copy.nrt'",
     ] {
-        let measured = measure_query(&place, sql);
+        let measured = measure_query(place, idle, sql);
         assert_eq!(measured.code, 0, "{sql}: {}", measured.err);
         assert_within(&measured, sql);
     }
 }
 
 #[test]
-fn operators_that_carry_lists_spill_or_name_the_limit() {
-    let place = place_with_lists();
+fn operators_on_rows_with_lists_spill_or_fail_with_an_error_that_names_the_limit() {
+    let ListPlace { place, .. } = &ListPlace::new();
+    let idle = measure_idle(place);
     for sql in [
         "COPY (SELECT * FROM 'lists.parquet' ORDER BY k, id) TO 'sorted.parquet'",
         "COPY (SELECT k, ragged_concat_agg(x) AS x FROM 'lists.parquet' GROUP BY k) TO 'concat.parquet'",
@@ -103,7 +133,7 @@ fn operators_that_carry_lists_spill_or_name_the_limit() {
         "SELECT count(y) AS n FROM (SELECT id, any_value(x) AS y FROM 'lists.parquet' GROUP BY id)",
         "SELECT count(y) AS n FROM (SELECT id, first_value(x ORDER BY k) AS y FROM 'lists.parquet' GROUP BY id)",
     ] {
-        let measured = measure_query(&place, sql);
+        let measured = measure_query(place, idle, sql);
         let said = &measured.err;
         eprintln!("  exit code {}", measured.code);
         assert!(
@@ -116,13 +146,13 @@ fn operators_that_carry_lists_spill_or_name_the_limit() {
 }
 
 #[test]
-fn what_is_held_outside_of_operators_is_charged() {
-    let place = place_with_lists();
+fn memory_of_functions_readers_and_writers_counts_towards_the_limit() {
+    let ListPlace { place, .. } = &ListPlace::new();
     let limit = (4 << 20).to_string();
     let keys = "SELECT 'c' || value AS code, value AS id FROM generate_series(1, 300000)";
     place.ok(&["-c", &format!("COPY ({keys}) TO 'codes.parquet'")]);
     place.ok(&["-c", "COPY (SELECT value AS i, value * 1.5 AS v FROM generate_series(1, 400000)) TO 'm.safetensors' STORED AS DOK OPTIONS (keys 'i')"]);
-    place.ok(&["generate", "--patients", "3000", "-o", "meds", "--to", "meds", "--shards", "1"]);
+    place.ok(&["generate", "--patients", "500", "-o", "meds", "--to", "meds", "--shards", "1"]);
     place.file("large.json", format!("[{}]", vec!["{\"a\": [1, 2, 3]}"; 300_000].join(",")));
     for (sql, holder) in [
         ("SELECT ragged_encode(['c1'], 'codes.parquet')", "the vocabulary codes.parquet"),
@@ -153,7 +183,7 @@ fn what_is_held_outside_of_operators_is_charged() {
 }
 
 #[test]
-fn the_limit_is_set_by_the_command_and_lowered_by_statements() {
+fn statements_can_lower_but_not_raise_the_limit_of_the_command() {
     let place = Place::new();
     let show =
         "SELECT value FROM information_schema.df_settings WHERE name = 'serrate.memory_limit'";

@@ -1,11 +1,11 @@
-//! `serrate report`: the structure of its pages, and their numbers compared with those of SQL.
+//! `serrate report`: the sections of its HTML pages, and their numbers compared with SQL.
 
 use super::*;
 
 const MEDS_SECTIONS: [&str; 7] =
     ["overview", "lengths", "padding", "columns", "codes", "timelines", "findings"];
 
-/// Writes the page of `source` and returns it.
+/// Runs `serrate report` on `source` with the arguments `more`, and returns the HTML page.
 fn write_page(place: &Place, source: &str, more: &[&str]) -> String {
     let args = [&["report", source, "-o", "page.html", "--overwrite"][..], more].concat();
     let out = place.ok(&args);
@@ -15,7 +15,7 @@ fn write_page(place: &Place, source: &str, more: &[&str]) -> String {
     page
 }
 
-/// Returns the text of the page from `from` up to `to`.
+/// Returns the text of the page between the first `from` and the next `to`.
 fn find_between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
     let start = page.find(from).unwrap_or_else(|| panic!("no {from}")) + from.len();
     let end = page[start..].find(to).unwrap_or_else(|| panic!("no {to}"));
@@ -26,14 +26,14 @@ fn find_section<'a>(page: &'a str, name: &str) -> &'a str {
     find_between(page, &format!("<section id=\"{name}\">"), "</section>")
 }
 
-/// Returns the content of all cells of the table with this caption, by row, without the header.
+/// Returns the text of the cells of the table with this caption, row by row, without the header.
 fn read_table(page: &str, caption: &str) -> Vec<Vec<String>> {
     let body = find_between(page, &format!("<caption>{caption}</caption>"), "</table>");
     let body = find_between(body, "<tbody role=\"rowgroup\">", "</tbody>");
     body.split("<tr ").skip(1).map(|row| row.split("</t").filter_map(cell_text).collect()).collect()
 }
 
-/// Returns the text of a cell, without the charts in it.
+/// Returns the text of a cell, without charts, or `None` if `cell` has no tag of a cell.
 fn cell_text(cell: &str) -> Option<String> {
     let start = cell.rfind("<th").max(cell.rfind("<td"))?;
     let text = &cell[start..];
@@ -45,15 +45,19 @@ fn list_sections(page: &str) -> Vec<&str> {
     page.split("<section id=\"").skip(1).map(|s| s.split('"').next().unwrap()).collect()
 }
 
-/// Checks that tags are closed in order, ids are unique, links lead to ids, charts are described, and nothing
-/// is loaded.
+/// Checks that tags are closed in order, ids are unique, links lead to ids of the page, charts have
+/// a description, and the page loads nothing.
 fn check_markup(page: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut ids: Vec<&str> = Vec::new();
     let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
     while let Some(start) = rest.find('<') {
-        assert!(!rest[..start].contains('>'), "a stray > in {}", &rest[..start]);
-        let end = start + rest[start..].find('>').expect("a tag has no end");
+        assert!(
+            !rest[..start].contains('>'),
+            "the character > outside of a tag in {}",
+            &rest[..start]
+        );
+        let end = start + rest[start..].find('>').expect("a tag without >");
         let tag = &rest[start + 1..end];
         rest = &rest[end + 1..];
         if let Some(name) = tag.strip_prefix('/') {
@@ -126,7 +130,7 @@ fn the_page_of_meds_data_has_every_section_and_is_the_same_each_time() {
 }
 
 #[test]
-fn the_numbers_are_those_of_sql() {
+fn the_numbers_equal_results_of_sql() {
     let place = Place::new();
     let meds = data_path("synthea-meds");
     let page = write_page(&place, &meds, &["--codes", "7"]);
@@ -209,12 +213,13 @@ fn the_numbers_are_those_of_sql() {
 }
 
 #[test]
-fn plain_tables_have_the_sections_of_what_they_hold() {
+fn tables_that_are_not_meds_have_the_sections_that_their_columns_allow() {
     let place = Place::new();
     place.patients("x.nrt");
     let page = write_page(&place, "x.nrt", &[]);
     assert_eq!(list_sections(&page), ["overview", "lengths", "padding", "columns"]);
-    // The lengths are 2, 0, 1 on axis 1 and 3, 0, 2 on axis 2; the rows have 3, 0 and 2 elements.
+    // On axis 1, rows have 2, 0 and 1 elements. On axis 2, lists have 3, 0 and 2 elements, and so
+    // rows have 3, 0 and 2.
     let lists = read_table(&page, "elements of axis 1 per row");
     assert_eq!(lists, [["0", "1", "33.3%"], ["1", "1", "33.3%"], ["2", "1", "33.3%"]]);
     let cuts = read_table(&page, "cuts of elements of axis 2 per row");
@@ -224,7 +229,7 @@ fn plain_tables_have_the_sections_of_what_they_hold() {
     let t = columns.iter().find(|c| c[0] == "t").unwrap();
     assert_eq!(t[3..13], ["3", "0", "33.3%", "0", "2", "1.5", "1.5", "1.5", "2", "2"]);
 
-    // Times and codes in a table of lists.
+    // A table of lists with times and codes has a section on both.
     let sql = "COPY (SELECT * FROM (VALUES
         ('a', [TIMESTAMP '2020-01-01', TIMESTAMP '2021-01-01'], [['X//1', 'Y'], ['X//1']], [1.0, NULL]),
         ('b', [TIMESTAMP '2020-07-01'], [['X//2']], [DOUBLE 'NaN']))
@@ -243,7 +248,7 @@ fn plain_tables_have_the_sections_of_what_they_hold() {
         assert_eq!(codes[3][..2], ["all codes with a time", "4"], "{name}");
         assert!(page.contains("<h3>name a</h3>"), "{name}");
     }
-    // A folder of files, and lists of different lengths.
+    // A folder of files is described as one table.
     let folder = place.path("shards");
     fs::create_dir(&folder).unwrap();
     for i in 0..3 {
@@ -264,7 +269,7 @@ fn plain_tables_have_the_sections_of_what_they_hold() {
 }
 
 #[test]
-fn rounded_quantiles_look_rounded() {
+fn quantiles_that_are_estimated_are_rounded() {
     let place = Place::new();
     let sql = "COPY (SELECT 10000000 + value * 7 AS id,
         TIMESTAMP '2000-01-01 01:02:03' + value * INTERVAL '1 hour' AS t
@@ -277,9 +282,10 @@ fn rounded_quantiles_look_rounded() {
     let times = ["2001-12-30", "2003-12-29", "2005-12-27"];
     assert_eq!(columns[1][9..12], times);
     assert_eq!(columns[1][8], "2000-01-01 <wbr/>01:02:03");
-    // The distribution is described by its own ends, which are not those of the column.
+    // The caption of the chart has the rounded ends of the distribution, not the exact smallest and
+    // largest value.
     assert!(page.contains("Distribution of id from 10000000 to 10480000"));
-    // Integers that are known exactly are written in full.
+    // Quantiles of few integers are exact and not rounded.
     place.ok(&[
         "-c",
         "COPY (SELECT 10000000 + value AS id FROM generate_series(0, 6)) TO 'y.parquet'",
@@ -322,7 +328,8 @@ fn batches_are_described_without_their_padding() {
             [["7", "4", "66.7%"], ["3", "1", "16.7%"], ["5", "1", "16.7%"]],
             "{name}"
         );
-        // The first batch has 124 bytes of tensors and the second 88. Each has 36 bytes of padding.
+        // The tensors of the first batch have 124 bytes and those of the second 88. Each has 36
+        // bytes of padding.
         let sizes = read_table(&page, "Padding of each batch");
         let shares: Vec<&str> = sizes.iter().map(|b| b[3].as_str()).collect();
         let batches = find_section(&page, "batches");
@@ -341,7 +348,8 @@ fn batches_are_described_without_their_padding() {
     let one = write_page(&place, "padded/batch-000000.safetensors", &[]);
     assert_eq!(list_sections(&one), ["overview", "columns"]);
     assert!(one.contains("2 × 3"));
-    // Batches that do not have the same tensors.
+    // The files of the folder do not all have the same tensors, so that they are not described as
+    // batches.
     fs::copy(place.path("packed/batch-000000.safetensors"), place.path("padded/x.safetensors"))
         .unwrap();
     let mixed = write_page(&place, "padded", &[]);
@@ -374,7 +382,7 @@ fn padded_and_packed_batches_of_records_are_described_alike() {
             for title in axes {
                 assert!(!read_table(&page, title).is_empty(), "{title}");
             }
-            // `batches` writes the share of padding without decimals.
+            // `batches` prints the share of padding without decimals.
             let (said, _) = said.split_once(" % of it padding").unwrap();
             let said: f64 = said.rsplit([' ', '(']).next().unwrap().parse().unwrap();
             let shown =
@@ -391,7 +399,7 @@ fn padded_and_packed_batches_of_records_are_described_alike() {
 }
 
 #[test]
-fn data_do_not_become_markup() {
+fn html_in_names_and_values_is_escaped() {
     let place = Place::new();
     let evil = "<script>alert(1)</script>";
     let sql = format!(
@@ -413,24 +421,24 @@ fn data_do_not_become_markup() {
 }
 
 #[test]
-fn nothing_is_described_as_nothing() {
+fn empty_tables_and_columns_of_nulls_are_described() {
     let place = Place::new();
     let of = |place: &Place, select: &str| -> String {
         place.ok(&["-c", &format!("COPY ({select}) TO 'x.parquet' OPTIONS (overwrite true)")]);
         write_page(place, "x.parquet", &[])
     };
-    // No rows.
+    // A table without rows.
     let page = of(&place, "SELECT 1 AS id, [1.5] AS x, ['a'] AS code WHERE false");
     assert_eq!(list_sections(&page), ["overview", "lengths", "columns"]);
     assert!(page.contains("There are no lists."));
-    // Only NULL: values, lists and rows.
+    // Values, lists and rows that are all NULL.
     let page = of(
         &place,
         "SELECT NULL::DOUBLE AS x, NULL::BIGINT[] AS y, [NULL::TIMESTAMP] AS time, [NULL::VARCHAR] AS code",
     );
     let columns = read_table(&page, "Columns, one row per row");
     assert!(columns.iter().any(|c| c[0] == "x" && c[4] == "100.0%" && c[8] == "–"), "{columns:?}");
-    // Empty lists, and numbers that are not finite.
+    // Empty lists, and floats that are not finite.
     let page = of(
         &place,
         "SELECT * FROM (VALUES ('NaN'::DOUBLE, []::DOUBLE[]), ('Infinity'::DOUBLE, []::DOUBLE[])) AS t(x, y)",
@@ -438,7 +446,7 @@ fn nothing_is_described_as_nothing() {
     let columns = read_table(&page, "Columns, one row per row");
     assert_eq!(columns[0][5..9], ["50.0%", "50.0%", "0", "–"], "{columns:?}");
     assert_eq!(read_table(&page, "elements of axis 1 per row"), [["0", "2", "100.0%"]]);
-    // Numbers at the ends of their ranges.
+    // Numbers near the limits of their types.
     let page = of(
         &place,
         "SELECT * FROM (VALUES (9223372036854775807, 1.7e308, [1]), (-9223372036854775807, -1.7e308, [2]))
@@ -454,7 +462,7 @@ fn nothing_is_described_as_nothing() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_no_page() {
+fn a_failed_report_writes_no_page() {
     let place = Place::new();
     place.patients("x.nrt").file("bad.parquet", "no").file("kept.html", "old");
     let files = |place: &Place| {

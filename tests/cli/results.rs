@@ -1,4 +1,4 @@
-//! Results in every format.
+//! Results of queries in every output format.
 
 use super::*;
 
@@ -19,13 +19,13 @@ fn tables_are_aligned_and_tell_null_nan_and_empty_apart() {
 }
 
 #[test]
-fn names_are_shown_as_they_are_on_one_line() {
+fn column_names_are_shown_on_one_line_with_newlines_escaped() {
     let out = Place::new().ok(&["-c", "SELECT 1 AS \"it's \\ \"\"x\"\"\", 2 AS \"a\nb\""]);
     assert!(out.contains(r#"│ it's \ "x" ┆ a\nb │"#), "{out}");
 }
 
 #[test]
-fn long_results_and_long_lists_are_cut_in_tables_only() {
+fn only_the_format_table_omits_rows_and_elements() {
     let place = Place::new();
     let sql = "SELECT i, range(1000) AS r FROM unnest(range(100)) AS t(i) ORDER BY i";
     let out = place.ok(&["-c", sql, "--max-rows", "3"]);
@@ -79,7 +79,7 @@ fn json_has_each_name_once() {
 }
 
 #[test]
-fn arrow_is_a_stream_on_standard_output_and_a_file_in_a_file() {
+fn arrow_is_a_stream_on_standard_output_and_the_file_format_in_a_file() {
     let place = Place::new();
     let output = place.command().args(["-c", RAGGED, "-f", "arrow"]).output().unwrap();
     let stream = StreamReader::try_new(output.stdout.as_slice(), None).unwrap();
@@ -91,8 +91,8 @@ fn arrow_is_a_stream_on_standard_output_and_a_file_in_a_file() {
     assert_eq!(file.map(|b| b.unwrap().num_rows()).sum::<usize>(), 2);
 }
 
-/// Each batch would have a dictionary of its own, which DuckDB reads within lists by the keys of
-/// another batch.
+/// Each batch would have its own dictionary. For lists, DuckDB decodes the keys of a batch with the
+/// dictionary of another.
 #[test]
 fn arrow_streams_and_files_have_no_dictionaries() {
     let place = Place::new();
@@ -123,7 +123,7 @@ fn arrow_streams_and_files_have_no_dictionaries() {
 }
 
 #[test]
-fn markdown_is_a_table_of_github() {
+fn markdown_is_a_table_in_the_syntax_of_github() {
     let out = Place::new().ok(&["-c", "SELECT 1 AS n, 'x|y' AS s", "--format", "markdown"]);
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 3);
@@ -135,7 +135,7 @@ fn results_of_nrt_files_are_shown() {
     let place = Place::new();
     place.patients("x.nrt");
     let out = place.ok(&["-c", "SELECT age, t, code FROM 'x.nrt'", "-f", "csv"]);
-    // NaN of an `.nrt` file is NULL in SQL.
+    // SQL reads NaN of an `.nrt` file as NULL.
     assert_eq!(
         out,
         "age,t,code\n71,\"[null,1.5]\",\"[[7,300,9],[]]\"\n38,[],[]\n50,[2.0],\"[[4,5]]\"\n"
@@ -176,32 +176,33 @@ fn tables_fit_the_terminal() {
             assert!(widest <= width, "{width}: {out}");
         }
     }
-    // The first and the last column stay, and the omitted ones are counted and named.
+    // Tables that are too wide omit columns in the middle. A line below counts and names those.
     let out = run("80", &format!("SELECT * FROM meds('{meds}') LIMIT 3"));
     for expected in
         ["│ subject_id ┆ time ", "┆ … ┆", "┆ static_numeric_", "more columns (9 in all): "]
     {
         assert!(out.contains(expected), "{expected}: {out}");
     }
-    // Four columns of lists fit.
+    // Four columns of lists fit into 80 columns.
     let sql = format!("SELECT subject_id, time, code, numeric_value FROM meds('{meds}') LIMIT 3");
     let out = run("80", &sql);
     assert!(!out.contains("more column") && out.contains("┆ numeric_value"), "{out}");
-    // Names and titles are broken, too. Names take the room that the values leave.
+    // Column names and titles wrap, too. The names get the width that the values do not need.
     let out =
         run("60", "-- one two three four five six seven eight nine ten eleven twelve\nSELECT 1");
     assert!(
         out.starts_with("one two three four five six seven eight nine ten eleven\ntwelve\n┌"),
         "{out}"
     );
-    // The lines of a comment are joined; an empty line ends a paragraph.
+    // The title joins the lines of a comment; an empty line ends a paragraph.
     let out =
         run("40", "-- one two three four five six\n-- seven eight nine ten\n--\n-- end\nSELECT 1");
     assert!(out.starts_with("one two three four five six seven eight\nnine ten\nend\n┌"), "{out}");
     let out =
         run("60", "SELECT concat('aaaaaaaaaa', 'bbbbbbbbbb', 'cccccccccc', 'dddddddddd') = 'x'");
     assert!(out.lines().count() <= 6, "{out}");
-    // The share of NULL and the mean of SUMMARIZE are among the columns that stay.
+    // In the output of SUMMARIZE, the share of NULL and the mean are among the columns that are not
+    // omitted.
     let out = run("80", &format!("SUMMARIZE SELECT * FROM meds('{meds}')"));
     let header = out.lines().nth(1).unwrap();
     assert!(header.contains("┆ null_percentage ┆") && header.contains("┆ avg"), "{out}");
@@ -210,7 +211,7 @@ fn tables_fit_the_terminal() {
     assert!(out.contains("│ datafusion.catalog.create_default_catalog_and_schema "), "{out}");
     let mut names = out.lines().filter(|l| l.starts_with('│')).filter_map(|l| l.split('┆').next());
     assert!(names.all(|name| !name.contains('…')), "{out}");
-    // Only tables fit the terminal.
+    // Other formats do not depend on the width of the terminal.
     let csv =
         place.command().env("COLUMNS", "40").args(["-f", "csv", "-c", &sql]).output().unwrap();
     assert!(!String::from_utf8_lossy(&csv.stdout).contains('…'));
@@ -235,14 +236,14 @@ fn line_mode_has_a_line_per_value() {
 }
 
 #[test]
-fn csv_tells_null_and_empty_strings_apart() {
+fn csv_distinguishes_null_from_the_empty_string() {
     let place = Place::new();
     let sql = "SELECT * FROM (VALUES (1, '', 'a', ['']), (2, NULL, '\"', NULL), (NULL, 'b,', '', [])) AS t(n, s, \"x,y\", l) ORDER BY n NULLS LAST";
     let expected = "n,s,\"x,y\",l\n1,\"\",a,\"[\"\"\"\"]\"\n2,,\"\"\"\",\n,\"b,\",\"\",[]\n";
     assert_eq!(place.ok(&["-f", "csv", "-c", sql]), expected);
     place.ok(&["-c", &format!("COPY ({sql}) TO 'x.csv'")]);
     assert_eq!(fs::read_to_string(place.path("x.csv")).unwrap(), expected);
-    // Everything but '' is read back as it was.
+    // All values but the empty string, which is read as NULL, are read as they were written.
     let back = place.ok(&["-f", "csv", "-c", "SELECT n, s, \"x,y\", l FROM 'x.csv'"]);
     assert_eq!(back, expected.replace("\"\",a,", ",a,").replace("\"\",[]", ",[]"));
     for (options, text) in
@@ -254,7 +255,7 @@ fn csv_tells_null_and_empty_strings_apart() {
         let written = fs::read_to_string(place.path("o.csv")).unwrap();
         assert_eq!(written.replace('"', "'"), text, "{options}");
     }
-    // A row of one column is never an empty line, which readers skip.
+    // A row with one NULL is not written as an empty line, which readers would skip.
     let one = "COPY (SELECT * FROM (VALUES ('a'), (NULL)) AS t(s)) TO 'one.csv'";
     place.ok(&["-c", one]);
     let count =
@@ -291,7 +292,7 @@ fn copy_takes_options_of_duckdb() {
 }
 
 #[test]
-fn durations_have_one_form() {
+fn intervals_have_one_text_form_in_all_formats() {
     let place = Place::new();
     let sql = "SELECT b - a AS one, [b - a] AS lists, INTERVAL '1 month 3 days 2 hours' AS i \
         FROM (VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 03:00:00')) AS t(a, b)";
@@ -309,7 +310,8 @@ fn durations_have_one_form() {
         );
         assert_eq!(place.ok(&["-c", &read, "-f", "csv"]), "a,b\ntrue,true\n");
     }
-    // A NULL alone in its row is quoted, as that of a string is.
+    // An interval that is NULL and the only column is quoted, like a string, so that its line is
+    // not empty.
     assert_eq!(place.ok(&["-c", "SELECT NULL::INTERVAL AS i", "-f", "csv"]), "i\n\"\"\n");
     let partitioned = format!(
         "COPY (SELECT 1 AS k, * FROM ({sql})) TO 'parts/' STORED AS CSV PARTITIONED BY (k)"
@@ -320,7 +322,7 @@ fn durations_have_one_form() {
 }
 
 #[test]
-fn single_floats_are_shown_as_written() {
+fn float32_values_are_shown_with_their_shortest_digits() {
     let place = Place::new();
     let sql = "SELECT arrow_cast(v, 'Float32') AS f FROM (VALUES (0.1), (30.4)) AS t(v)";
     for format in ["table", "line", "csv", "json", "markdown"] {

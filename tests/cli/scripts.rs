@@ -1,4 +1,4 @@
-//! Scripts, output, errors, and the shell.
+//! Scripts, command-line arguments, error messages, and the interactive shell.
 
 use super::*;
 
@@ -22,9 +22,10 @@ fn scripts_run_in_order_and_stop_at_the_first_failure() {
     );
 }
 
-/// DataFusion itself would optimize these queries twice, or without the analyzer.
+/// Some of these queries fail if the analyzer does not run or the optimizer runs twice, as stock
+/// DataFusion does for the queries in these statements.
 #[test]
-fn queries_of_tables_views_and_prepared_statements_are_any_queries() {
+fn create_table_create_view_and_prepare_accept_any_query() {
     let table = "CREATE TABLE t AS SELECT 1 AS g, 'x' AS s, 2.0 AS f";
     for (sql, expected) in [
         (
@@ -78,13 +79,13 @@ fn a_script_may_come_from_standard_input() {
 }
 
 #[test]
-fn output_files_appear_whole_and_are_not_overwritten() {
+fn output_files_are_complete_and_not_overwritten_without_overwrite() {
     let place = Place::new();
     let said = place.run(&["-c", "SELECT 1 AS a", "-c", "SELECT nothing", "-o", "r.csv"]);
     assert_eq!(said.code, 1);
-    // The number of the option is not that of a line.
+    // `-c #2:1:8` names the second option `-c`, then the line and the column in it.
     assert!(said.err.contains("-c #2:1:8: "), "{}", said.err);
-    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0, "something was left behind");
+    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0, "files remain in the folder");
     place.ok(&["-c", "SELECT 1 AS a", "-o", "r.csv"]);
     assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "a\n1\n");
     let err = place.fails(1, &["-c", "SELECT 2 AS a", "-o", "r.csv"]);
@@ -116,18 +117,18 @@ fn timing_is_one_line_per_statement_on_standard_error() {
 }
 
 #[test]
-fn copy_says_what_it_wrote() {
+fn copy_prints_the_number_of_rows_and_the_file() {
     let place = Place::new();
     let sql = "COPY (SELECT 1 AS a UNION ALL SELECT 2) TO 'x.parquet' STORED AS PARQUET";
     assert_eq!(place.ok(&["-c", sql]), "wrote 2 rows to x.parquet\n");
-    // Other formats keep notes out of their output.
+    // In formats other than tables, notes go to standard error.
     let said =
         place.run(&["-f", "csv", "-c", "COPY (SELECT 1 AS a) TO 'y.csv'", "-c", "SELECT 3 AS b"]);
     assert_eq!((said.out.as_str(), said.err.as_str()), ("b\n3\n", "wrote 1 row to y.csv\n"));
 }
 
 #[test]
-fn wrong_usage_is_2_and_help_is_0() {
+fn wrong_usage_exits_with_2_and_help_with_0() {
     let place = Place::new();
     for args in [
         &["--nonsense"][..],
@@ -150,7 +151,7 @@ fn wrong_usage_is_2_and_help_is_0() {
         let args = [command, &["--help"]].concat();
         let help = place.ok(&args);
         assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
-        // A default follows its text, without a blank line.
+        // No blank line separates the description of an option from its default.
         let lines: Vec<&str> = help.lines().map(str::trim).collect();
         let is_apart = |pair: &&[&str]| pair[0].is_empty() && pair[1].starts_with("[default");
         assert_eq!(lines.windows(2).find(is_apart), None, "{help}");
@@ -171,7 +172,7 @@ fn wrong_usage_is_2_and_help_is_0() {
 }
 
 #[test]
-fn a_script_may_be_called_like_a_command() {
+fn a_script_may_have_the_name_of_a_command() {
     let place = Place::new();
     place.file("inspect", "SELECT 1 AS a");
     assert_eq!(place.ok(&["-f", "csv", "./inspect"]), "a\n1\n");
@@ -182,7 +183,8 @@ fn a_script_may_be_called_like_a_command() {
 fn a_command_may_begin_with_a_comment() {
     let place = Place::new();
     assert_eq!(place.ok(&["-f", "csv", "-c", "-- one\nSELECT 1 AS a"]), "a\n1\n");
-    // Comments are titles of tables, with a blank line between a table and the next title.
+    // The comment before a statement is the title of its table. A blank line separates a table from
+    // the next title.
     let out = place.ok(&["-c", "-- one\nSELECT 1 AS a;\n-- two\nSELECT 2 AS b"]);
     assert!(out.starts_with("one\n┌") && out.contains("┘\n\ntwo\n┌"), "{out}");
     // A statement that prints nothing has no title.
@@ -195,7 +197,7 @@ fn a_command_may_begin_with_a_comment() {
 }
 
 #[test]
-fn errors_show_their_place() {
+fn errors_show_the_line_and_the_column() {
     let place = Place::new();
     place.file("x.csv", "abc,d\n1,2\n");
     for (sql, expected) in [
@@ -218,11 +220,11 @@ fn errors_show_their_place() {
         let err = place.fails(1, &["-c", sql]);
         assert!(err.contains(expected), "{sql}: {err}");
     }
-    // A line that fits is shown whole.
+    // A line that fits the width is not shortened.
     let sql = "SELECT 2.5::INT, 1.005::DECIMAL(10,2), '1.5'::INT";
     let err = place.fails(1, &["-c", sql]);
     assert!(err.contains(&format!("\n  {sql}\n")), "{err}");
-    // The shell names the line only if there are several.
+    // In the shell, an error has a line number only if the statement has several lines.
     let said = place.run_with(&["-i"], "SELECT nope;\nSELECT 1,\n  nope;\n");
     assert!(said.err.contains("error: No field named nope"), "{}", said.err);
     assert!(said.err.contains("error: line 2: "), "{}", said.err);
@@ -230,7 +232,7 @@ fn errors_show_their_place() {
 }
 
 #[test]
-fn unknown_functions_have_a_counterpart_or_a_neighbour() {
+fn errors_for_wrong_calls_suggest_a_function_or_its_arguments() {
     let place = Place::new();
     for (call, expected) in [
         ("list_mode(1)", "write ragged_mode(x)"),
@@ -252,7 +254,7 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
         assert!(err.contains(expected), "{call}: {err}");
         assert!(!err.contains("Invalid function") && !err.contains("No function matches"), "{err}");
     }
-    // Two unknown names are told one after the other, each with its own suggestion.
+    // The error lists all unknown names, each with its own suggestion.
     let err = place.fails(1, &["-c", "SELECT strptime('a'), list_aggregate([1], 'sum'), foo"]);
     for expected in [
         "-c:1:8: there is no function strptime; write to_timestamp(s, '%Y-%m-%d')::TIMESTAMP for rows",
@@ -263,7 +265,7 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
     }
     let err = place.fails(1, &["-c", "PIVOT t ON k USING sum(v)"]);
     assert!(err.contains("-c:1:1: PIVOT is not supported: write an aggregate"), "{err}");
-    // The place names the command if there are several.
+    // If there are several options `-c`, the error says in which of them it is.
     let err = place.fails(1, &["-c", "SELECT 1", "-c", "SELECT nope"]);
     assert!(err.contains("error: -c #2:1:8: No field named nope"), "{err}");
     let err = place.fails(1, &["-c", "SELECT ragged_sum([1]) FILTER (WHERE true)"]);
@@ -277,7 +279,7 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
 }
 
 #[test]
-fn the_shell_has_modes_widths_and_output_files() {
+fn the_shell_sets_modes_widths_and_output_files() {
     let place = Place::new();
     let input = "\
 CREATE TABLE subjects AS SELECT 1 AS id, 'abcdefghij' AS text;
@@ -349,7 +351,7 @@ fn the_shell_describes_its_commands_and_empty_lists() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_on_standard_output_is_not_an_error() {
     let place = Place::new();
     for format in ["csv", "ndjson", "json", "arrow"] {
         let sql = "SELECT i, repeat('x', 1000) AS s FROM unnest(range(100000)) AS t(i)";
@@ -415,7 +417,7 @@ SELECT 'after the end';
 }
 
 #[test]
-fn help_knows_functions_and_their_neighbours() {
+fn help_describes_functions_and_suggests_similar_names() {
     let place = Place::new();
     let said = place.run_with(
         &["-i"],
@@ -439,7 +441,7 @@ fn help_knows_functions_and_their_neighbours() {
 }
 
 #[test]
-fn queries_are_values() {
+fn exists_and_in_subqueries_are_values() {
     let place = Place::new();
     let out = place.ok(&[
         "-f",
@@ -451,7 +453,7 @@ fn queries_are_values() {
 }
 
 #[test]
-fn the_shell_knows_functions_of_from() {
+fn help_and_functions_of_the_shell_include_table_functions() {
     let place = Place::new();
     let input = ".help meds\n.help ragged_axes\n.help vocab()\n.help generate_series\n.functions meds\n.functions ragged_nest\n";
     let said = place.run_with(&["-i"], input);
@@ -479,8 +481,8 @@ fn the_shell_knows_functions_of_from() {
     assert!(said.out.contains("numeric_value"), "{} {}", said.out, said.err);
 }
 
-/// Every script of `sql/` runs unchanged on the data in the repository, twice: the second time over
-/// its own output.
+/// Runs every script of `sql/` on the data in the repository twice. The second run overwrites the
+/// files of the first and prints the same.
 #[cfg(unix)]
 #[test]
 fn the_scripts_of_the_repository_run() {
@@ -505,7 +507,8 @@ fn the_scripts_of_the_repository_run() {
     }
 }
 
-/// Statements that used to end the process, and with it the shell and its tables.
+/// So deeply nested statements succeed or return an error. They must not overflow the stack, which
+/// would end the process and, in the shell, lose its tables.
 #[test]
 fn deep_statements_leave_the_command_running() {
     let place = Place::new();
@@ -535,12 +538,12 @@ fn the_last_statement_of_a_pipe_needs_no_semicolon() {
 }
 
 #[test]
-fn output_goes_to_files_of_formats_that_it_writes() {
+fn output_of_the_shell_writes_only_the_formats_that_it_prints() {
     let place = Place::new();
     let said = place.run_with(&["-i"], ".output r.parquet\nSELECT 1 AS a;\n");
     assert!(said.err.contains("write r.parquet with COPY"), "{}", said.err);
     assert!(!place.path("r.parquet").exists());
-    // A file may have any extension after .mode, but not that of another format.
+    // After `.mode`, the output file may have any extension but that of another format.
     let input =
         ".output r.dat\n.mode csv\n.output r.parquet\n.output r.dat\nSELECT 1 AS a;\n.output\n";
     let said = place.run_with(&["-i"], input);
@@ -548,7 +551,7 @@ fn output_goes_to_files_of_formats_that_it_writes() {
     assert!(said.err.contains("write r.parquet with COPY"), "{}", said.err);
     assert_eq!(fs::read_to_string(place.path("r.dat")).unwrap(), "a\n1\n");
     assert!(!place.path("r.parquet").exists());
-    // Advice names what the shell has.
+    // The errors suggest commands of the shell, not options of the command line.
     let input = ".output r.csv\nSELECT 1 AS a;\nSELECT 2 AS b;\n.output\n.output r.csv\n";
     let said = place.run_with(&["-i"], input);
     for expected in ["with .output FILE", ".ndjson", "write .output r.csv overwrite"] {
@@ -561,7 +564,7 @@ fn output_goes_to_files_of_formats_that_it_writes() {
 }
 
 #[test]
-fn lines_return_to_the_format_before_them() {
+fn leaving_line_mode_returns_to_the_previous_format() {
     let place = Place::new();
     let said =
         place.run_with(&["-i"], ".mode csv\n\\x\n\\x\n\\x off\n\\x on\n\\x off\nSELECT 7 AS n;\n");

@@ -1,11 +1,11 @@
-//! The command on a terminal of 80 columns, which `script` of util-linux emulates.
+//! The command on a terminal of 80 columns, emulated with `script` of util-linux.
 
 use std::time::Duration;
 
 use super::*;
 
-/// Runs the command on a terminal and returns what it shows. Each key sequence is typed after a pause. Returns
-/// `None` if `script` does not exist.
+/// Runs the command on a terminal, types each of `keys` after a pause, and returns what the
+/// terminal shows. Returns `None` if the program `script` does not exist.
 fn on_terminal(place: &Place, args: &str, keys: &[&str]) -> Option<String> {
     let own = place.command();
     let program = own.get_program().to_string_lossy().into_owned();
@@ -31,10 +31,10 @@ fn slow_queries_show_their_progress_on_a_terminal_only() {
     let place = Place::new();
     let endless = "SELECT count(*) AS n FROM generate_series(1, 100000000000)";
     place.file("slow.sql", endless);
-    // Ctrl-C after several seconds.
+    // The empty strings are pauses; then Ctrl-C interrupts the query.
     let Some(shown) = on_terminal(&place, "slow.sql", &["", "", "", "\x03"]) else { return };
     assert!(shown.contains(" rows ") && shown.contains("interrupted"), "{shown:?}");
-    // The terminal shows ^C at the start of the bar, so that both are cleared.
+    // The terminal prints ^C at the start of the progress bar. The command then clears the line.
     let (bar, after) = shown.split_once("^C").unwrap();
     let (cleared, _) = after.split_once("interrupted").unwrap();
     assert!(bar.ends_with('\r') && cleared.ends_with("\u{1b}[2K"), "{shown:?}");
@@ -62,7 +62,7 @@ fn the_shell_continues_lines_and_completes_columns() {
 }
 
 #[test]
-fn long_errors_are_broken_between_words() {
+fn long_errors_wrap_between_words() {
     let place = Place::new();
     let Some(shown) = on_terminal(&place, "-o x.parquet -c 'SELECT 1 AS a'", &[]) else { return };
     assert!(shown.contains("--format"), "{shown:?}");
@@ -93,7 +93,7 @@ fn help_on_table_functions_shows_columns_and_an_example() {
 }
 
 #[test]
-fn help_names_the_place_of_commands_and_statements() {
+fn help_says_where_commands_and_statements_are_described() {
     let place = Place::new();
     for (name, expected) in [
         ("output", "did you mean .help .output?"),

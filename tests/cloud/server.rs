@@ -1,30 +1,31 @@
-//! A server for a part of S3's protocol, with objects in memory. It counts the bytes of objects that it sends.
+//! A server that implements a part of S3's protocol, with objects in memory. It counts the bytes of
+//! objects that it sends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// The only access key that the server knows.
+/// The only access key that the server accepts.
 pub(crate) const KEY: &str = "GOODKEY";
 
 #[derive(Default)]
 struct State {
-    /// Objects by `bucket/path`.
+    /// Contents of the objects by `bucket/path`.
     objects: BTreeMap<String, Vec<u8>>,
     uploads: HashMap<String, BTreeMap<usize, Vec<u8>>>,
     bytes: usize,
-    /// First and last position of the ranges of objects that were sent.
+    /// First and last position of each byte range that was sent.
     ranges: Vec<(usize, usize)>,
-    /// Whether an object changes once a range of it was sent.
+    /// Whether the server changes an object after it has sent a range of it.
     changes: bool,
-    /// Number of next requests that are refused because there are too many.
+    /// Number of following requests to answer with 503 Slow Down.
     refused: usize,
-    /// Number of next requests whose connection is closed without an answer.
+    /// Number of following requests to answer by closing the connection.
     broken: usize,
-    /// Number of the part of uploads that is refused because there are too many requests.
+    /// Number of the upload part to answer with 503 Slow Down.
     refused_part: Option<usize>,
-    /// Whether requests need no key.
+    /// Whether the server accepts requests without a key.
     open: bool,
 }
 
@@ -60,17 +61,18 @@ impl Server {
         self.state.lock().unwrap().objects.get(name).cloned()
     }
 
-    /// Returns the number of bytes of objects that were sent since the last call.
+    /// Returns the number of bytes of objects that were sent since the previous call.
     pub(crate) fn take_bytes(&self) -> usize {
         std::mem::take(&mut self.state.lock().unwrap().bytes)
     }
 
-    /// Returns the first and last position of all ranges that were sent since the last call.
+    /// Returns the first and last position of each byte range that was sent since the previous
+    /// call.
     pub(crate) fn take_ranges(&self) -> Vec<(usize, usize)> {
         std::mem::take(&mut self.state.lock().unwrap().ranges)
     }
 
-    /// Changes an object whenever a range of it was sent.
+    /// Sets whether the server changes an object after it has sent a range of it.
     pub(crate) fn change_after_ranges(&self, changes: bool) {
         self.state.lock().unwrap().changes = changes;
     }
@@ -83,7 +85,7 @@ impl Server {
         self.state.lock().unwrap().refused_part = Some(number);
     }
 
-    /// Returns the number of uploads that are neither complete nor aborted.
+    /// Returns the number of multipart uploads that are neither complete nor aborted.
     pub(crate) fn count_uploads(&self) -> usize {
         self.state.lock().unwrap().uploads.len()
     }
@@ -111,7 +113,7 @@ fn refuse(status: &'static str, code: &str) -> Answer {
     to_xml(status, format!("<Error><Code>{code}</Code><Message>of the server</Message></Error>"))
 }
 
-/// Decodes `%2F` and the like.
+/// Decodes percent-encoded characters such as `%2F`.
 fn decode(text: &str) -> String {
     let mut out = Vec::new();
     let mut bytes = text.bytes();
@@ -290,7 +292,8 @@ fn make_tag(bytes: &[u8]) -> String {
     format!("\"{sum:x}-{}\"", bytes.len())
 }
 
-/// Returns the first and the last position of `bytes=3-7`, `bytes=3-` or `bytes=-7`.
+/// Parses the header `bytes=3-7`, `bytes=3-` or `bytes=-7` into the positions of the first and the
+/// last byte of an object with the contents `bytes`.
 fn parse_range(range: &str, bytes: &[u8]) -> (usize, usize) {
     let (first, last) = range.trim_start_matches("bytes=").split_once('-').unwrap();
     let end = bytes.len() - 1;

@@ -1,4 +1,4 @@
-//! The command `serrate` with workers.
+//! The command `serrate` with the option `--workers`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,14 +10,14 @@ use crate::worker_process::count_ticks;
 const GROUPS: &str =
     "SELECT g, count(*), sum(v), sum(ragged_sum(codes)) FROM p GROUP BY g ORDER BY g";
 const ROWS: &str = "SELECT subject_id, codes FROM p WHERE g = 3 ORDER BY subject_id DESC LIMIT 20";
-/// Takes a minute on these machines.
+/// A query that runs for a minute unless it is interrupted.
 const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
      WHERE ragged_sum(a.x * b.v) % 7 = k.i % 3";
-/// Only sessions with workers have this setting.
+/// A setting that exists only in sessions with workers. A value of 1 divides every scan into tasks.
 const DIVIDE: &str = "SET cluster.bytes_per_task = 1;";
 
-/// Returns a command that runs `before` and `sql` over the Parquet files in `folder`, without
-/// workers unless its caller names some.
+/// Returns a command that runs the statements `before` and then `sql` on the table `p`, whose
+/// Parquet files are in `folder`. The caller adds workers.
 fn build_command(folder: &Path, before: &str, sql: &str) -> Command {
     let table = folder.join("parquet");
     let create =
@@ -28,7 +28,7 @@ fn build_command(folder: &Path, before: &str, sql: &str) -> Command {
     command
 }
 
-/// Runs a command, and returns what it prints on stdout and on stderr.
+/// Runs a command, which must succeed, and returns its standard output and standard error.
 fn run_command(mut command: Command) -> (String, String) {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -37,14 +37,14 @@ fn run_command(mut command: Command) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_option_and_the_variable_name_workers() {
+async fn workers_are_set_by_the_option_or_the_environment_variable() {
     let (workers, folder, _pair) = start_pair(2, 1000).await;
     let addresses = list_addresses(&workers);
     for sql in [GROUPS, ROWS] {
         let (here, said) = run_command(build_command(folder.path(), "", sql));
         assert!(here.lines().count() > 5 && !said.contains("note: "), "{here}\n{said}");
         let mut with_option = build_command(folder.path(), DIVIDE, sql);
-        // The option counts, not the variable.
+        // The option takes precedence over the variable, whose address is wrong.
         with_option.args(["--workers", &addresses]).env("SERRATE_WORKERS", "127.0.0.1:1");
         let mut with_variable = build_command(folder.path(), DIVIDE, sql);
         with_variable.env("SERRATE_WORKERS", &addresses);
@@ -54,7 +54,7 @@ async fn the_option_and_the_variable_name_workers() {
             assert!(!said.contains("note: "), "{said}");
         }
     }
-    // The metrics of the tasks arrive.
+    // The output has the metrics of the tasks on workers.
     let mut analyzed = build_command(folder.path(), DIVIDE, &format!("EXPLAIN ANALYZE {GROUPS}"));
     analyzed.args(["--workers", &addresses]);
     let (plan, said) = run_command(analyzed);
@@ -89,8 +89,8 @@ async fn an_interrupt_stops_the_workers() {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let (start, before) = (Instant::now(), count_ticks(&workers));
     while count_ticks(&workers) < before + 100 {
-        assert!(start.elapsed() < Duration::from_secs(60), "the workers do not compute");
-        assert_eq!(child.try_wait().unwrap(), None, "the query is not slow");
+        assert!(start.elapsed() < Duration::from_secs(60), "the workers are idle");
+        assert_eq!(child.try_wait().unwrap(), None, "the query ended before the interrupt");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Workers that are lost, stopped, of another version, or not allowed.
+//! Workers that are killed, stopped, out of memory, of another version, or refuse the session.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,36 +16,43 @@ use crate::processes::{
     wait_until_idle,
 };
 
-/// Takes a minute on these machines.
+/// A query that runs for a minute unless it is cancelled.
 const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
      WHERE ragged_sum(a.x * b.v) % 7 = k.i % 3";
 
 const FAST: &str = "SELECT g, count(*) FROM p GROUP BY g ORDER BY g";
 
-/// Takes some seconds on these machines, and returns its rows at the end.
+/// A query that runs for several seconds and returns its only row at the end.
 const LONG: &str = "SELECT count(*), sum(a.subject_id) FROM p a, p b \
      WHERE a.subject_id < 1500 AND ragged_sum(a.x * b.v) % 7 = 3";
 
-/// Starts a statement, sends a signal to one of three workers before its first row, and compares the rows.
-async fn repeats_after(signal: &'static str) {
-    let (workers, _folder, mut pair) = start_pair(3, 10_000).await;
-    assert!(pair.is_divided(LONG).await, "{:?}", pair.cluster.take_notes());
+/// Runs [`LONG`] on workers, calls `lose` while it runs, compares the result with that of a session
+/// without workers, and returns the notes of the cluster.
+async fn run_with_loss(pair: &Pair, lose: impl FnOnce()) -> String {
     let there = pair.there.clone();
     let query = tokio::spawn(async move { run_query(&there, LONG).await });
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert!(!query.is_finished(), "the query is not slow");
-    workers[1].send_signal(signal);
+    assert!(!query.is_finished(), "the query ended before the worker was lost");
+    lose();
     let answer = tokio::time::timeout(Duration::from_secs(180), query).await;
-    let rows = answer.expect("the query hangs").unwrap().unwrap();
+    let rows = answer.expect("the query does not end").unwrap().unwrap();
     let expected = run_query(&pair.here, LONG).await.unwrap();
     let show = |rows| pretty_format_batches(rows).unwrap().to_string();
     assert_eq!(show(&rows), show(&expected));
-    let notes = pair.cluster.take_notes().join("\n");
+    pair.cluster.take_notes().join("\n")
+}
+
+/// Runs [`LONG`] on three workers and sends `signal` to one of them. The statement must run again
+/// on the other two, with the right result.
+async fn repeats_after(signal: &'static str) {
+    let (workers, _folder, mut pair) = start_pair(3, 10_000).await;
+    assert!(pair.is_divided(LONG).await, "{:?}", pair.cluster.take_notes());
+    let notes = run_with_loss(&pair, || workers[1].send_signal(signal)).await;
     assert!(notes.contains("was lost while the statement ran"), "{notes}");
     assert!(notes.contains("; the statement runs again"), "{notes}");
     assert!(notes.contains(&workers[1].address), "{notes}");
     assert!(notes.contains("the other 2 run the statement"), "{notes}");
-    // The others run the next statement, too.
+    // The other two workers run the next statement, too.
     pair.check_divided(FAST).await;
     pair.check_failures();
 }
@@ -61,23 +68,13 @@ async fn a_query_runs_again_without_a_stopped_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_query_runs_again_here_if_no_worker_is_left() {
+async fn a_query_runs_again_in_the_session_if_no_worker_is_left() {
     let (workers, _folder, pair) = start_pair(2, 10_000).await;
-    let there = pair.there.clone();
-    let query = tokio::spawn(async move { run_query(&there, LONG).await });
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert!(!query.is_finished(), "the query is not slow");
-    drop(workers);
-    let answer = tokio::time::timeout(Duration::from_secs(180), query).await;
-    let rows = answer.expect("the query hangs").unwrap().unwrap();
-    let expected = run_query(&pair.here, LONG).await.unwrap();
-    let show = |rows| pretty_format_batches(rows).unwrap().to_string();
-    assert_eq!(show(&rows), show(&expected));
-    let notes = pair.cluster.take_notes().join("\n");
+    let notes = run_with_loss(&pair, || drop(workers)).await;
     assert!(notes.contains("the statement runs here"), "{notes}");
 }
 
-/// Rows that were returned are not returned twice: the statement fails.
+/// The caller has received rows already, so that the statement cannot run again and fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_lost_after_the_first_row_is_an_error() {
     let (workers, _folder, mut pair) = start_pair(3, 10_000).await;
@@ -106,7 +103,7 @@ async fn a_worker_that_is_lost_after_the_first_row_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_workers_queries_run_here() {
+async fn queries_run_without_unreachable_workers() {
     let (mut workers, _folder, mut pair) = start_pair(2, 100).await;
     let address = workers[0].address.clone();
     drop(workers.remove(0));
@@ -116,7 +113,7 @@ async fn without_workers_queries_run_here() {
     assert!(notes.contains(&lost), "{notes}");
     assert!(notes.contains("the other worker runs the statement"), "{notes}");
     pair.check_divided(FAST).await;
-    // It is used again once it is back.
+    // The session uses a worker again after the worker has restarted.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let worker = WorkerProcess::start_at(&address, &[]);
     pair.check_divided(FAST).await;
@@ -131,7 +128,7 @@ async fn without_workers_queries_run_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_keep_others_out() {
+async fn workers_refuse_sessions_without_their_token() {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
     std::fs::write(&token, "a secret\n").unwrap();
@@ -155,13 +152,13 @@ async fn tokens_keep_others_out() {
     run_query(&pair.there, &create).await.unwrap();
     pair.cluster = known;
     pair.check_divided(FAST).await;
-    // A join exchanges rows between workers.
+    // For a join, workers send rows to each other.
     pair.check_divided("SELECT count(*) FROM p a JOIN p b ON a.subject_id = b.subject_id + 1")
         .await;
 }
 
-/// Runs a worker on all addresses of this machine until sessions can connect. The error says why it
-/// does not listen.
+/// Starts a worker that listens on all network addresses. Returns `Ok` once it listens, or the
+/// error with which it refuses to start.
 async fn listen_everywhere(token: bool, tls: bool, insecure: bool) -> Result<(), String> {
     let read = |path| std::fs::read_to_string(shipped_file(path)).unwrap();
     let identity =
@@ -181,14 +178,14 @@ async fn listen_everywhere(token: bool, tls: bool, insecure: bool) -> Result<(),
     tokio::select! {
         served = served => Err(served.unwrap_err().strip_backtrace()),
         address = ready => {
-            assert!(address.is_ok(), "the worker stopped");
+            assert!(address.is_ok(), "the worker ended before it had an address");
             Ok(())
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_machines_need_token_and_tls() {
+async fn listening_for_other_machines_needs_a_token_and_tls() {
     for (token, tls) in [(false, false), (true, false), (false, true)] {
         let refused = listen_everywhere(token, tls, false).await.unwrap_err();
         assert!(refused.contains("sessions on other machines need a token"), "{refused}");
@@ -208,13 +205,13 @@ async fn other_machines_need_token_and_tls() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && output.stdout.is_empty(), "{said}");
     assert!(said.starts_with("error: sessions on other machines need"), "{said}");
-    // Drops the worker once it has said that it listens.
+    // `start_at` panics if the worker does not print its address.
     WorkerProcess::start_at("0.0.0.0:0", &["--insecure-listen"]);
 }
 
-/// The same error if only one of the workers must not read the files.
+/// The error is the same whether both workers or one of them may not read the files.
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_stay_in_their_folder() {
+async fn workers_with_a_root_read_no_files_outside_it() {
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let root = other.path().display().to_string();
@@ -231,7 +228,7 @@ async fn workers_stay_in_their_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_versions_are_not_used() {
+async fn workers_of_another_version_are_not_used() {
     let workers = start_workers(1);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let other = listener.local_addr().unwrap().to_string();
@@ -249,13 +246,13 @@ async fn other_versions_are_not_used() {
     pair.check_failures();
 }
 
-/// A file appears whole or not at all, also if a worker is lost.
+/// A file is written completely or not at all, also if a worker is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_worker_leaves_no_file() {
     let (workers, folder, pair) = start_pair(2, 10_000).await;
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    // Takes a minute, and returns rows from its start.
+    // The query runs for a minute and returns rows from the start.
     let copy = format!(
         "COPY (SELECT a.subject_id, b.x FROM p a, p b WHERE ragged_sum(a.x * b.v) % 7 > 6) TO '{}'",
         out.join("rows.parquet").display()
@@ -264,15 +261,15 @@ async fn a_lost_worker_leaves_no_file() {
     let there = pair.there.clone();
     let query = tokio::spawn(async move { run_query(&there, &copy).await });
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert!(!query.is_finished(), "the query is not slow");
+    assert!(!query.is_finished(), "the query ended before the worker was lost");
     workers[1].send_signal("KILL");
     let answer = tokio::time::timeout(Duration::from_secs(20), query).await;
-    let error = answer.expect("the query hangs").unwrap().unwrap_err().strip_backtrace();
+    let error = answer.expect("the query does not end").unwrap().unwrap_err().strip_backtrace();
     assert!(error.contains("was lost while the statement ran"), "{error}");
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
 }
 
-/// Returns the resident memory of all workers in bytes.
+/// Returns the sum of the resident memory of the workers in bytes.
 fn measure_memory(workers: &[WorkerProcess]) -> u64 {
     let sizes = workers.iter().map(|worker| {
         let text = std::fs::read_to_string(format!("/proc/{}/statm", worker.child.id())).unwrap();
@@ -282,21 +279,21 @@ fn measure_memory(workers: &[WorkerProcess]) -> u64 {
     sizes.sum()
 }
 
-/// Starts slow queries one after another, and cancels each while it runs.
+/// Runs [`SLOW`] `count` times, one after the other, and cancels each run after 200 ms.
 async fn cancel_queries(pair: &Pair, count: usize) {
     for _ in 0..count {
         let frame = serrate::sql::sql(&pair.there, SLOW).await.unwrap();
         let plan = frame.create_physical_plan().await.unwrap();
         let query = datafusion_collect(plan, pair);
         let answer = tokio::time::timeout(Duration::from_millis(200), query).await;
-        assert!(answer.is_err(), "the query is not slow: {answer:?}");
+        assert!(answer.is_err(), "the query ended before it was cancelled: {answer:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelled_queries_leave_nothing_on_workers() {
+async fn cancelled_queries_leave_no_memory_in_use_on_workers() {
     let (workers, _folder, mut pair) = start_pair(2, 10_000).await;
-    // Buffers and thread stacks grow at first.
+    // The first queries allocate buffers and thread stacks that workers keep.
     cancel_queries(&pair, 10).await;
     let before = measure_memory(&workers);
     cancel_queries(&pair, 50).await;
@@ -309,7 +306,7 @@ async fn cancelled_queries_leave_nothing_on_workers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_gone_is_named() {
+async fn the_error_for_a_missing_file_names_it() {
     let (_workers, folder, pair) = start_pair(2, 100).await;
     let frame =
         serrate::sql::sql(&pair.there, "SELECT sum(ragged_sum(codes)) FROM p").await.unwrap();
@@ -330,9 +327,9 @@ async fn datafusion_collect(
     batches.map(|b| b.len()).map_err(|e| e.strip_backtrace())
 }
 
-/// Memory is limited per worker, and a worker lives on after a query that needs more.
+/// Each worker has its own memory limit. A query that exceeds it may fail, but the worker goes on.
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_is_limited() {
+async fn memory_of_each_worker_is_limited() {
     let workers: Vec<_> =
         (0..2).map(|_| WorkerProcess::start_worker(&["--memory-limit", "3MB"])).collect();
     let folder = tempfile::tempdir().unwrap();
@@ -346,10 +343,10 @@ async fn memory_is_limited() {
     pair.check_divided(FAST).await;
 }
 
-/// A query that needs more memory than a worker has spills to disk. If the disk is full, the query
-/// fails and the worker lives on. A limit of the size of files stands for a full disk.
+/// A sort that exceeds the memory limit of a worker spills to disk. If the disk is full, which a
+/// limit on the size of files simulates, the query fails, but the worker goes on.
 #[tokio::test(flavor = "multi_thread")]
-async fn queries_spill_to_disk() {
+async fn queries_on_workers_spill_to_disk() {
     const SORT: &str = "SELECT subject_id, subject_id || repeat('x', 4000) AS s FROM p ORDER BY s";
     let folder = tempfile::tempdir().unwrap();
     for (name, limit) in [("free", ""), ("full", "trap '' XFSZ; ulimit -f 1;")] {
@@ -362,8 +359,10 @@ async fn queries_spill_to_disk() {
         let workers: Vec<_> = (0..2).map(start).collect();
         let mut pair = Pair::new(&workers).await;
         create_tables(&pair, &folder.path().join(name), 20_000).await;
-        pair.set_both("datafusion.execution.batch_size", "256").await;
-        pair.set_both("datafusion.execution.sort_spill_reservation_bytes", "2000000").await;
+        // If batches are small, the merges of the three sorts of a worker fit the memory reserved
+        // for them.
+        pair.set_both("datafusion.execution.batch_size", "16").await;
+        pair.set_both("datafusion.execution.sort_spill_reservation_bytes", "4000000").await;
         if limit.is_empty() {
             pair.check_divided(SORT).await;
         } else {

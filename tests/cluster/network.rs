@@ -9,12 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::processes::{Pair, create_tables, start_workers};
 
-/// Maximum bytes that a proxy forwards at once. With [`DELAY`], a direction of a connection carries
-/// at most 1.6 MB/s.
+/// Most bytes that a proxy forwards at once. With [`DELAY`], each direction of a connection
+/// transfers at most 1.6 MB/s.
 const PIECE: usize = 16 << 10;
 const DELAY: Duration = Duration::from_millis(10);
 
-/// Starts a proxy that forwards connections to a worker slowly, and returns its address.
+/// Starts a proxy that forwards connections slowly to the address `worker`, and returns its own
+/// address.
 async fn start_proxy(worker: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -40,9 +41,10 @@ async fn forward_slowly(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
     }
 }
 
-/// Workers use the addresses of the session, so rows between workers pass the proxies, too.
+/// Workers connect to each other at the addresses that the session uses, which are those of the
+/// proxies.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_network_changes_no_answer() {
+async fn a_slow_network_does_not_change_results() {
     let workers = start_workers(3);
     let mut addresses = Vec::new();
     for worker in &workers {

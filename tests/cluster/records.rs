@@ -1,5 +1,5 @@
-//! The records of functions: as they are, and with each table they create as three files that
-//! workers read.
+//! Runs the SQL records of `sql/slt` on workers: once as they are, and once with each table that
+//! they create replaced by three files, which workers read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,12 +22,13 @@ use sqllogictest::{
 use crate::processes::{list_addresses, run_query, start_workers};
 use crate::templates::{RecordScript, read_scripts};
 
-/// How many queries over files ran in several tasks, and why the others did not.
+/// `divided` is the number of queries over files that ran in several tasks. `whole` counts the
+/// other queries over files by the reason.
 #[derive(Default)]
 struct Counts {
     divided: usize,
     whole: BTreeMap<String, usize>,
-    /// Number of tables by the format of their files.
+    /// Number of replaced tables by the format of their files.
     tables: BTreeMap<&'static str, usize>,
 }
 
@@ -35,17 +36,17 @@ struct Divided {
     context: SessionContext,
     cluster: Cluster,
     folder: PathBuf,
-    /// Formats of the files of tables. A table has the first one that can hold its values; without
-    /// such a format, it stays in memory.
+    /// Formats of the files that replace tables, in the order in which they are tried. A table
+    /// whose values no format can hold stays in memory.
     formats: &'static [&'static str],
-    /// Number of folders with files so far.
+    /// Number of folders that were created for files, which makes their names distinct.
     folders: usize,
     counts: Arc<Mutex<Counts>>,
 }
 
 impl Divided {
-    /// Replaces a table in memory by three files with its rows, and returns whether the files hold
-    /// all of its types and values.
+    /// Replaces the table `name`, which is in memory, by three files with its rows. Returns false
+    /// and keeps the table if the files have other types or values, or if the table is empty.
     async fn write_files(&mut self, name: &str, format: &'static str) -> Result<bool> {
         let table = run_query(&self.context, &format!("SELECT * FROM {name}")).await?;
         let rows: usize = table.iter().map(|b| b.num_rows()).sum();
@@ -76,7 +77,7 @@ impl Divided {
         run_query(&self.context, &create(&files)).await?;
         let read = run_query(&self.context, &format!("SELECT * FROM {files}")).await?;
         run_query(&self.context, &format!("DROP TABLE {files}")).await?;
-        // A format has no type for some columns, or other values for NULL and NaN.
+        // The format lacks a type of a column, or reads other values for NULL or NaN.
         let same_types = read[0].schema().fields() == table[0].schema().fields();
         if !same_types || show_values(&read)? != show_values(&table)? {
             return Ok(false);
@@ -92,7 +93,7 @@ impl Divided {
         let shown = displayable(plan.as_ref()).indent(false).to_string();
         let notes = self.cluster.take_notes();
         let mut counts = self.counts.lock().unwrap();
-        if shown.contains("DistributedExec") {
+        if shown.contains("DistributedExec") || shown.contains("SubqueriesFirstExec") {
             counts.divided += 1;
         } else if [".parquet", ".nrt"].iter().any(|format| shown.contains(format))
             && !shown.contains("1 group:")
@@ -111,7 +112,8 @@ impl AsyncDB for Divided {
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
         let creates = sql.trim_start().strip_prefix("CREATE TABLE ");
-        // The files get the rows in the order of the statement.
+        // A single partition writes the rows to the files in the order in which CREATE TABLE makes
+        // them.
         let partitions = if creates.is_some() { 1 } else { 3 };
         let setting = format!("SET datafusion.execution.target_partitions = {partitions}");
         run_query(&self.context, &setting).await?;
@@ -160,7 +162,7 @@ fn show_values(batches: &[RecordBatch]) -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn records_hold_on_workers() {
+async fn records_hold_with_workers_attached() {
     run_records(&[]).await;
 }
 
@@ -169,14 +171,14 @@ async fn records_hold_over_parquet_files() {
     run_records(&["parquet"]).await;
 }
 
-/// Tables with strings or NULL are Parquet files, because `.nrt` cannot hold them.
+/// `.nrt` cannot hold strings and NULL; tables with these become Parquet files.
 #[tokio::test(flavor = "multi_thread")]
 async fn records_hold_over_nrt_files() {
     run_records(&["nrt", "parquet"]).await;
 }
 
-/// Parts of expected errors that name a row or the bytes of a batch, each of one record. Batches of
-/// files have other rows than those of a table in memory.
+/// Parts of the expected errors of two records that name the row or the size of a batch. With
+/// files, batches have other rows, so that these two records are left out.
 const BATCH_ERRORS: [&str; 2] = ["of size 0 in row 2", "needs 400000 bytes"];
 
 fn names_batch(record: &Record<DefaultColumnType>) -> bool {
@@ -187,8 +189,9 @@ fn names_batch(record: &Record<DefaultColumnType>) -> bool {
     BATCH_ERRORS.iter().any(|part| pattern.as_str().contains(part))
 }
 
-/// Runs the records with their tables as files. `SERRATE_SLT` names a part of the records, and
-/// without it one in eight runs.
+/// Runs the records, with their tables as files of the given formats if there are any. The variable
+/// `SERRATE_SLT` is a part of the names of the scripts to run; without it, every eighth script
+/// runs.
 async fn run_records(formats: &'static [&'static str]) {
     let workers = start_workers(3);
     let cluster = Cluster::new(&ClientConfig::new(&list_addresses(&workers))).unwrap();
@@ -241,10 +244,10 @@ async fn run_records(formats: &'static [&'static str]) {
         counts.divided + whole
     );
     for (format, n) in &counts.tables {
-        eprintln!("  {n} tables are {format} files");
+        eprintln!("  {n} tables over {format} files");
     }
     for (why, n) in &counts.whole {
-        eprintln!("  {n} not: {why}");
+        eprintln!("  {n} ran without workers: {why}");
     }
     assert!(failures.is_empty(), "{} scripts\n{}", failures.len(), failures.join("\n\n"));
     assert!(counts.divided * 10 >= (counts.divided + whole) * 6);

@@ -9,7 +9,7 @@ use crate::processes::{
 };
 
 const FAST: &str = "SELECT g, count(*) FROM p GROUP BY g ORDER BY g";
-/// A join exchanges rows between workers.
+/// A join for which the workers send rows to each other.
 const JOIN: &str = "SELECT count(*) FROM p a JOIN p b ON a.subject_id = b.subject_id + 1";
 
 fn start_encrypted() -> Vec<WorkerProcess> {
@@ -26,7 +26,7 @@ async fn connect_with(workers: &[WorkerProcess], authority: Option<&str>) -> Pai
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_are_encrypted() {
+async fn encrypted_workers_run_queries_and_joins() {
     let workers = start_encrypted();
     let folder = tempfile::tempdir().unwrap();
     let mut pair = connect_with(&workers, Some("serve/certificate.pem")).await;
@@ -36,9 +36,9 @@ async fn rows_are_encrypted() {
     pair.check_failures();
 }
 
-/// Without a certificate that both sides accept, no row travels, and the note says what to do.
+/// If the certificates do not match, workers run nothing, and the note says what is wrong.
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_certificates_are_named() {
+async fn notes_say_which_certificate_is_wrong() {
     let encrypted = start_encrypted();
     let plain = start_workers(2);
     let folder = tempfile::tempdir().unwrap();
@@ -64,7 +64,7 @@ async fn wrong_certificates_are_named() {
 }
 
 #[test]
-fn files_without_a_certificate_are_refused() {
+fn invalid_certificate_and_key_files_are_refused() {
     let certificate = shipped_file("serve/certificate.pem");
     let key = shipped_file("serve/key.pem");
     let mut config = ClientConfig::new("127.0.0.1:7100");

@@ -1,23 +1,22 @@
-//! Reference implementation of indexing and reshaping, on one column as nested vectors: slow, but
-//! easy to verify.
+//! Slow reference implementation of indexing and reshaping, on one column as nested vectors.
 
 #![allow(dead_code)]
 
 use serrate::index::Index;
 
-/// A nested value.
+/// A value or a nested list of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Nested<L> {
-    /// A null value or list.
+    /// A value or list that is NULL.
     Null,
-    /// A value.
+    /// A value that is not a list.
     Leaf(L),
     /// A list.
     List(Vec<Nested<L>>),
 }
 
 impl<L: Clone> Nested<L> {
-    /// Returns the elements of a list; none for a null list.
+    /// Returns the elements of a list, or no elements if the list is NULL.
     pub(crate) fn children(&self) -> &[Self] {
         match self {
             Self::List(list) => list,
@@ -25,7 +24,8 @@ impl<L: Clone> Nested<L> {
         }
     }
 
-    /// Replaces every element at depth `depth`; lists stay.
+    /// Returns a copy in which `f` replaces every element `depth` levels below this one. NULL lists
+    /// above that level stay.
     pub(crate) fn map_at(&self, depth: usize, f: &dyn Fn(&Self) -> Self) -> Self {
         match (depth, self) {
             (0, _) => f(self),
@@ -37,13 +37,14 @@ impl<L: Clone> Nested<L> {
     }
 }
 
-/// Returns the element at a position, negative from the end.
+/// Returns the element at position `i`, which counts from the end if negative, or `None` if it is
+/// out of range.
 fn at<L: Clone>(list: &[Nested<L>], i: i64) -> Option<Nested<L>> {
     let n = i64::try_from(list.len()).ok()?;
     list.get(usize::try_from(if i < 0 { i + n } else { i }).ok()?).cloned()
 }
 
-/// Slices a list by Python's rules, element by element.
+/// Returns the slice `list[start:stop:step]` by the rules of Python.
 fn cut<L: Clone>(
     list: &[Nested<L>],
     start: Option<i64>,
@@ -73,16 +74,17 @@ fn cut<L: Clone>(
     out
 }
 
-/// An index expression, resolved for all columns.
+/// An index expression in a form that can be applied to each column.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Items per axis, with `...` expanded.
+    /// The item for each axis, after `...` has been expanded.
     items: Vec<Item>,
-    /// Length of the index arrays, if there are any.
+    /// Length of the index arrays after broadcasting, or `None` without index arrays.
     count: Option<usize>,
-    /// Whether other items separate the index arrays.
+    /// Whether other items stand between index arrays. By numpy's rules, their axis then comes
+    /// first in the result.
     apart: bool,
-    /// Positions of new axes in the result.
+    /// Positions in the result of the axes that `NewAxis` adds.
     new_axes: Vec<usize>,
 }
 
@@ -90,12 +92,13 @@ pub(crate) struct Plan {
 enum Item {
     At(i64),
     Slice(Option<i64>, Option<i64>, Option<i64>),
-    /// Positions, and the required length if they come from a mask.
+    /// The positions to select, and the length that the axis must have if the positions come from a
+    /// mask.
     Array(Vec<i64>, Option<usize>),
 }
 
 impl Plan {
-    /// Resolves an index for an array with `ndim` axes; `None` if numpy refuses it.
+    /// Resolves an index for an array with `ndim` axes. Returns `None` if numpy refuses the index.
     pub(crate) fn new(index: &[Index], ndim: usize) -> Option<Self> {
         let given = index.iter().filter(|i| !matches!(i, Index::Rest | Index::NewAxis)).count();
         let rest = ndim.checked_sub(given)?;
@@ -106,7 +109,8 @@ impl Plan {
                 Index::Rest if seen => return None,
                 Index::Rest => {
                     seen = true;
-                    // A `...` that covers no axis still separates its neighbours.
+                    // A `...` that stands for no axis still separates the items on both sides, as
+                    // in numpy.
                     let none = if rest == 0 { Some(Index::Rest) } else { None };
                     all.extend(none);
                     all.extend(vec![Index::ALL; rest]);
@@ -118,8 +122,8 @@ impl Plan {
             all.extend(vec![Index::ALL; rest]);
         }
         let any = all.iter().any(|i| matches!(i, Index::Array(_) | Index::Mask(_)));
-        // Counts the groups of adjacent items that numpy calls advanced: arrays, masks and, next to
-        // them, integers.
+        // Counts the groups of adjacent advanced items. As in numpy, these are arrays and masks
+        // and, if there is one of them, also integers.
         let flags: Vec<bool> = all
             .iter()
             .map(|i| any && matches!(i, Index::Array(_) | Index::Mask(_) | Index::At(_)))
@@ -170,8 +174,8 @@ impl Plan {
         self.apart
     }
 
-    /// Indexes one column with `levels` levels of lists (the rows are the first); returns the
-    /// result and its number of levels, or `None` if a position is out of range.
+    /// Indexes one column with `levels` levels of lists, of which the rows are the first. Returns
+    /// the result and its number of levels, or `None` if a position is out of range.
     pub(crate) fn apply<L: Clone>(
         &self,
         column: &Nested<L>,
@@ -179,7 +183,7 @@ impl Plan {
     ) -> Option<(Nested<L>, usize)> {
         let mut left = levels;
         let mut found = if self.apart && self.count == Some(0) {
-            // If the index arrays are empty, evaluates only the items up to the first array.
+            // If index arrays are empty, only the items up to the first array can be out of range.
             let first = self.items.iter().position(|i| matches!(i, Item::Array(..))).unwrap();
             self.walk(column, levels, &self.items[..=first], None)?;
             left += 1;
@@ -236,7 +240,7 @@ impl Plan {
     }
 }
 
-/// Replaces the lists of axis `at` by their only element, in a column on axis `axis`.
+/// Removes axis `at`, whose lists have one element each, from a column on axis `axis`.
 pub(crate) fn squeeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> Nested<L> {
     if axis < at {
         return column.clone();
@@ -244,7 +248,7 @@ pub(crate) fn squeeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> N
     column.map_at(at, &|list| list.children().first().cloned().unwrap_or(Nested::Null))
 }
 
-/// Inserts axis `at`, whose lists have one element each, into a column on axis `axis`.
+/// Inserts an axis `at`, whose lists have one element each, into a column on axis `axis`.
 pub(crate) fn unsqueeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> Nested<L> {
     if axis + 1 < at {
         return column.clone();
@@ -252,9 +256,9 @@ pub(crate) fn unsqueeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) ->
     column.map_at(at, &|n| Nested::List(vec![n.clone()]))
 }
 
-/// Merges axis `at` into the axis above, in a column on axis `axis`. In a column on the axis above
-/// `at`, a value moves to the first element of its list, and `more` returns the value of each
-/// further element; `lengths` has the lengths of these lists.
+/// Merges axis `at` into the axis above it, in a column on axis `axis`. A column on the axis above
+/// `at` has one value per list of axis `at`, whose lengths are `lengths`: the value moves to the
+/// first element of the list, and `more` returns the values of its other elements.
 pub(crate) fn flatten<L: Clone>(
     column: &Nested<L>,
     axis: usize,

@@ -1,5 +1,5 @@
-//! Small files of every format that this project reads, by the writers of this project. A crate
-//! that includes this file must know the crate of the core under the name `serrate`.
+//! Writes small files of every format that this project reads. A crate that includes this file must
+//! import the core crate as `serrate`.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,8 @@ use serrate::io::safetensors::{SaveOptions, dense};
 use serrate::io::{dictionary, dok};
 use serrate::table::{Column, RaggedTable};
 
-/// Returns a table with every kind of leaf, null leaves, null lists, empty rows and events.
+/// Returns a table with strings, dictionaries, floats and timestamps, null values, null lists and
+/// empty lists.
 pub(crate) fn mixed_table() -> Result<RaggedTable> {
     let codes: DictionaryArray<UInt32Type> =
         [Some("b"), None, Some("a"), Some("b"), Some("c"), Some("b")].into_iter().collect();
@@ -44,7 +45,7 @@ pub(crate) fn mixed_table() -> Result<RaggedTable> {
         .build()
 }
 
-/// Returns a table of columns that `.nrt` holds.
+/// Returns a table whose columns all have types that `.nrt` can hold.
 pub(crate) fn numbers_table() -> Result<RaggedTable> {
     RaggedTable::builder()
         .lengths([2, 0, 1])?
@@ -101,7 +102,7 @@ fn write_json_as(path: &Path, form: JsonForm) -> Result<()> {
 
 type Write = fn(&Path) -> Result<()>;
 
-/// The name of each file, and the function that writes it. The ending of the name tells the format.
+/// Names of the files, whose extensions determine the format, and the functions that write them.
 pub(crate) const SMALL_FILES: &[(&str, Write)] = &[
     ("table.nrt", |path| nrt::write(path, &numbers_table()?, &WriteOptions::default())),
     ("tensors.safetensors", write_tensors),
@@ -120,12 +121,12 @@ pub(crate) const SMALL_FILES: &[(&str, Write)] = &[
     ("rows.ndjson", |path| write_ndjson(path, &mixed_table()?, &JsonWriteOptions::default())),
 ];
 
-/// Writes the file of [`SMALL_FILES`] with this name in `folder`, and returns its bytes.
+/// Writes the file `name` of [`SMALL_FILES`] in `folder` and returns its bytes.
 pub(crate) fn small_file(folder: &Path, name: &str) -> Vec<u8> {
     let (_, write) = SMALL_FILES
         .iter()
         .find(|(found, _)| *found == name)
-        .unwrap_or_else(|| panic!("no small file {name}"));
+        .unwrap_or_else(|| panic!("SMALL_FILES has no file {name}"));
     let path = folder.join(name);
     write(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
     fs::read(&path).unwrap_or_else(|e| panic!("{name}: {e}"))

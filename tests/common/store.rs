@@ -1,4 +1,4 @@
-//! An object store that records requests.
+//! An object store in memory that records the byte ranges requested from it.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,20 +16,20 @@ use object_store::{
     ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-/// Requests for bytes: object and range of each.
+/// Object and byte range of each request.
 pub(crate) type Gets = Vec<(String, Range<u64>)>;
 
-/// Objects in memory, with a record of the requests for their bytes.
+/// An object store in memory that records requests for bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     inner: InMemory,
     gets: Mutex<Gets>,
-    /// Whether answers lack their last byte.
+    /// Whether answers to `get` lack their last byte, as if the connection broke.
     pub(crate) short: AtomicBool,
 }
 
 impl Counting {
-    /// Creates a store with these objects.
+    /// Creates a store with objects from pairs of path and contents.
     pub(crate) async fn with(objects: &[(&str, Vec<u8>)]) -> Arc<Self> {
         let store = Self::default();
         for (path, bytes) in objects {
@@ -38,22 +38,21 @@ impl Counting {
         Arc::new(store)
     }
 
-    /// Puts or replaces an object.
+    /// Adds an object, or replaces the one at `path`.
     pub(crate) async fn replace(&self, path: &str, bytes: Vec<u8>) {
         self.inner.put(&Path::from(path), bytes.into()).await.unwrap();
     }
 
-    /// Removes an object.
     pub(crate) async fn remove(&self, path: &str) {
         self.inner.delete(&Path::from(path)).await.unwrap();
     }
 
-    /// Returns and clears the recorded requests.
+    /// Returns the recorded requests and clears the record.
     pub(crate) fn take(&self) -> Gets {
         std::mem::take(&mut *self.gets.lock().unwrap())
     }
 
-    /// Returns the number of requests and of their bytes, and clears the record.
+    /// Returns the number of recorded requests and the sum of their bytes, and clears the record.
     pub(crate) fn counts(&self) -> (usize, u64) {
         let gets = self.take();
         (gets.len(), gets.iter().map(|(_, range)| range.end - range.start).sum())

@@ -1,5 +1,6 @@
-//! The records in `sql/slt`, and the templates in `sql/slt/templates`. A template holds the records
-//! that the functions of a family share.
+//! Reads the records in `sql/slt` and the templates in `sql/slt/templates`. A record is a statement
+//! of sqllogictest with its expected result. A template holds the records that all functions of a
+//! family share.
 //!
 //! A template is a file of records with these additions:
 //!
@@ -7,20 +8,20 @@
 //!   it apply, up to the next such line. The first one names all functions of the family.
 //! * `{function}` stands for the name of the function, and `{operator}` for the text after the
 //!   colon.
-//! * `----` precedes the answer of all functions, `---- ragged_eq ragged_ne` the answer of these
+//! * `----` precedes the result for all functions, `---- ragged_eq ragged_ne` the result for these
 //!   functions.
-//! * `---- same` stands for the answer to the last record above that has an answer without `same`,
-//!   and `---- same 4 5` for its rows that begin with 4 or 5: the same values in a list of another
-//!   type, in some of the rows, in a view or in a prepared statement have the same results.
+//! * `---- same` stands for the result of the last record above that has one without `same`, and
+//!   `---- same 4 5` for its rows that begin with 4 or 5. Such records repeat a query with lists of
+//!   another type, with some of the rows, over a view or as a prepared statement.
 //!
-//! The records of a template run in a session of their own for each function.
+//! For each function, the records of a template run in their own session.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sqllogictest::{DefaultColumnType, Record, parse_file, parse_with_name};
 
-/// The records that run in one session: those of a file, or of a template for one function.
+/// The records that run in one session: those of a file, or those of a template for one function.
 pub(crate) struct RecordScript {
     pub(crate) name: String,
     pub(crate) records: Vec<Record<DefaultColumnType>>,
@@ -31,14 +32,14 @@ pub(crate) struct RecordTemplate {
     pub(crate) paragraphs: Vec<TemplateParagraph>,
 }
 
-/// The lines between two blank lines: a record, an `include` or a line of functions.
+/// The lines between two blank lines of a template: a record, an `include` or a line `functions`.
 pub(crate) struct TemplateParagraph {
     pub(crate) lines: Vec<String>,
     pub(crate) answers: Vec<FamilyAnswer>,
 }
 
 pub(crate) struct FamilyAnswer {
-    /// The words after `----`: none, functions, or `same` and the first values of rows.
+    /// The words after `----`: nothing, names of functions, or `same` and the first values of rows.
     pub(crate) names: Vec<String>,
     pub(crate) rows: Vec<String>,
 }
@@ -65,7 +66,8 @@ impl TemplateParagraph {
         Self { lines, answers }
     }
 
-    /// If the paragraph is a line `functions ..`, returns these functions with their operators.
+    /// Returns the functions with their operators if the paragraph is a line `functions`, otherwise
+    /// `None`.
     fn functions(&self) -> Option<Vec<(&str, &str)>> {
         let names = self.lines.first()?.strip_prefix("functions ")?;
         Some(names.split_whitespace().map(|n| n.split_once(':').unwrap_or((n, ""))).collect())
@@ -77,7 +79,8 @@ impl TemplateParagraph {
 }
 
 impl RecordTemplate {
-    /// Reads a template, and panics if a record names a function that is not of the family.
+    /// Reads a template. Panics if a record names a function that is not in its first line
+    /// `functions`.
     pub(crate) fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap();
         let paragraphs = text.trim_end().split("\n\n").map(TemplateParagraph::new).collect();
@@ -99,14 +102,14 @@ impl RecordTemplate {
         template
     }
 
-    /// Returns the functions of the family with their operators.
+    /// Returns the functions of the family, each with its operator.
     pub(crate) fn functions(&self) -> Vec<(String, String)> {
         let first = self.paragraphs.iter().find_map(TemplateParagraph::functions);
         let first = first.unwrap_or_default().into_iter();
         first.map(|(name, operator)| (name.to_owned(), operator.to_owned())).collect()
     }
 
-    /// Returns the indices of the paragraphs that apply to a function.
+    /// Returns the indices of the paragraphs that apply to `function`.
     pub(crate) fn paragraphs_of(&self, function: &str) -> Vec<usize> {
         let mut applies = false;
         let mut positions = Vec::new();
@@ -120,7 +123,8 @@ impl RecordTemplate {
         positions
     }
 
-    /// Returns the answer of a function to a record, or `None` if the template lacks it.
+    /// Returns the result of the record at `position` for `function`, or `None` if the template
+    /// lacks it.
     pub(crate) fn answer(&self, position: usize, function: &str) -> Option<Vec<String>> {
         let answers = &self.paragraphs[position].answers;
         let own = answers.iter().find(|a| a.names.iter().any(|n| n == function));
@@ -142,12 +146,13 @@ impl RecordTemplate {
         Some(rows)
     }
 
-    /// Returns whether a record needs an answer of a function that the template lacks.
+    /// Returns whether the record at `position` needs a result for `function` that the template
+    /// lacks.
     pub(crate) fn lacks_answer(&self, position: usize, function: &str) -> bool {
         !self.paragraphs[position].answers.is_empty() && self.answer(position, function).is_none()
     }
 
-    /// Returns the text of a paragraph for a function, as sqllogictest reads it.
+    /// Returns the paragraph at `position` for one function, in the syntax of sqllogictest.
     pub(crate) fn expand(&self, position: usize, function: &str, operator: &str) -> String {
         let paragraph = &self.paragraphs[position];
         if let Some(file) = paragraph.lines[0].strip_prefix("include ") {
@@ -163,16 +168,16 @@ impl RecordTemplate {
     }
 }
 
-/// Returns the files of records in a folder, sorted.
+/// Returns the paths of the `.slt` files in a folder, sorted.
 pub(crate) fn list_records(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "slt"));
     files.sort();
-    assert!(!files.is_empty(), "{} has no records", folder.display());
+    assert!(!files.is_empty(), "{} has no .slt files", folder.display());
     files
 }
 
-/// Reads the records of a folder and of the folder `templates` in it.
+/// Reads the records of a folder and those of the templates in its folder `templates`.
 pub(crate) fn read_scripts(folder: &Path) -> Vec<RecordScript> {
     let mut scripts = Vec::new();
     for path in list_records(folder) {

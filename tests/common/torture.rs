@@ -1,10 +1,10 @@
-//! Random nested Arrow arrays with layouts that are valid, but that readers easily misread, next to
-//! their values as trees.
+//! Random nested Arrow arrays in layouts that are valid but easily misread, with their values as
+//! trees.
 //!
-//! [`draw_torture`] builds an Arrow array of lists (List, LargeList and FixedSizeList, mixed over
-//! the levels) whose offsets do not start at zero, with unreachable values before, after and
-//! between, null lists that hide values, and null leaves over values. It also returns the values of
-//! each row as a tree.
+//! [`draw_torture`] returns an Arrow array of lists (List, LargeList and FixedSizeList, mixed over
+//! the levels) and the values of each row as a tree. Offsets do not start at zero; children before,
+//! after and between the lists belong to no list; null lists have children; null leaves have
+//! values.
 
 #![allow(dead_code)]
 
@@ -27,11 +27,11 @@ pub fn seed_random(seed: u64) -> Random {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-/// Draws of numbers and conditions.
+/// A source of random numbers.
 pub trait Draw {
-    /// Returns a number below `n`.
+    /// Returns a random number below `n`.
     fn below(&mut self, n: usize) -> usize;
-    /// Returns true with this probability.
+    /// Returns true with a probability of `percent`.
     fn chance(&mut self, percent: usize) -> bool;
 }
 
@@ -45,10 +45,10 @@ impl Draw for Random {
     }
 }
 
-/// A value: a leaf or a list.
+/// A value of an array: a leaf or a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// A null list or a null leaf.
+    /// A list or leaf that is null.
     Null,
     Int(i64),
     Float(f64),
@@ -62,16 +62,16 @@ impl Node {
         *self == Self::Null
     }
 
-    /// Returns the children of a list; none for a null list.
+    /// Returns the elements of a list, or no elements if the list is null.
     pub fn children(&self) -> &[Node] {
         match self {
             Self::List(v) => v,
             Self::Null => &[],
-            other => panic!("{other:?} is no list"),
+            other => panic!("{other:?} is not a list"),
         }
     }
 
-    /// Returns all leaves below this node, including nulls.
+    /// Returns all leaves below this node, including null leaves and null lists.
     pub fn leaves(&self) -> Vec<Node> {
         match self {
             Self::List(v) => v.iter().flat_map(Node::leaves).collect(),
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// Returns the leaves below `levels` levels of lists; none below a null list.
+    /// Returns the nodes `levels` levels below this one. A null list on the way has none.
     pub fn leaves_below(&self, levels: usize) -> Vec<Node> {
         match levels {
             0 => vec![self.clone()],
@@ -87,7 +87,8 @@ impl Node {
         }
     }
 
-    /// Replaces every element `levels` levels below this node; null lists stay.
+    /// Returns a copy in which `f` replaces every node `levels` levels below this one. Null lists
+    /// above that level stay.
     pub fn map_at(&self, levels: usize, f: &mut dyn FnMut(&Node) -> Node) -> Node {
         match (levels, self) {
             (0, node) => f(node),
@@ -115,7 +116,7 @@ impl Node {
     }
 }
 
-/// Returns whether values are equal; NaN equals NaN, and floats are equal within rounding.
+/// Returns whether values are equal, where NaN equals NaN, and floats may differ by rounding.
 pub fn are_alike(a: &Node, b: &Node) -> bool {
     match (a, b) {
         (Node::Float(a), Node::Float(b)) => {
@@ -130,26 +131,26 @@ pub fn are_alike(a: &Node, b: &Node) -> bool {
 
 #[track_caller]
 pub fn assert_alike(found: &[Node], expected: &[Node]) {
-    assert_eq!(found.len(), expected.len(), "number of rows");
+    assert_eq!(found.len(), expected.len(), "the numbers of rows differ");
     for (row, (f, e)) in found.iter().zip(expected).enumerate() {
         assert!(are_alike(f, e), "row {row}: found {f:?}, expected {e:?}");
     }
 }
 
-/// Specification of a random array.
+/// The properties of a random array.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Levels of lists.
+    /// Number of levels of lists.
     pub levels: usize,
     /// Type of the leaves: an integer, a float, Boolean or Utf8.
     pub leaf: DataType,
     pub rows: usize,
-    /// Longest list.
+    /// Largest length of a list.
     pub longest: usize,
-    /// Whether leaves may be null, and whether lists may be null.
+    /// Whether leaves may be null. `null_lists` says the same of lists.
     pub null_leaves: bool,
     pub null_lists: bool,
-    /// Largest absolute value of integers; unsigned integers are between 0 and `reach`.
+    /// Integers are drawn between `-reach` and `reach`, unsigned ones between 0 and `reach`.
     pub reach: i64,
     /// Whether floats may be NaN or infinite.
     pub odd_floats: bool,
@@ -170,7 +171,7 @@ impl Spec {
     }
 }
 
-/// An array and its rows as trees.
+/// A random array, the kinds of its list levels, and its rows as trees.
 #[derive(Clone, Debug)]
 pub struct Torture {
     pub kinds: Vec<ListKind>,
@@ -184,7 +185,8 @@ impl Torture {
     }
 }
 
-/// Draws a random array; about one in eight is extreme: no rows, all null, all empty, one huge row.
+/// Draws a random array. About one in eight is an extreme: no rows, all null, all empty, or one
+/// very long row.
 pub fn draw_torture(spec: &Spec, rng: &mut Random) -> Torture {
     let mut spec = spec.clone();
     let kinds: Vec<ListKind> = (0..spec.levels)
@@ -212,7 +214,7 @@ pub fn draw_torture(spec: &Spec, rng: &mut Random) -> Torture {
     Torture { kinds, array, rows }
 }
 
-/// Draws a random value below the levels `kinds`.
+/// Draws a random value that is nested in lists of the given kinds; without kinds, a leaf.
 pub fn draw_tree(spec: &Spec, kinds: &[ListKind], rng: &mut Random) -> Node {
     let Some((kind, below)) = kinds.split_first() else { return draw_leaf(spec, rng) };
     if spec.null_lists && rng.random_range(0..6) == 0 {
@@ -244,7 +246,7 @@ fn draw_leaf(spec: &Spec, rng: &mut Random) -> Node {
     }
 }
 
-/// Encodes rows as Arrow lists of these kinds, as a slice of a longer array.
+/// Encodes rows as Arrow lists of the given kinds. The result is a slice of a longer array.
 pub fn encode_nodes(spec: &Spec, kinds: &[ListKind], rows: &[Node], rng: &mut Random) -> ArrayRef {
     let (before, behind) = (rng.random_range(0..3), rng.random_range(0..3));
     let mut all: Vec<Node> = (0..before).map(|_| draw_tree(spec, kinds, rng)).collect();
@@ -255,8 +257,7 @@ pub fn encode_nodes(spec: &Spec, kinds: &[ListKind], rows: &[Node], rng: &mut Ra
 
 fn encode_level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> ArrayRef {
     let Some((kind, below)) = kinds.split_first() else { return encode_leaves(spec, nodes, rng) };
-    // The children include values that no list contains: before all lists, under null lists, after
-    // all lists.
+    // Children before the first list, in null lists and after the last list belong to no row.
     let mut children: Vec<Node> = Vec::new();
     let mut junk = |n: usize, children: &mut Vec<Node>| {
         children.extend((0..n).map(|_| draw_tree(spec, below, rng)));
@@ -299,7 +300,7 @@ fn encode_level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Rando
     }
 }
 
-/// Builds leaves with values under their nulls, as a slice.
+/// Builds an array of leaves with arbitrary values under its nulls, as a slice of a longer array.
 fn encode_leaves(spec: &Spec, nodes: &[Node], rng: &mut Random) -> ArrayRef {
     let pad = rng.random_range(0..3usize);
     let valid: Vec<bool> =
@@ -344,7 +345,7 @@ fn with_nulls(array: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
     arrow::array::make_array(data)
 }
 
-/// Decodes an Arrow array value by value.
+/// Decodes the rows of an Arrow array one by one, as the reference for kernels.
 pub fn decode_rows(array: &ArrayRef) -> Vec<Node> {
     let list = |at: &dyn Fn(usize) -> ArrayRef| -> Vec<Node> {
         (0..array.len())
@@ -381,7 +382,7 @@ fn decode_numbers<T: ArrowPrimitiveType>(
     wide.as_primitive::<T>().iter().map(|v| v.map_or(Node::Null, &node)).collect()
 }
 
-/// Decodes a ragged array.
+/// Converts a ragged array to Arrow, validates it, and returns its rows as trees.
 #[track_caller]
 pub fn decode_ragged(array: &RaggedArray) -> Vec<Node> {
     let arrow = array.to_arrow().unwrap();
@@ -389,7 +390,7 @@ pub fn decode_ragged(array: &RaggedArray) -> Vec<Node> {
     decode_rows(&arrow)
 }
 
-/// Builds a ragged array of rows in the plain form: 32-bit offsets from zero.
+/// Builds a ragged array in the simplest layout: 32-bit offsets that start at zero.
 pub fn build_plain(levels: usize, leaf: &DataType, rows: &[Node]) -> RaggedArray {
     fn lists(levels: usize, leaf: &DataType, nodes: &[Node]) -> ArrayRef {
         if levels == 0 {
@@ -410,7 +411,7 @@ pub fn build_plain(levels: usize, leaf: &DataType, rows: &[Node]) -> RaggedArray
     RaggedArray::try_from_arrow(&lists(levels, leaf, rows)).unwrap()
 }
 
-/// Draws one of the items.
+/// Returns a random item of `of`.
 pub fn one_of<'a, T>(of: &'a [T], rng: &mut impl Rng) -> &'a T {
     &of[rng.random_range(0..of.len())]
 }

@@ -1,10 +1,10 @@
-//! A worker process.
+//! Worker processes of tests.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A worker process, killed at the end of a test.
+/// A worker process, which ends when the value is dropped.
 pub(crate) struct WorkerProcess {
     pub(crate) child: Child,
     pub(crate) address: String,
@@ -19,7 +19,8 @@ impl WorkerProcess {
         Self::start_with(Command::new(env!("CARGO_BIN_EXE_serrate")), address, args)
     }
 
-    /// Starts a worker with `command`, which passes its arguments on to `serrate`.
+    /// Starts a worker that listens on `address`. `command` must run `serrate` with the arguments
+    /// that it gets.
     pub(crate) fn start_with(mut command: Command, address: &str, args: &[&str]) -> Self {
         let mut child = command
             .args(["worker", "--listen", address])
@@ -30,11 +31,11 @@ impl WorkerProcess {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().rsplit(' ').next().unwrap().to_owned();
-        assert!(address.contains(':'), "the worker said {line:?}");
+        assert!(address.contains(':'), "the worker printed no address but {line:?}");
         Self { child, address }
     }
 
-    /// Sends the process a signal by its name.
+    /// Sends the process the signal `name`, such as `KILL`.
     pub(crate) fn send_signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
@@ -53,7 +54,7 @@ pub(crate) fn start_workers(count: usize) -> Vec<WorkerProcess> {
     (0..count).map(|_| WorkerProcess::start_worker(&["--worker-timeout", "5"])).collect()
 }
 
-/// Returns the processor time of all workers in ticks of 10 ms.
+/// Returns the CPU time that all workers have used, in ticks of 10 ms.
 pub(crate) fn count_ticks(workers: &[WorkerProcess]) -> u64 {
     let ticks = workers.iter().map(|worker| {
         let path = format!("/proc/{}/stat", worker.child.id());
@@ -65,7 +66,7 @@ pub(crate) fn count_ticks(workers: &[WorkerProcess]) -> u64 {
     ticks.sum()
 }
 
-/// Waits until no worker computes.
+/// Waits until the workers use less than 100 ms of CPU time in half a second.
 pub(crate) async fn wait_until_idle(workers: &[WorkerProcess]) {
     let start = Instant::now();
     loop {
@@ -74,17 +75,17 @@ pub(crate) async fn wait_until_idle(workers: &[WorkerProcess]) {
         if count_ticks(workers) < before + 10 {
             return;
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "the workers still compute");
+        assert!(start.elapsed() < Duration::from_secs(10), "the workers do not become idle");
     }
 }
 
-/// Returns the addresses of workers as the value of `--workers`.
+/// Returns the addresses of the workers, separated by commas as `--workers` expects them.
 pub(crate) fn list_addresses(workers: &[WorkerProcess]) -> String {
     let addresses: Vec<&str> = workers.iter().map(|w| w.address.as_str()).collect();
     addresses.join(",")
 }
 
-/// Returns the path of a file of the tests, such as a certificate.
+/// Returns the absolute path of a file in `tests`, such as a certificate.
 pub(crate) fn shipped_file(path: &str) -> String {
     format!("{}/tests/{path}", env!("CARGO_MANIFEST_DIR"))
 }

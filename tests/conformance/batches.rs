@@ -1,4 +1,4 @@
-//! Batches of the vectors: reading them, comparing with them, and selectors.
+//! Reads batches and selectors of the vectors, and compares batches with expected ones.
 
 use serrate::Error;
 use serrate::batching::{AnyBatch, RaggedBatch};
@@ -12,10 +12,10 @@ use crate::json::Json;
 
 pub(crate) type Checked<T> = Result<T, String>;
 
-/// Why values of filler are not those of the library.
+/// The reason why filler differs on purpose from the Python library.
 pub(crate) const FILLER: &str = "filler is not stored: it reads as zero, or as what it is set to, and what is written to it is gone";
 
-/// Result of an operation.
+/// The result of an operation.
 #[derive(Debug)]
 pub(crate) enum Found {
     Batch(RaggedBatch),
@@ -24,20 +24,21 @@ pub(crate) enum Found {
     Tensor(DenseTensor),
 }
 
-/// How values are compared.
+/// How exactly floats are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Exactly {
     Yes,
-    /// To within the tolerance of the vectors.
+    /// Floats may differ by the tolerance of the vectors.
     Nearly,
 }
 
-/// A member that has to be there.
+/// Returns the member `name` of an object, or an error if there is none.
 pub(crate) fn find_member<'a>(json: &'a Json, name: &str) -> Checked<&'a Json> {
     json.get(name).ok_or_else(|| format!("no {name}"))
 }
 
-/// A ragged batch, wrapped or not.
+/// Reads a ragged batch, which may be the member `ragged_batch` of an object. An inner error means
+/// that the batch is invalid.
 pub(crate) fn parse_batch(json: &Json) -> Checked<serrate::Result<RaggedBatch>> {
     let json = match json.get("ragged_batch") {
         Some(inner) => {
@@ -66,7 +67,8 @@ pub(crate) fn parse_batch(json: &Json) -> Checked<serrate::Result<RaggedBatch>> 
     Ok(made)
 }
 
-/// A tensor or a ragged batch, wrapped as such.
+/// Reads a tensor or a ragged batch, in an object whose only member says which. An inner error
+/// means that the batch is invalid.
 pub(crate) fn parse_any(json: &Json) -> Checked<serrate::Result<AnyBatch>> {
     match json.members()? {
         [(kind, _)] if kind == "ragged_batch" => Ok(parse_batch(json)?.map(AnyBatch::Ragged)),
@@ -75,7 +77,7 @@ pub(crate) fn parse_any(json: &Json) -> Checked<serrate::Result<AnyBatch>> {
     }
 }
 
-/// A number or boolean.
+/// Reads a filler value, which is a number or a boolean.
 pub(crate) fn parse_fill(json: &Json) -> Checked<Fill> {
     Ok(match json {
         Json::Bool(b) => Fill::Bool(*b),
@@ -85,7 +87,7 @@ pub(crate) fn parse_fill(json: &Json) -> Checked<Fill> {
     })
 }
 
-/// A number of an axis; one that is negative is ruled out by its type.
+/// Reads the number of an axis. A negative number is an inner error, because `usize` excludes it.
 pub(crate) fn parse_axis(json: Option<&Json>) -> Checked<serrate::Result<Option<usize>>> {
     let Some(json) = json else { return Ok(Ok(None)) };
     let n: i64 = json.int()?;
@@ -94,7 +96,8 @@ pub(crate) fn parse_axis(json: Option<&Json>) -> Checked<serrate::Result<Option<
         .map_err(|_| Error::invalid(format!("{n} is no number of an axis here"))))
 }
 
-/// The selectors of an index.
+/// Reads a list of selectors as an index, or as nonsense if a selector has a kind that no index
+/// has.
 pub(crate) fn parse_selectors(json: &Json) -> Checked<Asked> {
     let mut items = Vec::new();
     for selector in json.list()? {
@@ -149,7 +152,8 @@ fn from_tensor(array: &DenseTensor) -> Checked<Index> {
     serrate::index::IndexArray::try_new(shape, values).map(Index::Array).map_err(text)
 }
 
-/// A list of numbers or booleans, nested like an array; `None` if it is not an array.
+/// Reads an index array or mask from nested lists. Returns `None` if the lists are ragged or have
+/// other values.
 fn parse_nested(json: &Json) -> Checked<Option<Index>> {
     let (mut shape, mut level) = (Vec::new(), vec![json]);
     while let Some(Json::List(first)) = level.first() {
@@ -187,8 +191,8 @@ pub(crate) fn check_same<T: PartialEq + std::fmt::Debug>(
     Err(format!("{name}: found {found:?}, expected {expected:?}"))
 }
 
-/// Returns the positions at which a tensor has other values than expected: among the compared values, and
-/// among the others. Type and shape must be equal.
+/// Counts the values that differ: first those at which `compared` is true, then the others. Type
+/// and shape must be equal.
 fn list_differences(
     name: &str,
     found: &DenseTensor,
@@ -210,7 +214,7 @@ fn list_differences(
         (_, d) if d.is_float() => (1e-5, 1e-6),
         _ => (0.0, 0.0),
     };
-    // Integers of 64 bits are compared as they are.
+    // Integers are compared by their bytes, because 64-bit integers lose digits as floats.
     let size = found.dtype().size();
     let bytes = |t: &DenseTensor, i: usize| t.as_bytes()[i * size..(i + 1) * size].to_vec();
     let floats = found.dtype().is_float();
@@ -233,7 +237,8 @@ fn list_differences(
     Ok((own, others))
 }
 
-/// Refuses a tensor that differs in what is compared; says whether the rest differs.
+/// Compares a tensor. A different value is an error where `compared` is true; elsewhere, the result
+/// is `Differs`.
 pub(crate) fn same_values(
     name: &str,
     found: &DenseTensor,
@@ -248,7 +253,7 @@ pub(crate) fn same_values(
     }
 }
 
-/// The same data, true everywhere; filler of a batch is false.
+/// Returns booleans in the shape of the data: true, except in filler of a batch.
 pub(crate) fn ones_like(data: &AnyBatch) -> serrate::Result<AnyBatch> {
     let ones = |t: &DenseTensor| DenseTensor::from_bools(t.shape(), vec![true; t.num_elements()]);
     Ok(match data {
@@ -257,13 +262,13 @@ pub(crate) fn ones_like(data: &AnyBatch) -> serrate::Result<AnyBatch> {
     })
 }
 
-/// True where the padded tensor has entries.
+/// Returns a padded boolean tensor that is true for entries and false for filler.
 pub(crate) fn read_existence(batch: &RaggedBatch) -> Checked<DenseTensor> {
     batch.get_existence_weights(DType::Bool).map_err(|e| e.to_string())
 }
 
-/// Refuses a batch that is not the expected one. Of filler, nothing is said unless it is asked for;
-/// `known` is false at entries that the operation read from filler.
+/// Compares a batch with the expected one. Filler is compared only if `filler` is set. `known` is
+/// false at entries that the operation has read from filler.
 pub(crate) fn same_batch(
     name: &str,
     found: &RaggedBatch,
@@ -280,7 +285,7 @@ pub(crate) fn same_batch(
         match part.as_str() {
             "tensor" => {
                 let tensor = found.tensor().map_err(text)?;
-                // Filler of the result does not count, unless all of it does.
+                // Filler of the result is not compared unless `filler` is set.
                 let exists = read_existence(found)?;
                 let all = if filler { None } else { Some(&exists) };
                 let Some(known) = known else {
@@ -314,12 +319,12 @@ pub(crate) fn same_batch(
     Ok(verdict)
 }
 
-/// Parts of an answer that are compared.
+/// How results are compared.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// Filler of the result, too.
+    /// Whether filler of the result is compared.
     pub(crate) filler: bool,
-    /// False where the result was read from filler.
+    /// False at elements that the operation has read from filler, which then may differ.
     pub(crate) known: Option<DenseTensor>,
     pub(crate) exactly: Exactly,
 }
@@ -330,7 +335,7 @@ impl Default for Terms {
     }
 }
 
-/// Whether what was found is what the case says.
+/// Compares the result or the error of an operation with what the case expects.
 pub(crate) fn settle(
     case: &Case,
     found: serrate::Result<Found>,

@@ -1,9 +1,9 @@
-//! The cases of the batched operations.
+//! Runs the cases of the functions on batches, such as reads and writes by index and by mask.
 
 use serrate::Error;
 use serrate::batching::{
-    AnyBatch, CompactField, Field, IndexOptions, RaggedBatch, Samples, apply_mask_to_tensor,
-    average_over_targets, batched_bool_indexing, batched_bool_indexing_write,
+    AnyBatch, BatchField, CompactField, IndexOptions, NestedSamples, RaggedBatch,
+    apply_mask_to_tensor, average_over_targets, batched_bool_indexing, batched_bool_indexing_write,
     batched_index_mapping, batched_indexing_access, batched_indexing_write,
     batched_inverse_indexing_access, combine_data, get_compact_from_named_tuple, get_compact_lists,
     get_indices_from_mask, get_mask_from_indices, squeeze_except_batch_and_sample,
@@ -18,10 +18,10 @@ use crate::batches::{
 use crate::format::{Case, Expected, Outcome, check_only, matches_kind, parse_tensor};
 use crate::json::Json;
 
-/// Why the mean of data whose non-uniform axis is not the first or second data axis differs.
+/// The reason why means differ on purpose if the non-uniform axis is after the second data axis.
 const AXES: &str = "means keep the order of the data axes, as sums do";
 
-/// Runs a case; an operation that is not listed here is an error.
+/// Runs a case. Returns an error if its result differs or its operation is unknown.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     let input = |name: &str| find_member(&case.input, name);
     let mut terms = Terms::default();
@@ -123,12 +123,12 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     settle(case, found, &terms)
 }
 
-/// Lists of tensors; `None` when something else is among them.
-fn parse_samples(json: &Json) -> Checked<Option<Samples>> {
+/// Reads nested lists of tensors, or returns `None` if they contain anything else.
+fn parse_samples(json: &Json) -> Checked<Option<NestedSamples>> {
     match json {
         Json::List(list) => {
             let list = list.iter().map(parse_samples).collect::<Checked<Option<Vec<_>>>>()?;
-            Ok(list.map(Samples::List))
+            Ok(list.map(NestedSamples::List))
         }
         Json::Object(members) => match &members[..] {
             [(kind, _)] if kind == "other" => Ok(None),
@@ -156,7 +156,8 @@ fn check_average(case: &Case) -> Checked<Outcome> {
     else {
         return verdict;
     };
-    // The library swaps the non-uniform axis with the first data axis and forgets to swap back.
+    // The Python library swaps the non-uniform axis with the first data axis and does not swap
+    // back.
     let (batch_dims, dim) = (data.num_batch_dims(), data.non_uniform_dim());
     if dim < batch_dims + 2 {
         return verdict;
@@ -166,9 +167,10 @@ fn check_average(case: &Case) -> Checked<Outcome> {
     Ok(Outcome::Differs(AXES))
 }
 
-/// The means as the library leaves them: the first data axis stands where the non-uniform one was.
+/// Moves the axes of the means to where the Python library leaves them: the first data axis stands
+/// in place of the non-uniform axis.
 fn swap_back(means: &DenseTensor, batch_dims: usize, dim: usize) -> serrate::Result<DenseTensor> {
-    // From [batch, x, between, after] to [batch, between, x, after].
+    // Changes [batch, x, between, after] to [batch, between, x, after].
     let shape = means.shape();
     let mut moved = shape.to_vec();
     moved[batch_dims..dim].rotate_left(1);
@@ -204,7 +206,7 @@ fn check_access(case: &Case) -> Checked<Outcome> {
         terms.known = Some(known.tensor()?.clone());
         Ok((found, data, indices))
     })();
-    // If the library refuses a type, the answer must equal that for another type.
+    // The Python library refuses the type of this case. The result is compared with a loop instead.
     if let (Expected::Error { .. }, Ok((found, data, indices))) = (&case.expected, &found)
         && case.has_tag("limitation")
     {
@@ -214,7 +216,7 @@ fn check_access(case: &Case) -> Checked<Outcome> {
     settle(case, found.map(|(found, ..)| Found::Batch(found)), &terms)
 }
 
-/// Entries of booleans along the first data axis, one by one.
+/// Reads entries of a boolean tensor along the first data axis, one by one, as a reference.
 fn element_by_element(data: &AnyBatch, indices: &RaggedBatch) -> Checked<DenseTensor> {
     let text = |e: Error| e.to_string();
     let data = data.to_tensor().map_err(text)?;
@@ -257,13 +259,14 @@ fn check_mapping(case: &Case) -> Checked<Outcome> {
     settle(case, found, &terms)
 }
 
-/// Lists and named tuples of tensors and other things.
+/// Runs a case of `get_compact_lists`, whose data may contain lists and named tuples with other
+/// values than tensors.
 fn check_compact(case: &Case) -> Checked<Outcome> {
     case.takes(&["mask", "data"], &[])?;
     let mask = parse_tensor(find_member(&case.input, "mask")?)?;
     let field = |json: &Json| match json.members()? {
-        [(kind, inner)] if kind == "tensor" => Ok(Field::Tensor(parse_tensor(inner)?)),
-        [(kind, inner)] if kind == "other" => Ok(Field::Other(inner.clone())),
+        [(kind, inner)] if kind == "tensor" => Ok(BatchField::Tensor(parse_tensor(inner)?)),
+        [(kind, inner)] if kind == "other" => Ok(BatchField::Other(inner.clone())),
         other => Err(format!("{other:?} is neither a tensor nor anything else")),
     };
     let data = find_member(&case.input, "data")?;

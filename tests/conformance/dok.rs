@@ -1,27 +1,30 @@
-//! The cases of sparse tensors.
+//! Runs the cases of sparse tensors.
 
 use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::dok::{DokTensor, DokUnary, DokValue, DuplicateEntries};
 use serrate::index::{Index, IndexArray};
 use serrate::{Error, Result};
 
-use crate::format::{Case, Expected, Outcome, check_only, parse_ints, parse_tensor, same_tensor};
+use crate::format::{
+    Case, Expected, Outcome, check_only, parse_ints, parse_slice, parse_tensor, same_tensor,
+};
 use crate::json::Json;
 
 type Checked<T> = std::result::Result<T, String>;
 
-/// README's example is orthogonal indexing, which has a name of its own here.
+/// The reason why an example of the Python library's README differs: it indexes each axis by
+/// itself, which here has the name `index_orthogonal`.
 const ORTHOGONAL: &str = "sparse tensors: `index` is numpy's; axis by axis is `index_orthogonal`";
 
-/// Result of an operation.
+/// The result of an operation.
 enum Found {
     Sparse(DokTensor),
     Dense(DenseTensor),
-    /// Named dense tensors.
+    /// Two dense tensors with their names.
     Both([(&'static str, DenseTensor); 2]),
 }
 
-/// Runs a case; an operation that is not listed here is an error.
+/// Runs a case. Returns an error if its result differs or its operation is unknown.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     match (&case.expected, run_operation(case)?) {
         (Expected::Error { kind, gist }, Ok(_)) => {
@@ -65,7 +68,7 @@ fn matches_kind(error: &Error, kind: &str) -> Checked<bool> {
     })
 }
 
-/// A sparse tensor of the vectors.
+/// Reads a sparse tensor. An inner error means that the tensor is invalid.
 fn parse_dok(json: &Json) -> Checked<Result<DokTensor>> {
     check_only(json, "a sparse tensor", &["shape", "dtype", "indices", "values"])?;
     let part = |name: &str| json.get(name).ok_or_else(|| format!("a sparse tensor without {name}"));
@@ -84,12 +87,13 @@ fn parse_dok(json: &Json) -> Checked<Result<DokTensor>> {
     Ok(DokTensor::from_coo(shape, &indices, &values, DuplicateEntries::Last))
 }
 
-/// The tensor that a case begins with: the input itself, or its `dok`.
+/// Reads the tensor on which the operation is called: the input itself, or its member `dok`.
 fn parse_input(case: &Case) -> Checked<Result<DokTensor>> {
     parse_dok(case.input.get("dok").unwrap_or(&case.input))
 }
 
-/// A nested list with its shape.
+/// Appends the leaves of a nested list to `out` and sets `shape` to its shape. A ragged list is an
+/// error.
 fn flatten_nested(
     json: &Json,
     depth: usize,
@@ -112,7 +116,7 @@ fn flatten_nested(
     items.iter().try_for_each(|item| flatten_nested(item, depth + 1, shape, out))
 }
 
-/// The items of an index; `None` when one can be none.
+/// Reads the index of a case. Returns `None` if one of its selectors has a kind that no index has.
 fn parse_selectors(case: &Case) -> Checked<Option<Vec<Index>>> {
     let mut out = Vec::new();
     for selector in case.args.get("index").ok_or("no index")?.list()? {
@@ -123,16 +127,7 @@ fn parse_selectors(case: &Case) -> Checked<Option<Vec<Index>>> {
             "int" => Index::At(value.int()?),
             "ellipsis" => Index::Rest,
             "newaxis" => Index::NewAxis,
-            "slice" => {
-                let part = |v: &Json| match v {
-                    Json::Null => Ok(None),
-                    v => v.int::<i64>().map(Some),
-                };
-                let [start, stop, step] = value.list()? else {
-                    return Err("a slice has three parts".into());
-                };
-                Index::Slice { start: part(start)?, stop: part(stop)?, step: part(step)? }
-            }
+            "slice" => parse_slice(value)?,
             "list" => {
                 let (mut shape, mut items) = (Vec::new(), Vec::new());
                 flatten_nested(value, 0, &mut shape, &mut items)?;
@@ -167,7 +162,7 @@ fn parse_selectors(case: &Case) -> Checked<Option<Vec<Index>>> {
     Ok(Some(out))
 }
 
-/// One or more axes; `None` for null.
+/// Reads the numbers of one or more axes. Returns `None` for null.
 fn parse_dims(json: Option<&Json>) -> Checked<Option<Vec<i64>>> {
     Ok(match json {
         None | Some(Json::Null) => None,
@@ -217,7 +212,8 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
     let list = |name: &str| parse_ints::<i64>(args.get(name).ok_or_else(|| format!("no {name}"))?);
     let dim = || parse_dims(args.get("dim"));
     let p = || args.get("p").map_or(Ok(2.0), Json::float);
-    /// Goes on with a tensor that could be made.
+    /// Evaluates `$run` with the input tensor of the case as `$t`. If the tensor is invalid,
+    /// returns the error.
     macro_rules! sparse {
         ($args:expr, $t:ident => $run:expr) => {{
             case.takes(&["dok"], $args)?;
@@ -253,7 +249,7 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
             };
             parse_input(case)?.and_then(|t| {
                 let dense = t.index(&index)?;
-                // Everything there is to know about a part is in its sparse form, too.
+                // Reading the selection as a sparse tensor must give the same elements.
                 assert_eq!(t.index_sparse(&index)?.to_dense()?, dense);
                 Ok(Found::Dense(dense))
             })
@@ -421,7 +417,7 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
     })
 }
 
-/// Equal, or close where numbers were calculated.
+/// Compares tensors. Floats may differ by rounding if the operation computes them.
 fn check_close(case: &Case, name: &str, found: &DenseTensor, expected: &Json) -> Checked<()> {
     const EXACT: [&str; 8] = [
         "sum",
@@ -453,7 +449,8 @@ fn check_close(case: &Case, name: &str, found: &DenseTensor, expected: &Json) ->
     Err(format!("{name}: found {found}, expected {expected}"))
 }
 
-/// A dense tensor as the vectors write one, for comparing parts of results.
+/// Returns a dense tensor in the JSON form of the vectors, so that a part of a result can be
+/// compared.
 fn write_tensor(dtype: &str, shape: Vec<usize>, data: &Json) -> Json {
     let number = |n: usize| Json::Number(n.to_string());
     Json::Object(vec![

@@ -1,4 +1,5 @@
-//! The format of the vectors: cases, tensors, index objects, errors, and how results are compared.
+//! The format of the vectors: reads cases, tensors and index objects, and compares tensors and
+//! errors.
 
 use std::path::{Path, PathBuf};
 
@@ -8,15 +9,15 @@ use serrate::index::{Index, IndexArray};
 
 use crate::json::Json;
 
-/// How a case went; failures are errors.
+/// The outcome of a case that did not fail.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     Passed,
-    /// The answer differs from the library's on purpose; the field is the reason.
+    /// The result differs on purpose from that of the Python library. The field is the reason.
     Differs(&'static str),
 }
 
-/// One case of a file.
+/// A case of a file of vectors.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) op: String,
@@ -24,12 +25,13 @@ pub(crate) struct Case {
     pub(crate) input: Json,
     pub(crate) args: Json,
     pub(crate) expected: Expected,
-    /// Folder of the vectors, which files named in cases are in.
+    /// The folder of the vectors, to which paths in cases are relative.
     pub(crate) root: PathBuf,
     tags: Vec<String>,
 }
 
-/// Expected outcome of a case.
+/// The expected outcome of a case: a result, or an error of a Python exception class with a
+/// message.
 #[derive(Debug)]
 pub(crate) enum Expected {
     Result(Json),
@@ -83,14 +85,14 @@ impl Case {
         self.tags.iter().any(|t| t == tag)
     }
 
-    /// The arguments of the case, of which there may be no others.
+    /// Returns an error if the case has other inputs or arguments than those named.
     pub(crate) fn takes(&self, input: &[&str], args: &[&str]) -> Result<(), String> {
         check_only(&self.input, "the input", input)?;
         check_only(&self.args, "the arguments", args)
     }
 }
 
-/// Refuses members with other names.
+/// Returns an error if the object `json` has members with other names than `names`.
 pub(crate) fn check_only(json: &Json, what: &str, names: &[&str]) -> Result<(), String> {
     match json.members()?.iter().find(|(n, _)| !names.contains(&n.as_str())) {
         Some((unknown, _)) => Err(format!("{what} has an unknown member {unknown:?}")),
@@ -98,7 +100,7 @@ pub(crate) fn check_only(json: &Json, what: &str, names: &[&str]) -> Result<(), 
     }
 }
 
-/// A tensor of the vectors.
+/// Reads a dense tensor.
 pub(crate) fn parse_tensor(json: &Json) -> Result<DenseTensor, String> {
     check_only(json, "a tensor", &["dtype", "shape", "data"])?;
     let part = |name: &str| json.get(name).ok_or_else(|| format!("a tensor without {name}"));
@@ -140,8 +142,8 @@ fn parse_floats<T>(data: &[Json], make: impl Fn(f64) -> T) -> Result<Vec<T>, Str
     data.iter().map(|v| v.float().map(&make)).collect()
 }
 
-/// Refuses a tensor of another type or shape or with other values: NaN equals NaN and 0.0 equals
-/// -0.0, everything else is exact.
+/// Returns an error unless type, shape and values of a tensor are the expected ones. NaN equals
+/// NaN, and 0.0 equals -0.0.
 pub(crate) fn same_tensor(name: &str, found: &DenseTensor, expected: &Json) -> Result<(), String> {
     let expected = parse_tensor(expected).map_err(|e| format!("{name}: {e}"))?;
     let differ = || Err(format!("{name}: found {found}, expected {expected}"));
@@ -160,15 +162,16 @@ pub(crate) fn same_tensor(name: &str, found: &DenseTensor, expected: &Json) -> R
     if same { Ok(()) } else { differ() }
 }
 
-/// An index object of a case.
+/// The index of a case.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Index(Vec<Index>),
-    /// An object that cannot index an array. The types of this crate exclude it.
+    /// An object that is not an index in Python either, such as a string. The type [`Index`] cannot
+    /// represent it.
     Nonsense,
 }
 
-/// An index object of `nrt`.
+/// Reads an index object of the cases of `nrt`.
 pub(crate) fn parse_index(json: &Json) -> Result<Asked, String> {
     let [(kind, value)] = json.members()? else {
         return Err("an index object has one member".into());
@@ -189,26 +192,28 @@ pub(crate) fn parse_index(json: &Json) -> Result<Asked, String> {
     Ok(Asked::Index(items))
 }
 
-/// `None` for what cannot be an index.
+pub(crate) fn parse_slice(value: &Json) -> Result<Index, String> {
+    let part = |v: &Json| match v {
+        Json::Null => Ok(None),
+        v => v.int::<i64>().map(Some),
+    };
+    let [start, stop, step] = value.list()? else {
+        return Err("a slice has three parts".into());
+    };
+    Ok(Index::Slice { start: part(start)?, stop: part(stop)?, step: part(step)? })
+}
+
+/// Reads one item of an index. Returns `None` for an object that is not an index.
 fn parse_item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
     Ok(Some(match kind {
-        // Python's booleans are integers.
+        // In Python, a boolean is an integer.
         "int" | "np_int64" => match value {
             Json::Bool(b) => Index::At(i64::from(*b)),
             value => Index::At(value.int()?),
         },
         "none" => Index::NewAxis,
         "ellipsis" => Index::Rest,
-        "slice" => {
-            let part = |v: &Json| match v {
-                Json::Null => Ok(None),
-                v => v.int::<i64>().map(Some),
-            };
-            let [start, stop, step] = value.list()? else {
-                return Err("a slice has three parts".into());
-            };
-            Index::Slice { start: part(start)?, stop: part(stop)?, step: part(step)? }
-        }
+        "slice" => parse_slice(value)?,
         "list" => {
             let list = value.list()?;
             if !list.is_empty() && list.iter().all(|v| matches!(v, Json::Bool(_))) {
@@ -239,7 +244,8 @@ fn parse_item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
     }))
 }
 
-/// Whether an error of an operation is of the category that a Python exception stands for.
+/// Returns whether an error of this crate is of the kind that the Python exception `kind` stands
+/// for.
 pub(crate) fn matches_kind(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
     Ok(match kind {
         "IndexError" => match error {
@@ -252,13 +258,14 @@ pub(crate) fn matches_kind(op: &str, error: &Error, kind: &str) -> Result<bool, 
                 .any(|what| message.contains(what)),
             _ => false,
         },
-        // An axis the table does not have is a tensor that the library does not find.
+        // The Python library looks up a tensor of an axis that the table does not have.
         "KeyError" if matches!(op, "flatten" | "squeeze" | "unsqueeze") => {
             matches!(error, Error::Invalid(_) | Error::NoSuchAxis { .. })
         }
         "KeyError" => matches!(error, Error::NoSuchColumn { .. }),
         "FileNotFoundError" => matches!(error, Error::Io { .. }),
-        // Bad arguments of all kinds, which are told apart by type here.
+        // Python has several exceptions for invalid arguments, for which this crate has an enum or
+        // refuses the program at compile time.
         "ValueError"
         | "TypeError"
         | "AssertionError"

@@ -1,4 +1,4 @@
-//! The cases of the hash map.
+//! Runs the cases of the hash map.
 
 use serrate::Error;
 use serrate::dense::{DType, DenseTensor, Fill};
@@ -9,7 +9,7 @@ use crate::json::Json;
 
 type Checked<T> = Result<T, String>;
 
-/// Runs a case; an operation that is not listed here is an error.
+/// Runs a case. Returns an error if its result differs or its operation is unknown.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     match (case.op.as_str(), &case.expected) {
         ("program", Expected::Result(expected)) => {
@@ -102,7 +102,8 @@ fn run_program(case: &Case, expected: &Json) -> Checked<()> {
                 let keys = part("keys")?;
                 let removed = map.remove(&keys).map_err(text)?;
                 check_flags("removed", &removed, answer.get("removed").ok_or("no removed")?)?;
-                // The library's order of the same answer.
+                // The Python library returns one flag per distinct key, in the order of the sorted
+                // keys.
                 let mut unique: Vec<(Vec<f64>, bool)> =
                     list_rows(&keys)?.into_iter().zip(removed).collect();
                 unique.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());
@@ -149,7 +150,7 @@ fn run_program(case: &Case, expected: &Json) -> Checked<()> {
     if found == expected { Ok(()) } else { Err(format!("{found:?} in the end, not {expected:?}")) }
 }
 
-/// Rows as numbers.
+/// Returns the rows of a tensor as lists of floats.
 fn list_rows(t: &DenseTensor) -> Checked<Vec<Vec<f64>>> {
     let n = t.shape()[0];
     let wide = t.cast(DType::F64).map_err(text)?;
@@ -158,7 +159,7 @@ fn list_rows(t: &DenseTensor) -> Checked<Vec<Vec<f64>>> {
     Ok((0..n).map(|i| all[i * width..][..width].to_vec()).collect())
 }
 
-/// The numbers of a nested list.
+/// Returns the numbers of a nested list, flattened.
 fn parse_leaves(json: &Json) -> Checked<Vec<f64>> {
     match json {
         Json::List(items) => {
@@ -170,8 +171,8 @@ fn parse_leaves(json: &Json) -> Checked<Vec<f64>> {
     }
 }
 
-/// Does what a sentence says: `get keys [[1]] on a fresh map`, `keys were width 2, get width 3`,
-/// `values were int64, set float32` and the like.
+/// Calls the map in the invalid way that a sentence describes, such as `get keys [[1]] on a fresh
+/// map` or `values were int64, set float32`, and returns the result of the call.
 fn run_misuse(what: &str) -> Checked<serrate::Result<()>> {
     let zeros = |dtype: DType, width: usize| {
         let t = DenseTensor::from_vec([1, width], vec![0u8; width]).and_then(|t| t.cast(dtype));

@@ -1,4 +1,4 @@
-//! The cases of HetTensor.
+//! Runs the cases of `HetTensor`.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use serrate::array::RaggedArray;
 use serrate::dense::{DType, DenseOptions, DenseTensor};
-use serrate::het::{HetOperand, HetTensor, HetValue, Nested, Number, cat};
+use serrate::het::{HetOperand, HetTensor, HetValue, NestedTensors, NumberOperand, cat};
 use serrate::index::{Index, IndexArray};
 use serrate::kernels::coords::coords;
-use serrate::kernels::elementwise::Op;
+use serrate::kernels::elementwise::BinaryOp;
 use serrate::kernels::reduce::Reduction;
-use serrate::kernels::unary::Unary;
+use serrate::kernels::unary::UnaryOp;
 use serrate::{Error, Result};
 
 use crate::format::{Asked, Case, Expected, Outcome, check_only, parse_index, parse_tensor};
@@ -20,20 +20,20 @@ use crate::json::Json;
 
 type Checked<T> = std::result::Result<T, String>;
 
-/// Intended differences from the library.
+/// The reasons why results differ on purpose from those of the Python library.
 const TRAILING: &str = "HetTensor: empty places behind the last value stay";
 const MEANS: &str = "HetTensor: the mean of integers is float64, not cut to an integer";
 const NEGATIVE: &str = "HetTensor: negative dims count from the last";
 const LEADING: &str = "HetTensor: missing leading axes are broadcast, as in numpy";
 
-/// Result of an operation.
+/// The result of an operation.
 enum Found {
     Value(HetValue),
     Padded(DenseTensor),
     Nested(HetTensor),
 }
 
-/// Runs a case; an operation that is not listed here is an error.
+/// Runs a case. Returns an error if its result differs or its operation is unknown.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     let found = run_operation(case)?;
     match (&case.expected, found) {
@@ -56,8 +56,9 @@ pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     }
 }
 
-/// Checks answers of this crate where the library refuses: missing leading axes count as present, and
-/// negative dims as the positive ones.
+/// Explains a result of this crate for a case that the Python library refuses: a negative dim must
+/// give the result of the positive one, and missing leading axes that of axes of size 1. Returns
+/// `None` if neither holds.
 fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
     let Found::Value(found) = found else { return None };
     if let Some(how) = find_reduction(&case.op) {
@@ -79,10 +80,11 @@ fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
     (again == *found).then_some(Outcome::Differs(LEADING))
 }
 
-/// Whether an error is of the category that a Python exception stands for.
+/// Returns whether an error of this crate is of the kind that the Python exception `kind` stands
+/// for.
 fn matches_kind(error: &Error, kind: &str) -> Checked<bool> {
     Ok(match kind {
-        // An index out of range is a ValueError there.
+        // The Python library raises ValueError for an index out of range.
         "ValueError"
         | "IndexError"
         | "TypeError"
@@ -105,7 +107,7 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
         "construct" => one(&[], &|x| value(x.into_value())),
         "to_dense" => one(&[], &|x| x.to_dense(&DenseOptions::default()).map(Found::Padded)),
         "unbind" => one(&[], &|x| {
-            // Taken apart and put together again.
+            // Joining the parts again must give the same tensor.
             let again = HetTensor::from_nested(&x.unbind()?)?;
             assert_eq!(again, x);
             Ok(Found::Nested(x))
@@ -153,10 +155,10 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
             let result = match kind.as_str() {
                 "scalar" => {
                     let scalar = match given {
-                        Json::Bool(b) => Number::Bool(*b),
+                        Json::Bool(b) => NumberOperand::Bool(*b),
                         given => match given.int() {
-                            Ok(n) => Number::Int(n),
-                            Err(_) => Number::Float(given.float()?),
+                            Ok(n) => NumberOperand::Int(n),
+                            Err(_) => NumberOperand::Float(given.float()?),
                         },
                     };
                     apply_operator(case, &x, scalar.into())?
@@ -192,41 +194,41 @@ fn find_reduction(op: &str) -> Option<Reduction> {
 
 fn apply_operator(case: &Case, x: &HetTensor, other: HetOperand<'_>) -> Checked<Result<HetValue>> {
     let op = match case.args.get("op").ok_or("no op")?.text()? {
-        "add" => Op::Add,
-        "sub" => Op::Sub,
-        "mul" => Op::Mul,
-        "div" | "truediv" => Op::Div,
-        "pow" => Op::Pow,
-        "min" | "minimum" => Op::Minimum,
-        "max" | "maximum" => Op::Maximum,
-        "eq" => Op::Eq,
-        "ne" => Op::NotEq,
-        "lt" => Op::Lt,
-        "le" => Op::LtEq,
-        "gt" => Op::Gt,
-        "ge" => Op::GtEq,
+        "add" => BinaryOp::Add,
+        "sub" => BinaryOp::Sub,
+        "mul" => BinaryOp::Mul,
+        "div" | "truediv" => BinaryOp::Div,
+        "pow" => BinaryOp::Pow,
+        "min" | "minimum" => BinaryOp::Minimum,
+        "max" | "maximum" => BinaryOp::Maximum,
+        "eq" => BinaryOp::Eq,
+        "ne" => BinaryOp::NotEq,
+        "lt" => BinaryOp::Lt,
+        "le" => BinaryOp::LtEq,
+        "gt" => BinaryOp::Gt,
+        "ge" => BinaryOp::GtEq,
         other => return Err(format!("the operation {other:?} is unknown")),
     };
     let reverse = case.args.get("reverse").map_or(Ok(false), Json::bool)?;
     Ok(if reverse { x.binary_reverse(op, other) } else { x.binary(op, other) })
 }
 
-fn find_unary(name: &str) -> Checked<Unary> {
+fn find_unary(name: &str) -> Checked<UnaryOp> {
     Ok(match name {
-        "neg" => Unary::Neg,
-        "abs" => Unary::Abs,
-        "sign" => Unary::Sign,
-        "ceil" => Unary::Ceil,
-        "floor" => Unary::Floor,
-        "round" => Unary::Round(0),
-        "sqrt" => Unary::Sqrt,
-        "exp" => Unary::Exp,
-        "log" => Unary::Ln,
+        "neg" => UnaryOp::Neg,
+        "abs" => UnaryOp::Abs,
+        "sign" => UnaryOp::Sign,
+        "ceil" => UnaryOp::Ceil,
+        "floor" => UnaryOp::Floor,
+        "round" => UnaryOp::Round(0),
+        "sqrt" => UnaryOp::Sqrt,
+        "exp" => UnaryOp::Exp,
+        "log" => UnaryOp::Ln,
         other => return Err(format!("the function {other:?} is unknown")),
     })
 }
 
-/// Index objects, one per leading dim; `None` for what cannot be an index.
+/// Reads an index, with one item per leading dim. Returns `None` if an item is not an index.
 fn parse_items(json: &Json) -> Checked<Option<Vec<Index>>> {
     let mut out = Vec::new();
     for item in json.list()? {
@@ -248,14 +250,14 @@ fn parse_items(json: &Json) -> Checked<Option<Vec<Index>>> {
     Ok(Some(out))
 }
 
-/// A nested list of tensors. Returns an error for a value that is not a tensor.
+/// Reads a nested list of tensors. An inner error means that an element is not a tensor.
 fn parse_het(json: &Json) -> Checked<Result<HetTensor>> {
-    fn nested(json: &Json) -> Checked<Option<Nested>> {
+    fn nested(json: &Json) -> Checked<Option<NestedTensors>> {
         Ok(match json {
-            Json::Object(_) => Some(Nested::Tensor(parse_tensor(json)?)),
+            Json::Object(_) => Some(NestedTensors::Tensor(parse_tensor(json)?)),
             Json::List(list) => {
                 let parts = list.iter().map(nested).collect::<Checked<Option<Vec<_>>>>()?;
-                parts.map(Nested::List)
+                parts.map(NestedTensors::List)
             }
             _ => None,
         })
@@ -266,10 +268,10 @@ fn parse_het(json: &Json) -> Checked<Result<HetTensor>> {
     })
 }
 
-/// Values by coordinates.
+/// The elements of a tensor by their coordinates.
 type Cells = BTreeMap<Vec<i64>, f64>;
 
-/// Returns the values of a dense or ragged tensor by coordinates.
+/// Returns the elements of a dense or ragged tensor by their coordinates.
 fn read_cells(value: &HetValue) -> Checked<Cells> {
     let het = value.clone().into_het().map_err(|e| e.to_string())?;
     if het.ndim() == 0 {
@@ -305,7 +307,7 @@ fn list_numbers(values: &ArrayRef) -> Vec<f64> {
     }
 }
 
-/// Only what computes may round.
+/// Returns whether two numbers are equal, up to rounding if the operation computes.
 fn are_close(case: &Case, a: f64, b: f64) -> bool {
     let rtol = match case.op.as_str() {
         "reduce_prod" => 1e-4,
@@ -327,8 +329,8 @@ fn close_tensor(case: &Case, found: &DenseTensor, expected: &Json) -> Checked<()
     if same { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
 }
 
-/// Values and nothing else, as nested lists.
-fn to_json(nested: &Nested) -> Checked<Json> {
+/// Returns the values of nested tensors as nested lists.
+fn to_json(nested: &NestedTensors) -> Checked<Json> {
     fn tensor(t: &DenseTensor) -> Checked<Json> {
         if t.ndim() == 0 {
             let value = list_numbers(&t.to_flat().map_err(|e| e.to_string())?)[0];
@@ -340,9 +342,11 @@ fn to_json(nested: &Nested) -> Checked<Json> {
             .map(Json::List)
     }
     match nested {
-        Nested::Hole => Ok(Json::Null),
-        Nested::Tensor(t) => tensor(t),
-        Nested::List(list) => list.iter().map(to_json).collect::<Checked<_>>().map(Json::List),
+        NestedTensors::Hole => Ok(Json::Null),
+        NestedTensors::Tensor(t) => tensor(t),
+        NestedTensors::List(list) => {
+            list.iter().map(to_json).collect::<Checked<_>>().map(Json::List)
+        }
     }
 }
 
@@ -377,7 +381,7 @@ fn check_unbound(case: &Case, het: &HetTensor, expected: &Json) -> Checked<Outco
     Err(format!("found {het}, expected {expected:?}"))
 }
 
-/// Lists without the empty places at their ends.
+/// Returns the nested lists without the empty lists at the end of each list.
 fn without_trailing(json: &Json) -> Json {
     let Json::List(list) = json else { return json.clone() };
     let mut list: Vec<Json> = list.iter().map(without_trailing).collect();
@@ -438,7 +442,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     if !same || value.dtype() != dtype {
         return wrong();
     }
-    // Values are right; is the shape?
+    // All values and coordinates are equal, so that only shapes can differ.
     let HetValue::Het(het) = &value else { return wrong() };
     let trailing = || {
         let last = |dim: usize| found.keys().map(|at| at[dim]).max().map_or(0, |n| n + 1);
@@ -452,7 +456,7 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     let kinds: Vec<String> = het.dim_types().iter().map(ToString::to_string).collect();
     let shape: Vec<i64> = crate::format::parse_ints(part("shape")?)?;
     let max_shape: Vec<usize> = crate::format::parse_ints(part("max_shape")?)?;
-    // The library has -1 where a size varies.
+    // In the vectors, -1 stands for a size that varies.
     let size = |n: Option<usize>| n.map_or(-1, |n| i64::try_from(n).unwrap());
     let own: Vec<i64> = het.shape().into_iter().map(size).collect();
     if kinds != types || own != shape || het.max_shape() != max_shape {
@@ -474,18 +478,18 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A case written as in a file, but for its name.
+/// Runs a case given as the text of its JSON members, without the name.
 fn check_unseen(op: &str, case: &str) -> Checked<Outcome> {
     let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
     run(&Case::new(std::path::Path::new("."), op, &case)?)
 }
 
-/// Two lists of lists, one of them empty.
+/// A tensor of two lists of lists of integers. One of the inner lists is empty.
 const Y: &str = r#""het": [[{"dtype": "int64", "shape": [2], "data": [1, 2]}, {"dtype": "int64", "shape": [1], "data": [0]}],
     [[], {"dtype": "int64", "shape": [1], "data": [3]}, {"dtype": "int64", "shape": [2], "data": [4, 5]}]]"#;
 
 #[test]
-fn forms_that_the_folder_does_not_have() {
+fn cases_in_forms_that_the_vectors_lack_are_checked() {
     let passes = |op: &str, args: &str, expect: &str| {
         let case = format!(r#""input": {{{Y}}}, "args": {args}, "expect": {expect}"#);
         assert_eq!(check_unseen(op, &case), Ok(Outcome::Passed), "{op} {args}");
@@ -496,7 +500,7 @@ fn forms_that_the_folder_does_not_have() {
                  "dtype": "int64", "coords": {coords}, "values": {values}}}"#
         )
     };
-    // An empty list has no sum.
+    // The result has no element for the sum of an empty list.
     let sums = het(
         r#"["het", "het"]"#,
         "[-1, -1]",
@@ -519,7 +523,7 @@ fn forms_that_the_folder_does_not_have() {
         &over_rows.replace("[1, 2, 3, 4, 5]", "[1, 2, 0, 4, 5]"),
     );
     passes("reduce_amax", r#"{"dim": 0}"#, &over_rows);
-    // The last of each list.
+    // The last element of each innermost list.
     let last = het(
         r#"["het", "het"]"#,
         "[-1, -1]",
@@ -537,7 +541,7 @@ fn forms_that_the_folder_does_not_have() {
     assert_eq!(error("getitem", &far, "IndexError"), Ok(Outcome::Passed));
     assert_eq!(error("reduce_sum", r#"{"dim": 3}"#, "IndexError"), Ok(Outcome::Passed));
     assert_eq!(error("reduce_sum", r#"{"dim": -1}"#, "IndexError"), Ok(Outcome::Differs(NEGATIVE)));
-    // Unknown differences fail.
+    // A difference that the tests do not know is a failure.
     assert!(error("reduce_sum", r#"{"dim": 0}"#, "ValueError").is_err());
     assert!(error("reduce_sum", r#"{"dim": 3}"#, "KeyError").is_err());
     assert!(error("reduce_median", r#"{"dim": 0}"#, "ValueError").is_err());

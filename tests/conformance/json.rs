@@ -1,15 +1,15 @@
-//! JSON with numbers as they are written: `1` and `1.0` differ, and nothing is rounded.
+//! A JSON parser that keeps numbers as text, so that `1` and `1.0` differ and nothing is rounded.
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
     Null,
     Bool(bool),
-    /// The number as text, as the file writes it.
+    /// The text of the number in the file.
     Number(String),
     Text(String),
     List(Vec<Json>),
-    /// In the order of the file.
+    /// Names and values of the members, in the order of the file.
     Object(Vec<(String, Json)>),
 }
 
@@ -23,7 +23,7 @@ impl Json {
         }
     }
 
-    /// A member of an object; null is as good as absent.
+    /// Returns a member of an object, or `None` if it is absent or null.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(members) => {
@@ -61,7 +61,7 @@ impl Json {
         }
     }
 
-    /// A number of any integer type.
+    /// Parses a number as the integer type `T`. A fraction or an exponent is an error.
     pub(crate) fn int<T: std::str::FromStr>(&self) -> Result<T, String> {
         match self {
             Self::Number(text) => text.parse().map_err(|_| format!("{text} is no such integer")),
@@ -108,7 +108,8 @@ impl Parser<'_> {
         found
     }
 
-    /// Elements up to `end`, with commas between.
+    /// Calls `one` for each element up to the byte `end`, and reads the commas between the
+    /// elements.
     fn each(
         &mut self,
         end: u8,
@@ -191,7 +192,7 @@ impl Parser<'_> {
 }
 
 #[test]
-fn numbers_stay_as_written() {
+fn numbers_keep_the_text_of_the_file() {
     let json = Json::parse(r#"{"a": [1, 1.0, -2e3, 18446744073709551615], "b": "x\n", "c": null}"#);
     let json = json.unwrap();
     let list = json.get("a").unwrap().list().unwrap();

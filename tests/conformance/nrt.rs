@@ -1,4 +1,4 @@
-//! The cases of nested_ragged_tensors, on `RaggedTable`.
+//! Runs the cases of the Python library `nested_ragged_tensors` on `RaggedTable`.
 
 #[path = "nrt/differences.rs"]
 mod differences;
@@ -21,17 +21,17 @@ use self::differences::{
 use crate::format::{Asked, Case, Expected, check_only, matches_kind, parse_index};
 use crate::json::Json;
 
-/// How a case went; failures are errors.
+/// The outcome of a case that did not fail.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Passed,
-    /// The answer differs from the library's on purpose.
+    /// The result differs on purpose from that of the Python library, by this rule.
     Differs(Rule),
 }
 
 type Checked<T> = Result<T, String>;
 
-/// Result of an operation.
+/// The result of an operation.
 #[derive(Debug)]
 enum Found {
     Table(RaggedTable),
@@ -51,11 +51,11 @@ impl Found {
     }
 }
 
-/// Runs a case; an operation that is not listed here is an error.
+/// Runs a case. Returns an error if its result differs or its operation is unknown.
 pub(crate) fn run(case: &Case) -> Checked<Verdict> {
     let table = |t: serrate::Result<RaggedTable>| t.map(Found::Table);
     let whole: &[&str] = &["data", "schema"];
-    // The tables an operation starts from, for what is checked about its answer.
+    // The tables on which the operation is called, with which the checks compare its result.
     let mut from: Vec<RaggedTable> = Vec::new();
     let found = match case.op.as_str() {
         "construct" => {
@@ -138,7 +138,7 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
             case.takes(&["list"], &["dim"])?;
             let list = to_value(case.input.get("list").ok_or("no list")?)?;
             let dim = case.args.get("dim").map_or(Ok(1), Json::int::<i64>)?;
-            // A negative depth is not a number of levels.
+            // A negative depth is as invalid as the depth 0.
             is_ndim_list(&list, usize::try_from(dim).unwrap_or(0)).map(|r| Found::Flag("result", r))
         }
         "save" => save_file(case)?,
@@ -148,8 +148,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
     settle(case, &from, found)
 }
 
-/// Whether a value is lists nested exactly `ndim` deep around numbers or booleans, as the library
-/// means it: an empty list fits any depth.
+/// Returns whether `value` consists of lists nested `ndim` deep around numbers or booleans. As in
+/// the Python library, an empty list may have any depth.
 fn is_ndim_list(value: &Value, ndim: usize) -> serrate::Result<bool> {
     fn is_number(value: &Value) -> bool {
         match value {
@@ -178,7 +178,7 @@ fn record_table(
     then(&table)
 }
 
-/// Raw data as JSON text, every number as it is written.
+/// Returns raw data of a case as JSON text. Numbers keep their text.
 fn raw(json: &Json) -> Checked<String> {
     Ok(match json {
         Json::Null => "null".into(),
@@ -246,7 +246,8 @@ fn save_file(case: &Case) -> Checked<serrate::Result<Found>> {
     let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
     let path = dir.path().join("saved.nrt");
     let table = if case.input.get("file").is_some() {
-        // To where it came from: a file that exists is not replaced unless that is asked for.
+        // The file to save to exists already: it is the source, and `write` replaces it only with
+        // `overwrite`.
         let from = find_file(case, case.input.get("file"))?;
         std::fs::copy(&from, &path).map_err(|e| format!("{}: {e}", from.display()))?;
         NrtFile::open(&path, &ReadOptions::default()).and_then(|f| f.table())
@@ -263,9 +264,10 @@ fn load_file(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Resul
     let asked = case.args.get("index").map(parse_index).transpose()?;
     let keys = match case.args.get("keys") {
         None => None,
-        // The type of the argument excludes everything but a list of strings.
+        // Other values than a list of strings are excluded by the type of the argument in this
+        // crate.
         Some(Json::List(keys)) if keys.iter().all(|k| matches!(k, Json::Text(_))) => {
-            // They are a set.
+            // The Python library takes the keys as a set, so that repeated keys count once.
             let mut names: Vec<&str> = Vec::new();
             for key in keys {
                 let name = key.text()?;
@@ -287,7 +289,8 @@ fn load_file(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Resul
     }))
 }
 
-/// Whether what was found is what the case says, or a difference that is meant.
+/// Compares the result or the error of an operation with what the case expects, and finds the rule
+/// for a difference on purpose.
 fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> Checked<Verdict> {
     match (&case.expected, found) {
         (Expected::Result(expect), Ok(found)) => state::check(case, from, &found, expect),
@@ -310,7 +313,7 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
             Err(format!("found the error {error}"))
         }
         (Expected::Error { kind, gist }, Ok(found)) => {
-            // For an index that the library does not accept, numpy gives the answer.
+            // If the Python library does not accept an index, the result of numpy is expected.
             let tagged = case.has_tag("limitation");
             let refuses = tagged || kind == "TypeError" || kind == "ValueError";
             if let (true, Found::Table(table), Some(asked)) =

@@ -1,7 +1,7 @@
-//! The cases of `RaggedBatch`.
+//! Runs the cases of `RaggedBatch`.
 
 use serrate::Error;
-use serrate::batching::{RaggedBatch, Repeats, Samples};
+use serrate::batching::{NestedSamples, RaggedBatch, SampleRepeats};
 use serrate::dense::{DType, DenseTensor, Fill};
 
 use crate::batches::{
@@ -13,7 +13,7 @@ use crate::format::{
 };
 use crate::json::Json;
 
-/// Runs a case; an operation that is not listed here is an error.
+/// Runs a case. Returns an error if its result differs or its operation is unknown.
 pub(crate) fn run(case: &Case) -> Checked<Outcome> {
     let mut terms = Terms::default();
     let found = match case.op.as_str() {
@@ -111,7 +111,7 @@ fn make_empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
     })())
 }
 
-/// Methods of one batch that give one batch.
+/// Calls a method of a batch that returns a batch.
 fn call_method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
     let data = |args: &[&str]| {
         case.takes(&["data"], args)?;
@@ -155,13 +155,16 @@ fn call_method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
             let data = data(&["num_repeats", "batch_dim"])?;
             let dim = parse_axis(arg("batch_dim"))?;
             let count = |n: &Json| parse_axis(Some(n)).map(|n| n.map(Option::unwrap_or_default));
-            let repeats: serrate::Result<Repeats> = match find_member(&case.args, "num_repeats")? {
-                Json::List(each) => {
-                    let each = each.iter().map(count).collect::<Checked<Vec<_>>>()?;
-                    each.into_iter().collect::<serrate::Result<Vec<_>>>().map(Repeats::Each)
-                }
-                one => count(one)?.map(Repeats::One),
-            };
+            let repeats: serrate::Result<SampleRepeats> =
+                match find_member(&case.args, "num_repeats")? {
+                    Json::List(each) => {
+                        let each = each.iter().map(count).collect::<Checked<Vec<_>>>()?;
+                        each.into_iter()
+                            .collect::<serrate::Result<Vec<_>>>()
+                            .map(SampleRepeats::Each)
+                    }
+                    one => count(one)?.map(SampleRepeats::One),
+                };
             data.and_then(|d| d.repeat_samples(repeats?, dim?))
         }
         "unsqueeze_batch_dim" => {
@@ -213,7 +216,8 @@ fn call_method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
     })
 }
 
-/// Every element, as numbers of 64 bits and back.
+/// Applies `f` to the position and value of each element, as a 64-bit float, and casts the results
+/// to the type of the tensor.
 fn map_each(t: &DenseTensor, f: impl Fn(usize, f64) -> f64) -> serrate::Result<DenseTensor> {
     let wide = t.cast(DType::F64)?;
     let all = wide.as_slice::<f64>()?.iter().enumerate().map(|(i, v)| f(i, *v)).collect();
@@ -271,12 +275,12 @@ fn same_shape(t: &DenseTensor, mask: &DenseTensor) -> serrate::Result<()> {
 }
 
 fn check_split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
-    fn compare(found: &Samples, expected: &Json) -> Checked<()> {
+    fn compare(found: &NestedSamples, expected: &Json) -> Checked<()> {
         match found {
-            Samples::Tensor(t) => {
+            NestedSamples::Tensor(t) => {
                 same_values("a sample", t, expected, None, Exactly::Yes).map(|_| ())
             }
-            Samples::List(list) => {
+            NestedSamples::List(list) => {
                 let expected = expected.list()?;
                 check_same("the number of samples", list.len(), expected.len())?;
                 list.iter().zip(expected).try_for_each(|(f, e)| compare(f, e))
@@ -292,7 +296,7 @@ fn check_split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outc
     Ok(Outcome::Passed)
 }
 
-/// Reading and writing by index.
+/// Runs a case of reading or writing by index.
 fn check_items(case: &Case) -> Checked<Outcome> {
     let write = case.op == "setitem";
     case.takes(if write { &["data", "value"] } else { &["data"] }, &["index"])?;
@@ -319,13 +323,13 @@ fn check_items(case: &Case) -> Checked<Outcome> {
         (Expected::Error { kind, .. }, Err(e)) if matches_kind(&case.op, &e, kind)? => {
             Ok(Outcome::Passed)
         }
-        // For an index that the library does not accept, numpy gives the answer.
+        // The Python library does not accept the index, and numpy does.
         (Expected::Error { .. }, Ok(_)) if case.has_tag("limitation") => Ok(Outcome::Passed),
         (expected, found) => Err(format!("expected {expected:?}, found {found:?}")),
     }
 }
 
-/// A number, or a tensor.
+/// Reads a number or a tensor as a tensor.
 fn parse_value(json: &Json) -> Checked<DenseTensor> {
     let one = |value: Fill| {
         let dtype = match value {
@@ -346,9 +350,9 @@ fn parse_value(json: &Json) -> Checked<DenseTensor> {
     }
 }
 
-/// Properties of every resulting batch.
+/// The comparison of filler in all cases relies on this function.
 #[test]
-fn existence_is_the_mask_over_the_data() {
+fn read_existence_is_true_for_entries_and_false_for_filler() {
     let data = r#"{"tensor": {"dtype": "int8", "shape": [1, 2, 2], "data": [1, 2, 3, 4]}, "sample_sizes": {"dtype": "int64", "shape": [1], "data": [1]}, "non_uniform_dim": 2, "num_batch_dims": 1}"#;
     let made = parse_batch(&Json::parse(data).unwrap()).unwrap().unwrap();
     assert_eq!(read_existence(&made).unwrap().as_bytes(), [1, 0, 1, 0]);

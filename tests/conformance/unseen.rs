@@ -1,5 +1,5 @@
-//! Forms that cases may have and those of the folder do not: fields left out, kinds of errors, and
-//! answers where the library refuses. Each is run as the cases of a file are.
+//! Tests the runner of the `nrt` cases with cases that the vectors do not have: omitted fields,
+//! other kinds of errors, and results where the Python library refuses.
 
 use serrate::table::RaggedTable;
 
@@ -7,7 +7,7 @@ use crate::format::Case;
 use crate::json::Json;
 use crate::nrt::{self, Rule, Verdict};
 
-/// Returns the verdict on a case, which is written as in a file but without its name.
+/// Runs a case given as the text of its JSON members, without the name.
 fn verdict(op: &str, case: &str) -> Result<Verdict, String> {
     let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
@@ -43,13 +43,13 @@ fn write_error(kind: &str) -> String {
 }
 
 #[test]
-fn an_axis_too_few_is_a_missing_tensor_to_the_library() {
+fn a_key_error_stands_for_a_missing_axis() {
     assert_passes("flatten", &format!("{FLAT}, {}", write_error("KeyError")));
     assert_passes(
         "flatten",
         &format!(r#"{FLAT}, "args": {{"dim": -1}}, {}"#, write_error("KeyError")),
     );
-    // An answer is not such an error, nor is another kind of index.
+    // A result is not such an error, and neither is another exception or another operation.
     assert_fails("construct", &format!("{FLAT}, {}", write_error("KeyError")));
     assert_fails("flatten", &format!("{FLAT}, {}", write_error("FileNotFoundError")));
     assert_fails(
@@ -59,7 +59,7 @@ fn an_axis_too_few_is_a_missing_tensor_to_the_library() {
 }
 
 #[test]
-fn what_numpy_indexes_is_compared_with_numpy() {
+fn results_of_indices_that_the_library_refuses_are_compared_with_numpy() {
     for op in ["getitem_array", "getitem_unsupported"] {
         assert_differs(
             op,
@@ -77,14 +77,14 @@ fn what_numpy_indexes_is_compared_with_numpy() {
         &format!("{file}, {NONE}, {}", write_error("ValueError")),
         Rule::Indices,
     );
-    // Out of range is an error, and no limitation of the library.
+    // An IndexError is not explained by the kind of the index.
     assert_fails("getitem_array", &format!("{NESTED}, {NONE}, {}", write_error("IndexError")));
     let float = r#""args": {"index": {"array": {"dtype": "float64", "shape": [0], "data": []}}}"#;
     assert_passes("getitem_array", &format!("{NESTED}, {float}, {}", write_error("IndexError")));
 }
 
 #[test]
-fn truth_values_are_integers() {
+fn booleans_as_indices_are_integers() {
     for (index, value) in [("true", 3), ("false", 1)] {
         let tensor = |n: i64, data: &str| {
             format!(r#"{{"dtype": "uint8", "shape": [{n}], "data": [{data}]}}"#)
@@ -98,7 +98,7 @@ fn truth_values_are_integers() {
 }
 
 #[test]
-fn keys_are_a_set() {
+fn repeated_keys_count_once() {
     let case = |len: usize, keys: &str| {
         format!(
             r#""input": {{"file": "nrt-files/readme.nrt"}}, "args": {{"keys": {keys}}}, "expect": {{"keys": ["T"], "len": {len}}}"#
@@ -110,7 +110,7 @@ fn keys_are_a_set() {
 }
 
 #[test]
-fn tensors_of_axes_that_are_gone_are_not_compared() {
+fn tensors_of_removed_axes_are_not_compared() {
     let case = |name: &str| {
         format!(
             r#""input": {{"data": {{"x": [[1, 2], [3]], "n": [7, 8]}}}}, "args": {{"index": {{"int": 0}}}}, "expect": {{"tensors": {{"{name}": {{"dtype": "uint8", "shape": [1], "data": [7]}}, "dim0/x": {{"dtype": "uint8", "shape": [2], "data": [1, 2]}}}}}}"#
@@ -122,7 +122,7 @@ fn tensors_of_axes_that_are_gone_are_not_compared() {
 }
 
 #[test]
-fn limitations_of_every_operation_are_compared_with_what_is_meant() {
+fn results_of_operations_that_the_library_limits_are_checked() {
     let tagged = |input: &str, args: &str| {
         format!(r#"{input}, "args": {args}, {}, "tags": ["limitation"]"#, write_error("ValueError"))
     };
@@ -133,7 +133,7 @@ fn limitations_of_every_operation_are_compared_with_what_is_meant() {
         "flatten",
         &tagged(r#""input": {"data": {"x": [[[1], []], [[3]]]}}"#, r#"{"dim": 1}"#),
     );
-    // Refused here as well.
+    // This crate refuses the first case, too.
     assert_passes("squeeze", &tagged(NESTED, r#"{"dim": 1}"#));
     assert_passes("construct", &tagged(NESTED, "{}"));
     assert_passes("collate_roundtrip", &tagged(NESTED, r#"{"order": [1, 0, 1]}"#));
@@ -141,7 +141,7 @@ fn limitations_of_every_operation_are_compared_with_what_is_meant() {
         let items = r#""input": {"items": [{"data": {"x": [1]}}, {"data": {"x": [2.5, 3.0]}}]}"#;
         assert_passes(op, &tagged(items, "{}"));
     }
-    // Untagged, it is a difference, and no other reason is good for one.
+    // Without the tag, the result differs by a rule, and only for the message of that limitation.
     let case = |gist: &str| {
         format!(
             r#"{NESTED}, "args": {{"dim": 1}}, "error": {{"kind": "ValueError", "gist": "{gist}"}}"#
@@ -152,7 +152,7 @@ fn limitations_of_every_operation_are_compared_with_what_is_meant() {
 }
 
 #[test]
-fn what_the_library_does_not_construct_holds_what_was_given() {
+fn tables_of_inputs_that_the_library_refuses_are_compared_with_the_input() {
     let case = |data: &str, schema: &str| {
         format!(r#""input": {{"data": {data}, "schema": {schema}}}, {}"#, write_error("ValueError"))
     };
@@ -168,7 +168,7 @@ fn what_the_library_does_not_construct_holds_what_was_given() {
         &format!(r#""input": {{"values": [{{"$str": "NaN"}}]}}, {}"#, write_error("TypeError")),
         Rule::Texts,
     );
-    // A text among numbers is refused, and one that reads as a float is not taken for one.
+    // A string among numbers is refused, and the string "NaN" is not a float.
     assert_passes("construct", &case(r#"{"x": [1, {"$str": "NaN"}]}"#, "null"));
     assert_fails("construct", &case(r#"{"x": [{"$str": "NaN"}]}"#, r#"{"x": "float32"}"#));
     assert_differs(
@@ -180,7 +180,7 @@ fn what_the_library_does_not_construct_holds_what_was_given() {
 }
 
 #[test]
-fn a_table_of_other_values_is_told_from_what_was_given() {
+fn as_given_refuses_tables_with_other_values_than_the_input() {
     let table = |json: &str| RaggedTable::from_json_text(json.as_bytes(), &Default::default());
     let given = |made: &str, raw: &str| {
         let input = Json::parse(&format!(r#"{{"data": {raw}}}"#)).unwrap();
@@ -203,7 +203,7 @@ fn a_table_of_other_values_is_told_from_what_was_given() {
     }
 }
 
-/// A case of every operation, with all that may be left out left out or null.
+/// Runs a case of each operation in which every optional field is omitted or null.
 #[test]
 fn optional_fields_may_be_missing() {
     let x = r#"{"dtype": "uint8", "shape": [2], "data": [1, 2]}"#;

@@ -1,5 +1,5 @@
-//! Forms that cases of batches may have and those of the folder do not: other types, more axes, empties,
-//! fields left out, kinds of errors.
+//! Tests the runner of the batch cases with cases that the vectors do not have: other types, more
+//! axes, empty batches, omitted fields and other kinds of errors.
 
 use crate::batches::FILLER;
 use crate::format::{Case, Outcome};
@@ -46,7 +46,7 @@ const INDEX_ERROR: &str = r#""error": {"kind": "IndexError", "gist": "no"}"#;
 const ERROR: &str = r#""error": {"kind": "AssertionError", "gist": "no"}"#;
 
 #[test]
-fn every_type_is_gathered_and_written() {
+fn cases_of_every_type_are_read_and_written() {
     for (dtype, a, b) in [
         ("bfloat16", "1.5", "\"NaN\""),
         ("float16", "-0.5", "\"Infinity\""),
@@ -93,7 +93,7 @@ fn every_type_is_gathered_and_written() {
 }
 
 #[test]
-fn what_is_read_from_filler_is_told_apart() {
+fn a_difference_in_filler_is_on_purpose_and_one_in_entries_a_failure() {
     let data = |filler: i64| {
         let data = write_tensor("int64", "1, 3", &format!("5, {filler}, 6"));
         write_batch(&data, &write_tensor("int64", "1", "1"), 1, 1)
@@ -107,7 +107,7 @@ fn what_is_read_from_filler_is_told_apart() {
     assert_passes("batched_indexing_access", &case(&data(0), "5, 0"));
     let differs = run_unseen("batched_indexing_access", &case(&data(9), "5, 9"));
     assert_eq!(differs, Ok(Outcome::Differs(FILLER)));
-    // Values that are not filler are still compared.
+    // A difference in an entry is a failure.
     assert_fails("batched_indexing_access", &case(&data(9), "4, 9"));
     let items = |found: &str| {
         let given = write_input(&[("data", &data(9))]);
@@ -121,7 +121,8 @@ fn what_is_read_from_filler_is_told_apart() {
 
 #[test]
 fn means_keep_the_order_of_data_axes() {
-    // [1, 2, 3, 1] with the last axis as the non-uniform one; the library gives [1, 3, 2].
+    // The shape is [1, 2, 3, 1], and the last axis is the non-uniform one. The Python library
+    // returns means of shape [1, 3, 2].
     let data = write_batch(
         &write_tensor("int16", "1, 2, 3, 1", "1, 2, 3, 4, 5, 6"),
         &write_tensor("int64", "1", "1"),
@@ -142,7 +143,7 @@ fn means_keep_the_order_of_data_axes() {
 }
 
 #[test]
-fn batches_of_nothing() {
+fn cases_of_empty_batches_pass() {
     let none = write_tensor("float32", "0, 0", "");
     let sizes = write_tensor("int64", "0", "");
     let made = write_input(&[("tensor", &none), ("sample_sizes", &sizes)]);
@@ -173,7 +174,7 @@ fn batches_of_nothing() {
 }
 
 #[test]
-fn inconsistent_batches_are_errors() {
+fn cases_of_invalid_batches_expect_errors() {
     let three = write_tensor("float32", "1, 3", "1.0, 2.0, 3.0");
     let sizes = |n: i64| write_tensor("int64", "1", &n.to_string());
     let mask = |m: &str| write_tensor("bool", "1, 3", m);
@@ -212,7 +213,7 @@ fn inconsistent_batches_are_errors() {
 }
 
 #[test]
-fn selectors_of_every_kind() {
+fn cases_of_every_kind_of_selector_pass() {
     let data = write_batch(
         &write_tensor("int64", "2, 3", "1, 2, 3, 4, 5, 6"),
         &write_tensor("int64", "2", "3, 3"),

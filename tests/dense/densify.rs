@@ -1,4 +1,4 @@
-//! `densify`, `densify_into` and masks, against a reference that walks trees.
+//! `densify`, `densify_into` and masks, compared with a reference on trees.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,17 +10,18 @@ use arrow::datatypes::{DataType, Int8Type};
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::array::{Layout, Offsets, RaggedArray};
-use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor, Fill, Side};
+use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor, Fill, PaddingSide};
 use serrate::kernels::densify::{dense_bytes, densify, densify_into};
 use serrate::kernels::mask::{mask, validity_mask};
 
 use super::tree::{N, NestedRows, any_nested_rows};
 
-/// Collects the cells of one element in a block of `shape`; `leaf` returns the value of a cell.
+/// Appends the slots of one element, padded and truncated to `shape`, to `out`. `leaf` returns the
+/// value of a slot, for `None` that of padding.
 fn list_places<T>(
     tree: Option<&N>,
     shape: &[usize],
-    side: Side,
+    side: PaddingSide,
     leaf: &impl Fn(Option<&N>) -> T,
     out: &mut Vec<T>,
 ) {
@@ -29,8 +30,8 @@ fn list_places<T>(
     let kept = children.len().min(*room);
     let missing = room - kept;
     let (kept, before) = match side {
-        Side::Right => (&children[..kept], 0),
-        Side::Left => (&children[children.len() - kept..], missing),
+        PaddingSide::Right => (&children[..kept], 0),
+        PaddingSide::Left => (&children[children.len() - kept..], missing),
     };
     let padded = std::iter::repeat_n(None, before)
         .chain(kept.iter().map(Some))
@@ -41,7 +42,7 @@ fn list_places<T>(
 fn all_places<T>(
     rows: &[N],
     shape: &[usize],
-    side: Side,
+    side: PaddingSide,
     leaf: impl Fn(Option<&N>) -> T,
 ) -> Vec<T> {
     let mut out = Vec::new();
@@ -60,7 +61,7 @@ fn find_longest(rows: &[N], levels: usize) -> Vec<usize> {
         .collect()
 }
 
-/// All cases use this pool in turn, so that each gets memory that another case wrote to.
+/// All cases use this pool, so that their buffers contain bytes of earlier cases.
 static POOL: LazyLock<BufferPool> = LazyLock::new(|| BufferPool::new(1 << 20));
 
 fn draw_dtype() -> impl Strategy<Value = DType> {
@@ -70,7 +71,7 @@ fn draw_dtype() -> impl Strategy<Value = DType> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn densify_is_the_reference(
+    fn densify_and_masks_equal_the_reference(
         nested in any_nested_rows(),
         stored in draw_dtype(),
         target in prop::option::of(draw_dtype()),
@@ -78,11 +79,11 @@ proptest! {
         left in any::<bool>(),
         fill in prop::option::of(prop_oneof![Just(1i64), Just(0), Just(7)]),
     ) {
-        let side = if left { Side::Left } else { Side::Right };
+        let side = if left { PaddingSide::Left } else { PaddingSide::Right };
         let array = nested.to_ragged(&stored.to_arrow());
         let levels = nested.kinds.len();
         let sizes = sizes.map(|s| s[..levels].to_vec());
-        // The leaf after it was stored, as an integer of the result.
+        // `value` returns the integer of the result for a leaf: booleans become 0 and 1.
         let stored = DType::from_arrow(&stored.to_arrow()).unwrap();
         let target = target.filter(|t| *t != stored);
         let result = target.unwrap_or(stored);
@@ -107,7 +108,8 @@ proptest! {
             let numbers = t.cast(DType::I64).unwrap();
             prop_assert_eq!(numbers.as_slice::<i64>().unwrap(), &expected[..]);
 
-            // The same bytes in a dirty, unaligned buffer of exactly that length.
+            // `densify_into` writes the same bytes to an unaligned buffer that was not cleared, and
+            // nothing outside of it.
             let (dtype, shape, bytes) = dense_bytes(&array, sizes.as_deref(), options).unwrap();
             prop_assert_eq!((dtype, &shape, bytes), (result, &whole_shape, t.nbytes()));
             let mut dirty = vec![0xA5u8; bytes + 2];
@@ -142,20 +144,20 @@ fn make_ragged(lengths: &[&[usize]], leaves: impl Array + 'static) -> RaggedArra
 }
 
 #[test]
-fn both_sides_pad_and_cut_at_every_level() {
-    // [[[1, 2, 3], [4]], [], [[], [5, 6], [7]]]
+fn both_sides_pad_and_truncate_at_every_level() {
+    // The array is [[[1, 2, 3], [4]], [], [[], [5, 6], [7]]].
     let a =
         make_ragged(&[&[2, 0, 3], &[3, 1, 0, 2, 1]], UInt16Array::from(vec![1, 2, 3, 4, 5, 6, 7]));
     let right = densify(&a, Some(&[2, 2]), &DenseOptions::default()).unwrap();
     assert_eq!(right.as_slice::<u16>().unwrap(), [1, 2, 4, 0, 0, 0, 0, 0, 0, 0, 5, 6]);
-    let left = DenseOptions { side: Side::Left, ..Default::default() };
+    let left = DenseOptions { side: PaddingSide::Left, ..Default::default() };
     let left = densify(&a, Some(&[2, 2]), &left).unwrap();
     assert_eq!(left.as_slice::<u16>().unwrap(), [2, 3, 0, 4, 0, 0, 0, 0, 5, 6, 0, 7]);
 }
 
-/// The array is large enough for several threads on every level.
+/// The array is so large that each level is divided among threads.
 #[test]
-fn threads_write_what_one_writes() {
+fn several_threads_write_the_bytes_of_one() {
     let lists: Vec<usize> = (0..6000).map(|i| (i * 7919) % 120).collect();
     let leaves: usize = lists.iter().sum();
     let values: Vec<Option<i32>> = (0..leaves as i32).map(|v| (v % 11 > 0).then_some(v)).collect();
@@ -166,7 +168,7 @@ fn threads_write_what_one_writes() {
     ];
     for (rows, sizes) in shapes {
         let a = make_ragged(&[&rows, &lists], Int32Array::from(values.clone()));
-        for side in [Side::Left, Side::Right] {
+        for side in [PaddingSide::Left, PaddingSide::Right] {
             for fill in [0, -5, -1] {
                 let one = DenseOptions {
                     side,
@@ -183,7 +185,7 @@ fn threads_write_what_one_writes() {
             }
         }
     }
-    // Flat leaves, and the same leaves in one row.
+    // An array without lists, and the same leaves as one list.
     let n = 3 << 20;
     let flat = UInt16Array::from_iter_values((0..n).map(|i| (i % 65_521) as u16));
     let expected: Vec<u16> = flat.values().to_vec();
@@ -194,7 +196,7 @@ fn threads_write_what_one_writes() {
 }
 
 #[test]
-fn pooled_memory_is_clean_whatever_was_there() {
+fn buffers_of_a_pool_have_no_bytes_of_earlier_results() {
     for pool in [BufferPool::new(64 << 20), BufferPool::for_writers(64 << 20)] {
         check_reuse(&pool);
     }
@@ -210,8 +212,8 @@ fn check_reuse(pool: &BufferPool) {
     let n: usize = lists.iter().sum();
     let a = make_ragged(&[&[100, 0, 250, 50], &lists], UInt8Array::from(vec![0xEE; n]));
     let mut at = None;
-    // Lengths grow and shrink and fills alternate, so that every block follows every kind of
-    // contents.
+    // Sizes grow and shrink and fill values alternate, so that a buffer is reused after every kind
+    // of contents.
     for (k, (rows, sizes, fill)) in [
         (4, [2500, 500], 0),
         (1, [2400, 500], 0),
@@ -231,9 +233,9 @@ fn check_reuse(pool: &BufferPool) {
         let fresh = DenseOptions { pool: None, ..options(fill) };
         assert_eq!(pooled, densify(&part, Some(&sizes), &fresh).unwrap(), "case {k}");
         let first = *at.get_or_insert(pooled.as_bytes().as_ptr());
-        assert_eq!(first, pooled.as_bytes().as_ptr(), "case {k} got another block");
+        assert_eq!(first, pooled.as_bytes().as_ptr(), "case {k} does not reuse the buffer");
     }
-    // The memory of a result is not reused while the result lives.
+    // A buffer is not reused while a result uses it.
     let held = densify(&a, Some(&[2500, 500]), &options(0)).unwrap();
     let copy = held.as_bytes().to_vec();
     let other = densify(&a, Some(&[2500, 500]), &options(1)).unwrap();
@@ -242,7 +244,7 @@ fn check_reuse(pool: &BufferPool) {
 }
 
 #[test]
-fn bytes_are_counted_before_anything_is_made() {
+fn the_size_is_checked_before_memory_is_allocated() {
     let a = make_ragged(&[&[1, 2]], Int32Array::from(vec![1, 2, 3]));
     let limit = |n| DenseOptions { limit: Some(n), ..Default::default() };
     assert!(densify(&a, Some(&[4]), &limit(32)).is_ok());
@@ -254,7 +256,7 @@ fn bytes_are_counted_before_anything_is_made() {
     }
     assert!(mask(&a, 1, Some(&[4]), &limit(8)).is_ok());
     assert!(mask(&a, 1, Some(&[4]), &limit(7)).is_err());
-    // Without a limit, the bytes exceed memory, then the address space.
+    // Without a limit, the result would be larger than memory, or than the address space.
     let none = DenseOptions { limit: None, ..Default::default() };
     for huge in [usize::MAX / 4, usize::MAX] {
         assert!(matches!(densify(&a, Some(&[huge]), &none), Err(Error::TooLarge { .. })));
@@ -262,10 +264,10 @@ fn bytes_are_counted_before_anything_is_made() {
     let deep = make_ragged(&[&[1], &[1], &[1]], Int32Array::from(vec![1]));
     let e = densify(&deep, Some(&[usize::MAX; 3]), &none).unwrap_err();
     assert!(matches!(e, Error::TooLarge { .. }), "{e}");
-    // An empty result with an unbounded size stays empty.
+    // A result without elements takes no memory, whatever its other sizes are.
     let t = densify(&deep, Some(&[usize::MAX, 0, usize::MAX]), &none).unwrap();
     assert_eq!((t.nbytes(), t.shape()), (0, &[1, usize::MAX, 0, usize::MAX][..]));
-    // The limit applies to the width of the converted type.
+    // The limit counts bytes of the target type.
     let wide = DenseOptions { dtype: Some(DType::I64), ..limit(63) };
     assert!(densify(&a, Some(&[4]), &wide).is_err());
 }
@@ -287,19 +289,19 @@ fn only_numbers_have_a_dense_form() {
     let times = make_ragged(&[&[0, 2]], TimestampMicrosecondArray::from(vec![Some(5), None]));
     let t = densify(&times, None, &DenseOptions::default()).unwrap();
     assert_eq!(t.as_slice::<i64>().unwrap(), [0, 0, 5, 0]);
-    // A mask does not need numeric leaves.
+    // A mask can be computed for leaves of any type.
     let codes = make_ragged(&[&[1, 2]], StringArray::from(vec![Some("A"), None, Some("C")]));
     let valid = validity_mask(&codes, None, &DenseOptions::default()).unwrap();
     assert_eq!(valid.as_slice::<u8>().unwrap(), [1, 0, 0, 1]);
 }
 
 #[test]
-fn values_that_do_not_fit_are_errors_hidden_ones_are_not() {
+fn values_that_do_not_fit_the_target_type_are_errors_unless_they_are_null() {
     let to = |dtype| DenseOptions { dtype: Some(dtype), ..Default::default() };
     let a = make_ragged(&[&[2]], UInt64Array::from(vec![1, u64::MAX]));
     let e = densify(&a, None, &to(DType::I64)).unwrap_err().to_string();
     assert!(e.contains("int64"), "{e}");
-    // 300 is hidden under a null.
+    // The value 300, which does not fit uint8, is null.
     let nulls = vec![true, false].into();
     let hidden = Int32Array::new(vec![7, 300].into(), Some(nulls));
     let t = densify(&make_ragged(&[&[2]], hidden), None, &to(DType::U8)).unwrap();
@@ -309,7 +311,7 @@ fn values_that_do_not_fit_are_errors_hidden_ones_are_not() {
 }
 
 #[test]
-fn arguments_are_checked() {
+fn invalid_sizes_and_axes_are_refused() {
     let a = make_ragged(&[&[2]], BooleanArray::from(vec![true, false]));
     let o = DenseOptions::default();
     assert!(densify(&a, Some(&[]), &o).is_err() && densify(&a, Some(&[1, 1]), &o).is_err());
@@ -319,7 +321,7 @@ fn arguments_are_checked() {
 }
 
 #[test]
-fn nothing_at_all() {
+fn arrays_without_rows_or_leaves_are_densified() {
     let none = NestedRows { kinds: vec![], rows: vec![] }.to_ragged(&DataType::Float32);
     let t = densify(&none, None, &DenseOptions::default()).unwrap();
     assert_eq!((t.dtype(), t.shape()), (DType::F32, &[0][..]));

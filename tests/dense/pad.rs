@@ -1,4 +1,4 @@
-//! `pad`, against a reference that pads trees.
+//! `pad`, compared with a reference on trees.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::array::{Offsets, RaggedArray};
-use serrate::dense::Side;
+use serrate::dense::PaddingSide;
 use serrate::kernels::RowArg;
 use serrate::kernels::pad::{PadOptions, pad};
 
 use super::tree::{N, any_nested_rows, to_trees};
 
-/// Builds a new element: a leaf, or a list of the size given for its axis.
+/// Builds an element that padding adds: a leaf, or a list whose size is the first of `sizes` (none
+/// is 0).
 fn new_element(sizes: &[Option<i64>], fill: Option<i64>) -> N {
     let Some((size, rest)) = sizes.split_first() else { return fill.map_or(N::Null, N::Leaf) };
     let n = size.unwrap_or(0) as usize;
@@ -28,7 +29,7 @@ fn pad_tree(tree: &N, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) 
     if let Some(n) = size.map(|n| n as usize) {
         let new = new_element(rest, fill);
         match o.side {
-            Side::Right => {
+            PaddingSide::Right => {
                 if o.truncate {
                     out.truncate(n);
                 }
@@ -36,7 +37,7 @@ fn pad_tree(tree: &N, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) 
                     out.push(new.clone());
                 }
             }
-            Side::Left => {
+            PaddingSide::Left => {
                 if o.truncate && out.len() > n {
                     out.drain(..out.len() - n);
                 }
@@ -56,7 +57,7 @@ fn draw_size() -> impl Strategy<Value = Option<i64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn pad_is_the_reference(
+    fn pad_equals_the_reference(
         nested in any_nested_rows(),
         each in any::<[bool; 3]>(),
         sizes in prop::collection::vec([draw_size(), draw_size(), draw_size()], 6),
@@ -65,10 +66,11 @@ proptest! {
         fill in prop::option::of(0i64..100),
     ) {
         let levels = nested.kinds.len();
-        let side = if left { Side::Left } else { Side::Right };
+        let side = if left { PaddingSide::Left } else { PaddingSide::Right };
         let value = fill.map(|f| Arc::new(Int64Array::from(vec![f])) as ArrayRef);
         let options = PadOptions { side, truncate, fill: value, ..Default::default() };
-        // The size per row, or the first one for all rows.
+        // Returns the size on level `k` for a row: its own if `each[k]` is set, otherwise that of
+        // the first row.
         let of = |row: usize, k: usize| sizes[if each[k] { row } else { 0 }][k];
         let args: Vec<RowArg> = (0..levels)
             .map(|k| match each[k] {
@@ -99,9 +101,9 @@ fn make_words() -> RaggedArray {
 }
 
 #[test]
-fn leaves_of_any_type() {
+fn strings_are_padded_with_a_fill_value_or_null() {
     let dots: ArrayRef = Arc::new(StringArray::from(vec!["."]));
-    let options = PadOptions { fill: Some(dots), side: Side::Left, ..Default::default() };
+    let options = PadOptions { fill: Some(dots), side: PaddingSide::Left, ..Default::default() };
     let got = pad(&make_words(), &[3000.into()], &options).unwrap();
     let leaves = got.leaves().as_string::<i32>();
     assert_eq!(got.lengths(1).unwrap(), [3000; 3]);
@@ -113,14 +115,14 @@ fn leaves_of_any_type() {
 }
 
 #[test]
-fn arguments_are_checked() {
+fn invalid_sizes_and_fill_values_are_refused() {
     let o = PadOptions::default();
     assert!(pad(&make_words(), &[], &o).is_err());
     let e = pad(&make_words(), &[(-1).into()], &o).unwrap_err().to_string();
     assert!(e.contains("-1") && e.contains("axis 1"), "{e}");
     let two = Int64Array::from(vec![1, 2]);
     assert!(pad(&make_words(), &[two.into()], &o).is_err());
-    // The array is shared if nothing changes.
+    // An array that needs no padding is returned as it is.
     let same = pad(&make_words(), &[RowArg::NONE], &o).unwrap();
     assert_eq!(same, make_words());
     let numbers = make_words().with_leaves(Arc::new(Int64Array::from(vec![1, 2, 3]))).unwrap();
@@ -131,12 +133,12 @@ fn arguments_are_checked() {
 }
 
 #[test]
-fn bytes_are_counted_first() {
+fn the_size_is_checked_before_memory_is_allocated() {
     for (a, n) in [(make_words(), i64::MAX), (make_words(), 5 << 30)] {
         let e = pad(&a, &[n.into()], &PadOptions::default()).unwrap_err();
         assert!(matches!(e, Error::TooLarge { .. }), "{e}");
     }
-    // Lists of lists count towards the limit, before their leaves.
+    // The offsets of new lists count towards the limit, even if the lists have no leaves.
     let axis = |n: usize| Offsets::from_lengths([n]).unwrap().into();
     let deep = RaggedArray::try_new(1, vec![axis(1), axis(1)], Arc::new(Int64Array::from(vec![1])));
     let sizes = [(1i64 << 40).into(), 0.into()];
@@ -145,7 +147,7 @@ fn bytes_are_counted_first() {
 }
 
 #[test]
-fn all_that_is_allocated_is_within_the_limit() {
+fn the_limit_counts_leaves_offsets_and_intermediate_results() {
     let fits = |a: &RaggedArray, sizes: &[RowArg], fill: Option<ArrayRef>, limit: u64| {
         let o = PadOptions { fill, limit: Some(limit), ..Default::default() };
         match pad(a, sizes, &o) {
@@ -155,13 +157,13 @@ fn all_that_is_allocated_is_within_the_limit() {
         }
     };
     let axis = |n: usize| Offsets::from_lengths([n]).unwrap().into();
-    // A thousand strings of a thousand bytes, and their offsets.
+    // The result has a thousand strings of a thousand bytes, and their offsets.
     let texts = Arc::new(StringArray::from(vec!["a"]));
     let texts = RaggedArray::try_new(1, vec![axis(1)], texts).unwrap();
     let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1000)]));
     assert!(!fits(&texts, &[1000.into()], Some(long.clone()), 990_000));
     assert!(fits(&texts, &[1000.into()], Some(long), 2_000_000));
-    // Lists without leaves take memory for offsets and for intermediate results.
+    // A million lists without leaves take memory for offsets and for intermediate results.
     let deep = |n: usize| {
         let leaves = Arc::new(Int64Array::from(vec![1; n]));
         let lengths = Offsets::from_lengths(vec![1; n]).unwrap().into();
@@ -170,11 +172,11 @@ fn all_that_is_allocated_is_within_the_limit() {
     let sizes = [1_000_000.into(), 0.into()];
     assert!(!fits(&deep(1), &sizes, None, 20_000_000));
     assert!(fits(&deep(1), &sizes, None, 60_000_000));
-    // The limit applies to all levels together: a thousand lists of a thousand values, half of them
-    // new.
+    // The limit applies to the sum of all levels. The result has a thousand lists of a thousand
+    // values, half of which are new.
     let half = pad(&deep(1000), &[RowArg::NONE, 500.into()], &PadOptions::default()).unwrap();
     assert!(!fits(&half, &[RowArg::NONE, 1000.into()], None, 8_000_000));
     assert!(fits(&half, &[RowArg::NONE, 1000.into()], None, 8_400_000));
-    // Truncation creates no elements.
+    // Truncation adds no elements, so that the result is small.
     assert!(fits(&half, &[RowArg::NONE, 1.into()], None, 200_000));
 }

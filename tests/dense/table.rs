@@ -1,4 +1,5 @@
-//! Tables as dense tensors: results of the Python library, and options.
+//! `RaggedTable::to_dense`, compared with results of the Python library `nested_ragged_tensors`,
+//! and its options.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use arrow::datatypes::DataType;
 use serde_json::Value;
 use serrate::Error;
 use serrate::dense::{
-    BufferPool, DType, DenseDisplay, DenseOptions, DenseSpec, DenseTensor, Side, Size,
+    AxisSize, BufferPool, DType, DenseDisplay, DenseOptions, DenseSpec, DenseTensor, PaddingSide,
     TableDenseOptions,
 };
 use serrate::table::RaggedTable;
 
-/// Converts numbers and booleans of JSON to an array of a type.
+/// Converts numbers and booleans of JSON to an Arrow array of the type `dtype`.
 fn make_array(values: &[&Value], dtype: &str) -> ArrayRef {
     let dtype: DType = dtype.parse().unwrap();
     if dtype == DType::Bool {
@@ -33,7 +34,8 @@ fn make_array(values: &[&Value], dtype: &str) -> ArrayRef {
     cast(&wide, &dtype.to_arrow()).unwrap()
 }
 
-/// Converts nested lists to lengths per level and leaves; the levels end where no lists follow.
+/// Returns the lengths of the lists on each level of nested lists, and their leaves. The first
+/// element decides whether a level consists of lists.
 fn list_levels(value: &Value) -> (Vec<Vec<usize>>, Vec<&Value>) {
     let mut elements: Vec<&Value> = value.as_array().unwrap().iter().collect();
     let mut levels = Vec::new();
@@ -49,7 +51,7 @@ fn make_table(input: &Value, expect: &Value) -> RaggedTable {
     let mut columns = Vec::new();
     for (name, nested) in input["data"].as_object().unwrap() {
         let (lengths, leaves) = list_levels(nested);
-        // The types that the library infers are not tested here.
+        // Columns get the types of the vectors, because this test is not about type inference.
         let dtype = [&input["schema"][name], &expect[name]["dtype"]];
         let dtype = dtype.iter().find_map(|v| v.as_str()).unwrap_or("int64");
         columns.push((name.clone(), lengths.len(), make_array(&leaves, dtype)));
@@ -76,14 +78,14 @@ fn parse_tensor(t: &Value) -> DenseTensor {
 }
 
 #[test]
-fn vectors() {
+fn to_dense_passes_the_cases_of_the_vectors() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/nrt/to_dense.json");
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let cases = file["cases"].as_array().unwrap();
     assert!(cases.len() >= 14);
     for case in cases {
         let name = case["name"].as_str().unwrap();
-        let side = case["args"]["padding_side"].as_str().unwrap_or("right").parse::<Side>();
+        let side = case["args"]["padding_side"].as_str().unwrap_or("right").parse::<PaddingSide>();
         let Ok(side) = side else {
             assert!(case.get("error").is_some(), "{name}");
             continue;
@@ -95,7 +97,7 @@ fn vectors() {
         for (key, want) in expect.as_object().unwrap() {
             assert_eq!(got.remove(key).as_ref(), Some(&parse_tensor(want)), "{name}: {key}");
         }
-        // A column without values stays, with an axis of size zero.
+        // A column without values, which the Python library omits, has an axis of size 0.
         for (key, t) in got {
             assert_eq!(t.num_elements(), 0, "{name}: {key}");
             assert!(t.shape().contains(&0));
@@ -103,7 +105,7 @@ fn vectors() {
     }
 }
 
-/// Builds two patients with 3 and 1 events, which have 2, 4, 1 and 3 codes.
+/// Builds a table of two patients with 3 and 1 events. The events have 2, 4, 1 and 3 codes.
 fn make_patients() -> RaggedTable {
     RaggedTable::builder()
         .lengths([3, 1])
@@ -122,7 +124,7 @@ fn name_tensors(tensors: &[(String, DenseTensor)]) -> Vec<(&str, DType, &[usize]
 }
 
 #[test]
-fn columns_and_masks_in_order() {
+fn tensors_are_the_columns_and_then_the_masks() {
     let dense = make_patients().to_dense(&DenseOptions::default()).unwrap();
     assert_eq!(
         name_tensors(&dense),
@@ -137,14 +139,14 @@ fn columns_and_masks_in_order() {
 }
 
 #[test]
-fn rows_columns_sizes_and_tokens() {
+fn options_select_rows_columns_and_sizes_and_widen_tokens() {
     let options = TableDenseOptions {
         rows: Some(0..1),
         columns: Some(vec!["code".into(), "age".into()]),
-        sizes: vec![Size::AtMost(2), Size::Exactly(5)],
+        sizes: vec![AxisSize::AtMost(2), AxisSize::Exactly(5)],
         tokens_as_i64: true,
         dense: DenseOptions {
-            side: Side::Left,
+            side: PaddingSide::Left,
             pool: Some(BufferPool::default()),
             ..Default::default()
         },
@@ -161,7 +163,7 @@ fn rows_columns_sizes_and_tokens() {
     );
     assert_eq!(dense[0].1.as_slice::<i64>().unwrap(), [0, 3, 4, 5, 6, 0, 0, 0, 0, 7]);
     assert_eq!(dense[2].1.as_slice::<u8>().unwrap(), [0, 1, 1, 1, 1, 0, 0, 0, 0, 1]);
-    // The second row's longest lists are shorter than the table's.
+    // Without given sizes, the longest lists of the selected rows decide, not those of the table.
     let options =
         TableDenseOptions { rows: Some(1..2), masks: false, ..TableDenseOptions::default() };
     let dense = make_patients().to_dense_with(&options).unwrap();
@@ -174,7 +176,7 @@ fn rows_columns_sizes_and_tokens() {
 
 #[test]
 fn columns_of_one_axis_have_one_shape() {
-    // `n` has a null row where `code` is empty.
+    // The tensors `a` and `b` have equal shapes, although only `a` has nulls.
     let table = RaggedTable::builder()
         .lengths([2, 0])
         .unwrap()
@@ -186,11 +188,12 @@ fn columns_of_one_axis_have_one_shape() {
     let dense = table.to_dense(&fill).unwrap();
     assert_eq!(dense[0].1.as_slice::<i64>().unwrap(), [1, 1, 1, 1]);
     assert_eq!(dense[1].1.as_slice::<u8>().unwrap(), [1, 1, 1, 1]);
-    // The fill value does not apply to masks.
+    // Masks are padded with false, whatever the fill value is.
     assert_eq!(dense[2].1.as_slice::<u8>().unwrap(), [1, 1, 0, 0]);
 }
 
-/// Writes every tensor into memory with other contents, at an odd address.
+/// Converts a table with `to_dense_into` to unaligned memory that was not cleared, and returns the
+/// tensors.
 fn convert_table(table: &RaggedTable, options: &TableDenseOptions) -> Vec<(String, DenseTensor)> {
     let specs = table.dense_specs(options).unwrap();
     let mut memory: Vec<Vec<u8>> = specs.iter().map(|s| vec![0xA5; s.nbytes() + 1]).collect();
@@ -205,17 +208,20 @@ fn convert_table(table: &RaggedTable, options: &TableDenseOptions) -> Vec<(Strin
 }
 
 #[test]
-fn memory_of_the_caller_holds_the_same() {
+fn to_dense_into_writes_the_tensors_of_to_dense_with() {
     let table = with_nulls();
-    let all = |sizes: Vec<Size>, side, fill: Option<i64>| TableDenseOptions {
+    let all = |sizes: Vec<AxisSize>, side, fill: Option<i64>| TableDenseOptions {
         dense: DenseOptions { side, fill: fill.map(Into::into), ..Default::default() },
         sizes,
         ..Default::default()
     };
-    for side in [Side::Left, Side::Right] {
+    for side in [PaddingSide::Left, PaddingSide::Right] {
         for fill in [None, Some(1)] {
-            for sizes in [vec![], vec![Size::Exactly(2)], vec![Size::Exactly(5), Size::Exactly(1)]]
-            {
+            for sizes in [
+                vec![],
+                vec![AxisSize::Exactly(2)],
+                vec![AxisSize::Exactly(5), AxisSize::Exactly(1)],
+            ] {
                 let options = all(sizes, side, fill);
                 assert_eq!(convert_table(&table, &options), table.to_dense_with(&options).unwrap());
                 let tokens = TableDenseOptions { tokens_as_i64: true, masks: false, ..options };
@@ -226,7 +232,7 @@ fn memory_of_the_caller_holds_the_same() {
     let row = table.index(&[1.into()]).unwrap();
     let options = TableDenseOptions::default();
     assert_eq!(convert_table(&row, &options), row.to_dense_with(&options).unwrap());
-    // Too few slices, then one of another length.
+    // First too few slices, then one with a wrong length.
     let error = table.to_dense_into(&options, &mut []).unwrap_err().to_string();
     assert!(error.contains("0 output slice(s)") && error.contains("age, T, dim1/mask"), "{error}");
     let mut short: Vec<Vec<u8>> =
@@ -237,7 +243,7 @@ fn memory_of_the_caller_holds_the_same() {
     assert!(error.contains("dim1/mask") && error.contains("needs 4"), "{error}");
 }
 
-/// age: null, 38; T: [1, null], [3]
+/// Builds a table with the columns age: NULL, 38 and T: [1, NULL], [3].
 fn with_nulls() -> RaggedTable {
     RaggedTable::builder()
         .lengths([2, 1])
@@ -251,7 +257,7 @@ fn with_nulls() -> RaggedTable {
 }
 
 #[test]
-fn columns_with_nulls_have_a_mask_of_their_own() {
+fn columns_with_nulls_get_a_validity_mask() {
     let dense = with_nulls().to_dense(&DenseOptions::default()).unwrap();
     let text: Vec<String> = dense.iter().map(|(n, t)| format!("{n}: {t}")).collect();
     assert_eq!(
@@ -276,7 +282,7 @@ fn columns_with_nulls_have_a_mask_of_their_own() {
 }
 
 #[test]
-fn refusals_name_the_column() {
+fn errors_name_the_column() {
     let table = RaggedTable::builder()
         .lengths([1])
         .unwrap()
@@ -300,13 +306,13 @@ fn refusals_name_the_column() {
     assert!(make_patients().to_dense_with(&o).is_ok());
     let o = TableDenseOptions { rows: Some(1..3), ..Default::default() };
     assert!(make_patients().to_dense_with(&o).is_err());
-    let o = TableDenseOptions { sizes: vec![Size::Longest; 3], ..Default::default() };
+    let o = TableDenseOptions { sizes: vec![AxisSize::Longest; 3], ..Default::default() };
     assert!(make_patients().to_dense_with(&o).is_err());
 }
 
 #[test]
-fn the_limit_counts_everything() {
-    // age 2, T 24, code 48, masks 6 and 24.
+fn the_limit_counts_all_columns_and_masks() {
+    // The tensors have these bytes: age 2, T 24, code 48, masks 6 and 24.
     let limit = |n| DenseOptions { limit: Some(n), ..Default::default() };
     assert!(make_patients().to_dense(&limit(104)).is_ok());
     match make_patients().to_dense(&limit(103)) {
@@ -318,7 +324,7 @@ fn the_limit_counts_everything() {
 }
 
 #[test]
-fn empty_levels_and_tables() {
+fn empty_lists_and_tables_without_columns_become_dense() {
     let table = RaggedTable::builder()
         .lengths([0, 0])
         .unwrap()

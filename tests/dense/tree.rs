@@ -1,4 +1,5 @@
-//! Nested lists as trees: generated, converted to Arrow arrays with hidden values, and read back.
+//! Random nested lists as trees, their conversion to Arrow arrays in which nulls hide values, and
+//! back.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use serrate::array::{ListKind, RaggedArray};
 
 use crate::reference::Nested;
 
-/// A nested value.
+/// A nested list of integers.
 pub(crate) type N = Nested<i64>;
 
-/// Rows, with the kinds of their lists.
+/// Rows as trees, and the kinds of Arrow list of each level.
 #[derive(Clone, Debug)]
 pub(crate) struct NestedRows {
     pub(crate) kinds: Vec<ListKind>,
@@ -43,7 +44,7 @@ fn draw_kind() -> impl Strategy<Value = ListKind> {
     ]
 }
 
-/// Draws up to three levels of lists of any kind, with nulls on every level.
+/// Draws rows with up to three levels of lists of any kind, with nulls on every level.
 pub(crate) fn any_nested_rows() -> impl Strategy<Value = NestedRows> {
     prop::collection::vec(draw_kind(), 0..=3).prop_flat_map(|kinds| {
         prop::collection::vec(any_tree(&kinds), 0..6)
@@ -64,13 +65,14 @@ fn make_array(kinds: &[ListKind], elements: &[N], leaf: &DataType) -> ArrayRef {
             .map(|t| match t {
                 N::Leaf(v) => Some(*v),
                 N::Null => None,
-                N::List(_) => panic!("a list among leaves"),
+                N::List(_) => panic!("a list at the level of leaves"),
             })
             .collect();
         return cast(&leaves, leaf).unwrap();
     };
     let valid: NullBuffer = elements.iter().map(|t| *t != N::Null).collect();
-    // Null lists hide two children, and there are two unreachable ones at both ends.
+    // A null list has two children, and two children before and after all lists belong to none.
+    // Fixed-size lists have as many children under a null as their size.
     let (mut children, mut offsets) = (vec![make_junk(rest); 2], vec![2]);
     for t in elements {
         match (t, kind) {
@@ -107,7 +109,8 @@ fn make_array(kinds: &[ListKind], elements: &[N], leaf: &DataType) -> ArrayRef {
 }
 
 impl NestedRows {
-    /// Converts to a ragged array with leaves of a type, a slice of a longer array.
+    /// Returns the rows as a ragged array with leaves of the type `leaf`. The Arrow array is a
+    /// slice of a longer one.
     pub(crate) fn to_ragged(&self, leaf: &DataType) -> RaggedArray {
         let mut rows = vec![make_junk(&self.kinds)];
         rows.extend_from_slice(&self.rows);
@@ -117,7 +120,7 @@ impl NestedRows {
     }
 }
 
-/// Converts a ragged array of numbers to trees.
+/// Returns the rows of a ragged array of numbers as trees.
 pub(crate) fn to_trees(array: &RaggedArray) -> Vec<N> {
     let leaves = cast(array.leaves(), &DataType::Int64).unwrap();
     let mut below: Vec<N> =

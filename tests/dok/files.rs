@@ -1,4 +1,4 @@
-//! Files of sparse tensors and of dictionaries: contents and refusals.
+//! Files of sparse tensors and of dictionaries, and the errors for invalid files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ fn a_file_is_indices_values_and_a_shape() {
         assert_eq!(axes[1].as_primitive::<Int64Type>().values(), &[7, 1 << 39]);
         assert_eq!(values.len(), 2);
         assert_eq!(read(&path).unwrap().to_coo().unwrap(), t.to_coo().unwrap());
-        // Entries are written in row-major order, whatever their order of insertion: the bytes are
-        // the same.
+        // Entries are written in row-major order, so that the bytes do not depend on the order of
+        // insertion.
         let before = std::fs::read(&path).unwrap();
         write(&path, &read(&path).unwrap(), &options).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -54,7 +54,7 @@ fn a_file_is_indices_values_and_a_shape() {
 }
 
 #[test]
-fn files_that_make_no_tensor_are_refused() {
+fn files_that_do_not_describe_a_tensor_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("m.safetensors");
     let two = DenseTensor::from_vec([2], vec![1f32, 2.0]).unwrap();
@@ -109,7 +109,7 @@ fn make_field(name: &str, array: &ArrayRef) -> Arc<Field> {
 }
 
 #[test]
-fn dictionaries_of_all_kinds_of_columns() {
+fn dictionaries_with_keys_of_all_types_are_written_and_read() {
     let dir = tempfile::tempdir().unwrap();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("subject_id", Arc::new(Int64Array::from(vec![7, 7, 8, -1]))),
@@ -148,7 +148,7 @@ fn dictionaries_of_all_kinds_of_columns() {
 }
 
 #[test]
-fn keys_with_null_are_not_there() {
+fn null_keys_are_not_found_and_not_accepted() {
     let key: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
     let value: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let mut d = Dictionary::new(
@@ -158,7 +158,7 @@ fn keys_with_null_are_not_there() {
     )
     .unwrap();
     d.set(std::slice::from_ref(&key), &value).unwrap();
-    // Strings in any encoding, and strings that the vocabulary lacks.
+    // Keys may be encoded as an Arrow dictionary. Here, one of them is not a key of the dictionary.
     let dictionary: DictionaryArray<Int32Type> =
         [Some("b"), None, Some("zzz"), Some("a")].into_iter().collect();
     let asked: ArrayRef = Arc::new(dictionary);

@@ -1,9 +1,10 @@
-//! The map under random programs, with any number of threads, and with keys constructed to collide.
+//! `RowMap` under random sequences of calls, with any number of threads, and with keys that simple
+//! hash functions map to the same bucket.
 
 use std::collections::HashMap as Std;
 
 use proptest::prelude::*;
-use serrate::dense::{DType, DenseTensor, Element};
+use serrate::dense::{DType, DenseTensor, TensorElement};
 use serrate::dok::{Fallback, MapOptions, RowMap, RowType};
 
 fn run_in_pool<T: Send>(n: usize, run: impl FnOnce() -> T + Send) -> T {
@@ -14,15 +15,19 @@ fn make_options(seed: u64) -> MapOptions {
     MapOptions { seed: Some(seed), ..Default::default() }
 }
 
-/// Returns the rows of a tensor as bytes.
+/// Returns the bytes of each row of a tensor.
 fn list_rows(t: &DenseTensor) -> Vec<Vec<u8>> {
     let n = t.shape()[0];
     let w = t.nbytes().checked_div(n).unwrap_or(0);
     (0..n).map(|i| t.as_bytes()[i * w..][..w].to_vec()).collect()
 }
 
-/// Builds keys of `width` elements from small numbers, so that keys repeat.
-fn make_keys<T: Element>(numbers: &[u16], width: usize, make: impl Fn(u16) -> T) -> DenseTensor {
+/// Builds a key of `width` elements from each number. Small numbers give repeated keys.
+fn make_keys<T: TensorElement>(
+    numbers: &[u16],
+    width: usize,
+    make: impl Fn(u16) -> T,
+) -> DenseTensor {
     let values: Vec<T> = numbers
         .iter()
         .flat_map(|n| (0..width).map(move |k| n.wrapping_mul(k as u16 + 1) ^ k as u16))
@@ -36,7 +41,7 @@ fn make_values(numbers: &[u16], base: i64, width: usize) -> DenseTensor {
     DenseTensor::from_vec([numbers.len(), width], all).unwrap()
 }
 
-/// A step of a program.
+/// A call on the map.
 #[derive(Clone, Debug)]
 enum Step {
     Set(Vec<u16>),
@@ -65,7 +70,7 @@ fn draw_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Keys by their bytes, and their order.
+/// The reference: values by the bytes of their keys, and the keys in the order of the map.
 #[derive(Default)]
 struct Model {
     values: Std<Vec<u8>, Vec<u8>>,
@@ -104,7 +109,7 @@ impl Model {
     }
 }
 
-fn check_program<T: Element>(
+fn check_program<T: TensorElement>(
     steps: &[Step],
     options: MapOptions,
     width: usize,
@@ -176,7 +181,7 @@ fn check_program<T: Element>(
             Step::Copy => {
                 let copy = map.try_clone().unwrap();
                 let snapshot = (map.keys().unwrap(), map.values().unwrap());
-                // The original changes, the copy does not.
+                // Changes of the original must not affect the copy.
                 let n: Vec<u16> = (0..50).collect();
                 map.set(&make_keys(&n, width, make), &make_values(&n, -1, value)).unwrap();
                 map.remove(&make_keys(&n[..20], width, make)).unwrap();
@@ -196,7 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn programs_do_what_std_does(
+    fn random_calls_equal_those_on_the_map_of_std(
         steps in prop::collection::vec(draw_step(), 1..14),
         seed in any::<u64>(),
         load in 0.2f64..0.95,
@@ -215,7 +220,7 @@ proptest! {
     }
 }
 
-/// Draws numbers of which some repeat.
+/// Draws `n` numbers below `distinct`, so that some repeat.
 fn draw_many(n: usize, distinct: u64, salt: u64) -> Vec<i64> {
     let mut x = salt;
     (0..n)
@@ -227,9 +232,10 @@ fn draw_many(n: usize, distinct: u64, salt: u64) -> Vec<i64> {
 }
 
 #[test]
-fn every_number_of_threads_gives_the_same() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let tensor = |v: Vec<i64>| DenseTensor::from_vec([v.len()], v).unwrap();
-    // More keys than a step and than one part: few keys repeated often, then distinct keys.
+    // There are more keys than the map processes at once. The second set has few keys that repeat
+    // often.
     for (n, distinct) in [(70_000, 25_000), (66_000, 100)] {
         let run = |threads_: usize, parallel: bool, spare: usize| {
             run_in_pool(threads_, || {
@@ -260,9 +266,10 @@ fn every_number_of_threads_gives_the_same() {
     }
 }
 
-/// In a table that is nearly full, searches pass many lines and wrap around at its end.
+/// In a table that is nearly full, a search visits many buckets and wraps around at the end of the
+/// table.
 #[test]
-fn long_searches_end() {
+fn keys_are_found_in_tables_that_are_nearly_full() {
     for n in [1usize, 7, 8, 15, 16, 17, 100, 1000, 5000] {
         for load_factor in [0.75, 0.95] {
             let mut map =
@@ -293,7 +300,7 @@ fn long_searches_end() {
 }
 
 #[test]
-fn floats_are_compared_as_numbers() {
+fn zeros_are_equal_keys_and_so_are_nans() {
     let mut map = RowMap::new(make_options(0)).unwrap();
     let t = |v: Vec<f32>| DenseTensor::from_vec([v.len()], v).unwrap();
     let odd = f32::from_bits(f32::NAN.to_bits() | 0x8000_0001);
@@ -304,13 +311,14 @@ fn floats_are_compared_as_numbers() {
     );
     let got = map.get(&t(vec![-0.0, -f32::NAN, 0.1, 0.3]), &Fallback::from(-1.0)).unwrap();
     assert_eq!(got.values.as_slice::<f32>().unwrap(), [2., 4., 5., -1.]);
-    // The map stores the canonical number.
+    // The map stores 0.0 for -0.0.
     assert!(map.keys().unwrap().as_slice::<f32>().unwrap()[0].is_sign_positive());
 }
 
 #[test]
-fn keys_that_would_meet_in_simple_hashes_do_not() {
-    // Multiples of powers of two, single bits, and numbers that differ in their upper half only.
+fn regular_keys_do_not_collide_often() {
+    // Multiples of powers of two, numbers with equal halves or equal lower halves, and numbers with
+    // zeros in their lower bytes.
     let n = 1 << 16;
     let sets: Vec<Vec<i64>> = vec![
         (0..n).map(|i| i << 47).collect(),
@@ -333,13 +341,13 @@ fn keys_that_would_meet_in_simple_hashes_do_not() {
             assert!(map.longest_probe() < 200, "set {k}, seed {seed}: {}", map.longest_probe());
         }
     }
-    // Two maps without a seed have different seeds.
+    // Without a given seed, each map draws its own.
     let seed = || RowMap::new(MapOptions::default()).unwrap().seed();
     assert_ne!(seed(), seed());
 }
 
 #[test]
-fn rows_of_other_types_are_refused() {
+fn rows_of_other_types_and_invalid_options_are_refused() {
     let mut map = RowMap::new(make_options(0)).unwrap();
     let two = DenseTensor::from_vec([1, 2], vec![1i64, 2]).unwrap();
     let three = DenseTensor::from_vec([1, 3], vec![1i64, 2, 3]).unwrap();
@@ -372,7 +380,7 @@ fn rows_of_other_types_are_refused() {
 }
 
 #[test]
-fn memory_is_what_was_promised() {
+fn a_map_takes_at_most_56_bytes_per_entry_of_32_bytes() {
     let n = 3_000_000usize;
     let keys = DenseTensor::from_vec([n, 3], (0..3 * n as i64).collect()).unwrap();
     let values = DenseTensor::from_vec([n], vec![1f64; n]).unwrap();
@@ -383,14 +391,15 @@ fn memory_is_what_was_promised() {
     assert_eq!(map.rows::<i64, f64>().unwrap().nth(1).unwrap(), (&[3i64, 4, 5][..], &[1.0][..]));
 }
 
-/// Set in the process that runs [`a_map_that_cannot_grow_stays_whole`] with little memory.
+/// The environment variable that is set in the process in which
+/// [`a_map_without_memory_to_grow_keeps_its_entries`] runs with limited memory.
 #[cfg(target_os = "linux")]
 const LITTLE: &str = "SERRATE_TEST_LITTLE_MEMORY";
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_map_that_cannot_grow_stays_whole() {
-    const NAME: &str = "map::a_map_that_cannot_grow_stays_whole";
+fn a_map_without_memory_to_grow_keeps_its_entries() {
+    const NAME: &str = "map::a_map_without_memory_to_grow_keeps_its_entries";
     if std::env::var_os(LITTLE).is_none() {
         let test = std::env::current_exe().unwrap();
         let run = format!("ulimit -v 1500000; exec '{}' --exact {NAME}", test.display());
@@ -405,7 +414,7 @@ fn a_map_that_cannot_grow_stays_whole() {
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
-    // One value takes 8 MB, so that growing the values fails long before growing the keys.
+    // A value of 8 MB makes the array of values run out of memory long before the keys do.
     const WIDE: usize = 1 << 20;
     for (count, replace, width) in
         [(1, true, WIDE), (3, true, WIDE), (3, false, WIDE), (70_000, true, 64)]
@@ -416,14 +425,21 @@ fn a_map_that_cannot_grow_stays_whole() {
         while !failed {
             let numbers: Vec<i64> = (given..given + count).collect();
             let keys = DenseTensor::from_vec([count as usize], numbers.clone()).unwrap();
-            let each = numbers.iter().flat_map(|n| std::iter::repeat_n(*n, width)).collect();
+            // `repeat` copies whole blocks, which is fast in a development build, too.
+            let mut each = Vec::with_capacity(numbers.len() * width);
+            for number in &numbers {
+                each.extend_from_slice(&[*number].repeat(width));
+            }
             let values = DenseTensor::from_vec([count as usize, width], each).unwrap();
             failed = match replace {
                 true => map.set(&keys, &values).is_err(),
                 false => map.get_or_insert(&keys, &values).is_err(),
             };
             given += count;
-            assert!(given < 100_000_000, "the memory of this process is not limited");
+            assert!(
+                given < 100_000_000,
+                "allocations do not fail; limit the memory of this process"
+            );
         }
         let len = map.len();
         assert!(len > 0 && len as i64 <= given, "{len} {given}");
@@ -435,7 +451,7 @@ fn a_map_that_cannot_grow_stays_whole() {
             assert_eq!(*number, row as i64);
             assert_eq!((stored[row * width], stored[row * width + width - 1]), (*number, *number));
         }
-        // The map remains usable: for keys that it contains, and for others.
+        // The map can still be searched, for keys that it contains and for others.
         let all = DenseTensor::from_vec([given as usize], (0..given).collect::<Vec<_>>()).unwrap();
         let there = map.contains(&all).unwrap();
         assert!(there.iter().enumerate().all(|(i, there)| *there == (i < len)));

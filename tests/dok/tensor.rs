@@ -1,4 +1,4 @@
-//! Sparse tensors against dense ones: every form of index, views, writing, reductions, products.
+//! Sparse tensors compared with dense ones: indexing, views, writing, reductions and products.
 
 use proptest::prelude::*;
 use serrate::Error;
@@ -16,13 +16,13 @@ fn draw_shapes() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0usize..5, 0..5)
 }
 
-/// Draws entries that are mostly zero.
+/// Draws integers, most of which are zero.
 fn draw_entries() -> impl Strategy<Value = Vec<i32>> {
     prop::collection::vec(prop_oneof![3 => Just(0), 2 => -9i32..9], 1..60)
 }
 
-/// Draws an index item for some axes of these sizes; returns it with the number of axes. Some are
-/// out of range.
+/// Makes an index item for the first axes of the shape `sizes` from random numbers, and returns it
+/// with the number of axes it indexes. Some items are out of range.
 fn make_item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize) {
     let Some(size) = sizes.first().copied() else {
         return (if pick.is_multiple_of(2) { Index::NewAxis } else { Index::Rest }, 0);
@@ -82,8 +82,7 @@ fn make_index(shape: &[usize], randoms: &[Random]) -> Vec<Index> {
     out
 }
 
-/// Returns a view of both, and the index expression that selects it from the outside of the dense
-/// one.
+/// Permutes the axes of a sparse tensor, as a view, and those of the equal dense tensor, as a copy.
 fn view_both(t: &DokTensor, d: &DenseTensor, order: u64) -> (DokTensor, DenseTensor) {
     let n = d.ndim();
     let mut axes: Vec<i64> = (0..n as i64).collect();
@@ -118,7 +117,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_index_takes_what_it_takes_of_a_dense_tensor(
+    fn indexing_equals_indexing_of_the_dense_tensor(
         shape in draw_shapes(), values in draw_entries(),
         randoms in draw_randoms(), order in any::<u64>(),
     ) {
@@ -142,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else(
+    fn writing_by_index_equals_writing_to_the_dense_tensor(
         shape in draw_shapes(), values in draw_entries(),
         randoms in draw_randoms(), order in any::<u64>(),
         new in prop::collection::vec(prop_oneof![1 => Just(0), 2 => 10i32..99], 1..7),
@@ -152,7 +151,7 @@ proptest! {
         let owner = DokTensor::from_dense(&base).unwrap();
         let (mut t, d) = view_both(&owner, &base, order);
         let index = make_index(d.shape(), &randoms);
-        // Maps each element of the part to its position in the tensor.
+        // Indexing a tensor whose elements are their own positions gives the positions to write to.
         let n = d.num_elements();
         let places = DenseTensor::from_vec(d.shape().to_vec(), (0..n as i64).collect()).unwrap();
         let Ok(places) = places.index(&index) else {
@@ -183,7 +182,8 @@ proptest! {
         }
         let expected = DenseTensor::from_vec(d.shape().to_vec(), expected).unwrap();
         prop_assert_eq!(&t.to_dense().unwrap(), &expected);
-        // No entry is zero, and the owner of the view has the same entries.
+        // No stored entry is zero, and writing to the view has changed the tensor that owns the
+        // entries.
         let nonzero = expected.as_slice::<i32>().unwrap().iter().filter(|v| **v != 0).count();
         prop_assert_eq!(owner.nnz().unwrap(), nonzero);
         let (again, _) = view_both(&owner, &base, order);
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn orthogonal_is_axis_by_axis(
+    fn orthogonal_indexing_equals_indexing_axis_by_axis(
         shape in prop::collection::vec(1usize..5, 1..4), values in draw_entries(),
         randoms in draw_randoms(),
     ) {
@@ -203,8 +203,8 @@ proptest! {
             .filter(|i| !matches!(i, Index::Mask(m) if m.shape().len() > 1))
             .take(shape.len())
             .collect();
-        // Indexes one axis after the other, from the last, so that earlier axes keep their
-        // position.
+        // Indexes one axis after the other, the last one first, so that an axis that is removed
+        // does not renumber those left to index.
         let mut expected = Ok(d);
         for (axis, item) in index.iter().enumerate().rev() {
             let mut one = vec![Index::ALL; axis];
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn reductions_are_those_of_all_elements(
+    fn reductions_equal_those_of_the_dense_tensor(
         shape in prop::collection::vec(1usize..5, 1..5), values in draw_entries(),
         which in any::<u8>(),
         keep in any::<bool>(), order in any::<u64>(),
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn products_and_sums_are_the_dense_ones(
+    fn products_and_sums_equal_those_of_dense_tensors(
         m in 0usize..5, k in 0usize..5, n in 0usize..5, a in draw_entries(), b in draw_entries(),
     ) {
         let (da, db) = (make_dense(&[m, k], &a), make_dense(&[k, n], &b));
@@ -278,7 +278,7 @@ proptest! {
         prop_assert_eq!(&ta.matmul(&tb).unwrap().to_dense().unwrap(), &expected);
         let float = ta.cast(DType::F32).unwrap().matmul(&tb.cast(DType::F32).unwrap()).unwrap();
         prop_assert_eq!(&float.to_dense().unwrap().cast(DType::I32).unwrap(), &expected);
-        // Elementwise operations on tensors of the same shape.
+        // Elementwise operations take tensors of equal shapes.
         let dc = make_dense(&[m, k], &b);
         let tc = DokTensor::from_dense(&dc).unwrap();
         let vc = dc.as_slice::<i32>().unwrap();
@@ -294,7 +294,7 @@ proptest! {
     }
 
     #[test]
-    fn conversions_go_both_ways(
+    fn conversions_from_and_to_other_forms_keep_the_entries(
         shape in prop::collection::vec(1usize..5, 1..5),
         values in draw_entries(),
     ) {
@@ -308,7 +308,8 @@ proptest! {
             let again = DokTensor::from_csr(csr.shape, &csr.crow_indices, &csr.col_indices, &csr.values).unwrap();
             prop_assert_eq!(again.to_dense().unwrap(), d.clone());
         }
-        // Lists end at the last entry: sizes may be smaller, entries are the same.
+        // Ragged lists end at the last entry, so that the tensor made from them may be smaller
+        // until it is resized.
         let ragged = t.to_ragged().unwrap();
         let mut back = DokTensor::from_ragged(&ragged).unwrap();
         prop_assert_eq!(back.shape()[0], shape[0]);
@@ -347,7 +348,7 @@ fn views_share_entries_and_compose() {
         t.index(&parse_index("1, 2").unwrap()).unwrap().as_slice::<i32>().unwrap(),
         [7, 0, 8, 9]
     );
-    // A view of a view of a view.
+    // Views can be made of views.
     let deep = picked.select(0, 1).unwrap().t().unwrap().index_select(0, &[-1, 0]).unwrap();
     assert_eq!(deep.to_dense().unwrap().as_slice::<i32>().unwrap(), [9, 16, 9, 7, 13, 7]);
     assert_eq!(deep.index_sparse(&parse_index("0").unwrap()).unwrap().nnz().unwrap(), 3);
@@ -359,7 +360,7 @@ fn views_share_entries_and_compose() {
     assert!(
         t.select(3, 0).is_err() && t.select(0, 2).is_err() && t.index_select(0, &[-3]).is_err()
     );
-    // A tensor with shared entries cannot be resized.
+    // A tensor cannot be resized while views share its entries.
     let mut t = t;
     assert!(t.resize(&[1]).unwrap_err().to_string().contains("clone it first"));
     drop((twice, column, picked, deep));
@@ -390,7 +391,8 @@ fn sizes_are_checked_up_to_2_to_the_63() {
     assert!(DokTensor::new([usize::MAX, 0, usize::MAX], DType::U8).is_ok());
     let wide = DokTensor::new([1, 1 << 40], DType::U8).unwrap();
     assert!(wide.index_select(0, &vec![0; 1 << 24]).is_err());
-    // Errors about dense results state the bytes before memory is allocated.
+    // A dense result that is too large is an error with its size in bytes, and no memory is
+    // allocated for it.
     for e in [t.to_dense().unwrap_err(), t.set(&[Index::Rest], 1).unwrap_err()] {
         assert!(matches!(e, Error::TooLarge { .. }), "{e}");
     }
@@ -398,13 +400,13 @@ fn sizes_are_checked_up_to_2_to_the_63() {
     t.set_dense_limit(Some(1));
     assert!(t.index(&parse_index("0, 0, 0, 0, 0, 0, 0, :2").unwrap()).is_err());
     assert!(t.index(&parse_index("0, 0, 0, 0, 0, 0, 0, :1").unwrap()).is_ok());
-    // Writing zero everywhere has no dense result.
+    // Writing zero to all elements needs no dense tensor.
     t.set(&[Index::Rest], 0).unwrap();
     assert_eq!(t.nnz().unwrap(), 0);
 }
 
 #[test]
-fn softmax_is_among_entries() {
+fn softmax_ignores_elements_that_are_not_stored() {
     let indices = DenseTensor::from_vec([2, 4], vec![0i64, 0, 0, 1, 0, 2, 3, 1]).unwrap();
     let values = DenseTensor::from_vec([4], vec![1.0, 0.0, 2.0, -800.0]).unwrap();
     let t = DokTensor::from_coo([2, 4], &indices, &values, DuplicateEntries::Last).unwrap();
@@ -427,7 +429,7 @@ fn softmax_is_among_entries() {
 }
 
 #[test]
-fn explicit_zeros_and_overflow() {
+fn stored_zeros_can_be_pruned_and_overflow_is_an_error() {
     let indices = DenseTensor::from_vec([1, 3], vec![0i64, 1, 1]).unwrap();
     let values = DenseTensor::from_vec([3], vec![0u8, 200, 100]).unwrap();
     let mut t = DokTensor::from_coo([4], &indices, &values, DuplicateEntries::Last).unwrap();
@@ -460,7 +462,7 @@ fn explicit_zeros_and_overflow() {
 }
 
 #[test]
-fn of_sparse_values_for_one_element_the_last_counts_though_it_is_zero() {
+fn the_last_value_written_to_a_repeated_index_wins_even_if_it_is_zero() {
     let value = |dense: &[i32]| {
         DokTensor::from_dense(&DenseTensor::from_vec([dense.len()], dense.to_vec()).unwrap())
     };
@@ -498,10 +500,10 @@ fn rounding_takes_any_number_of_decimals() {
 }
 
 #[test]
-fn limits_count_what_is_allocated() {
+fn limits_count_intermediate_results() {
     let ones = DenseTensor::from_vec([1000], vec![1i8; 1000]).unwrap();
     let mut column = DokTensor::from_dense(&ones).unwrap().reshape(&[1000, 1]).unwrap();
-    // A product of bytes is added in 16 bytes per element.
+    // Products of int8 are accumulated in 16 bytes per element.
     let row = ones.reshape([1, 1000]).unwrap();
     column.set_dense_limit(Some(17_000_000));
     assert!(column.matmul_dense(&row).is_ok());
@@ -533,10 +535,10 @@ fn dense_sums_are_the_same_in_any_number_of_blocks() {
 }
 
 #[test]
-fn repeated_coordinates_are_limited() {
+fn views_and_indices_that_repeat_entries_are_limited() {
     let mut t = DokTensor::new([4, 4], DType::I32).unwrap();
     t.set_at(&[0, 0], 7).unwrap();
-    // 2^40 positions of one entry, of one view or of one index.
+    // A view or an index with 2^40 positions that all refer to one entry.
     let zeros = vec![0i64; 1 << 20];
     let view = t.index_select(0, &zeros).unwrap().index_select(1, &zeros).unwrap();
     assert_eq!(view.shape(), [1 << 20, 1 << 20]);
@@ -556,7 +558,7 @@ fn repeated_coordinates_are_limited() {
 }
 
 #[test]
-fn rows_of_a_matrix_are_integers() {
+fn indices_of_csr_must_be_integers() {
     let (rows, columns) = (vec![0.0f64, 1.5, 2.0], vec![0.0f64, 1.0]);
     let whole = DenseTensor::from_vec([3], vec![0i64, 1, 2]).unwrap();
     let values = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();

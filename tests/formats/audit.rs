@@ -1,5 +1,5 @@
-//! Checks of data sets: no findings in sound ones; every fault with file, position, found and
-//! expected.
+//! The checks of data sets: sound data sets have no findings, and each fault is reported with its
+//! file, its position, the value found and the value expected.
 
 use std::fs;
 use std::path::Path;
@@ -16,10 +16,9 @@ use serrate::io::meds::MedsDataset;
 use serrate::io::nrt::{self, NrtFile, WriteOptions};
 use serrate::table::{Column, RaggedTable};
 
-use crate::meds_torch::{
-    codes_file, convert_dataset, data_path, make_batch, make_row, splits_file, write_dataset,
-};
-use crate::tiny::{micros_at, write_parquet};
+use crate::meds_torch::{codes_file, convert_dataset, make_batch, make_row, splits_file};
+use crate::support::{data_path, read_parquet, write_dataset, write_parquet};
+use crate::tiny::micros_at;
 
 fn run_audit(root: &Path) -> Audit {
     let audit = check(root, &CheckOptions::default()).unwrap();
@@ -30,7 +29,7 @@ fn run_audit(root: &Path) -> Audit {
     audit
 }
 
-/// Returns the findings of a check as strings.
+/// Returns the findings of the check `name` as strings.
 fn list_texts(audit: &Audit, name: &str) -> Vec<String> {
     audit.findings.iter().filter(|f| f.check == name).map(ToString::to_string).collect()
 }
@@ -39,7 +38,8 @@ fn list_names(audit: &Audit, severity: Severity) -> Vec<&'static str> {
     audit.findings.iter().filter(|f| f.severity == severity).map(|f| f.check).collect()
 }
 
-/// Returns the only finding of a check; its description contains all `parts`.
+/// Returns the finding of the check `name`, of which there must be exactly one. Its text must
+/// contain all `parts`.
 #[track_caller]
 fn find_one<'a>(audit: &'a Audit, name: &str, parts: &[&str]) -> &'a Finding {
     let of_name: Vec<&Finding> = audit.findings.iter().filter(|f| f.check == name).collect();
@@ -63,7 +63,8 @@ fn sound_data_has_no_error() {
     let total: u64 = meds.shards.iter().map(|s| s.measurements + s.statics).sum();
     assert_eq!(total, 24_866);
 
-    // The output of the other tool. All of its subjects have events, so no rows are shifted.
+    // A cohort that the Python tool has tensorized. All subjects have events, so that it has no
+    // shifted rows.
     let theirs = run_audit(&data_path("synthea-meds-torch-data"));
     assert_eq!((theirs.errors(), theirs.kind), (0, "tensorized cohort"));
     let dir = tempfile::tempdir().unwrap();
@@ -157,7 +158,7 @@ fn faults_of_meds_folders_are_found() {
     assert_eq!((shard.subjects, shard.measurements, shard.statics), (3, 5, 1));
     assert_eq!((shard.missing, shard.nan, shard.infinite), (1, 1, 2));
 
-    // Missing columns, NULL codes, wrong vocabularies.
+    // Columns that are missing, NULL codes, and vocabularies with errors.
     let good = make_batch(&train[..2], true);
     let mut columns = good.columns().to_vec();
     columns[2] = Arc::new(StringArray::from(vec![Some("A"), None]));
@@ -173,7 +174,8 @@ fn faults_of_meds_folders_are_found() {
     find_one(&found, "code-twice", &["codes.parquet", "row 1", "\"A\"", "row 0"]);
 }
 
-/// Writes a cohort with the subjects 1 (no events), 2 and 3 in train/0, and 4 in tuning/0.
+/// Writes a tensorized cohort with the subjects 1 (without events), 2 and 3 in `train/0`, and 4 in
+/// `tuning/0`.
 fn write_cohort() -> (tempfile::TempDir, std::path::PathBuf) {
     let train = [
         make_row(1, None, "A", None),
@@ -214,7 +216,8 @@ fn faults_of_cohorts_are_found() {
         table.with_columns(columns.collect()).unwrap()
     };
 
-    // Omitting subjects without events shifts every later patient.
+    // If a shard lacks the row of a subject without events, the rows of all later subjects are
+    // shifted.
     let found = with(&table.take(&[1, 2]).unwrap());
     find_one(
         &found,
@@ -237,7 +240,7 @@ fn faults_of_cohorts_are_found() {
     let token = find_one(&found, "token", &["dim2/code, element 1", "code 7", "0 to 2"]);
     assert_eq!(token.count, 2);
     find_one(&found, "unknown-code", &["element 3", "code 0"]);
-    // B remains in tuning only.
+    // The code B now occurs only in the split `tuning`.
     find_one(&found, "unseen-code", &["1 code(s): B"]);
     let days = Float32Array::from(vec![f32::NAN, 2.0, 0.0]);
     let found = with(&replaced("time_delta_days", Arc::new(days)));
@@ -253,12 +256,13 @@ fn faults_of_cohorts_are_found() {
     let found = with(&table.select(&["code", "numeric_value"]).unwrap());
     find_one(&found, "columns", &["dim1/time_delta_days"]);
 
-    // Bounds that decrease.
+    // Bounds must not decrease.
     nrt::write(&path, &table, &overwrite).unwrap();
     let mut bytes = fs::read(&path).unwrap();
     let sound = bytes.clone();
     let start = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    // dim1/bounds is the first tensor: 0, 2, 3.
+    // The first tensor of the file is dim1/bounds with the values 0, 2, 3. This byte belongs to the
+    // 2.
     bytes[start + 8] = 9;
     fs::write(&path, &bytes).unwrap();
     find_one(&run_audit(&root), "bounds", &["train/0.nrt", "dim1/bounds"]);
@@ -266,7 +270,7 @@ fn faults_of_cohorts_are_found() {
     find_one(&run_audit(&root), "unreadable", &["train/0.nrt"]);
     fs::write(&path, &sound).unwrap();
 
-    // A subject in two splits, and half a shard.
+    // A subject in two splits, and a shard that lacks one of its two files.
     for folder in ["data", "tokenization/schemas"] {
         let ending = if folder == "data" { "nrt" } else { "parquet" };
         fs::create_dir_all(root.join(folder).join("held_out")).unwrap();
@@ -285,7 +289,7 @@ fn faults_of_cohorts_are_found() {
 fn faults_of_schema_files_are_found() {
     let (_dir, root) = write_cohort();
     let path = root.join("tokenization/schemas/train/0.parquet");
-    let schema = crate::meds_torch::read_parquet(&path);
+    let schema = read_parquet(&path);
     let with = |name: &str, column: ArrayRef| {
         let fields = schema.schema();
         let columns = fields.fields().iter().zip(schema.columns()).map(|(f, c)| {
@@ -339,7 +343,7 @@ fn labels_that_reading_refuses_are_found() {
     write_parquet(&dir.path().join("a/0.parquet"), &label("integer_value", whole));
     let found = check(&meds, &options).unwrap();
     assert_eq!(found.errors(), 0, "{:#?}", found.findings);
-    // Several tasks are named; the type of a column is compared within its task.
+    // The finding names all tasks. The type of a column is compared only within a task.
     let wide: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
     write_parquet(&dir.path().join("b/0.parquet"), &label("categorical_value", wide));
     let found = check(&meds, &options).unwrap();
@@ -351,13 +355,13 @@ fn labels_that_reading_refuses_are_found() {
     assert!(check(&meds, &none).unwrap_err().to_string().contains("does not exist"));
 }
 
-/// Builds a batch with columns by name.
+/// Builds a record batch from columns with their names.
 fn make_columns(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
         .unwrap()
 }
 
-/// Casts some columns of a batch.
+/// Casts the columns that `types` names.
 fn cast_columns(batch: &RecordBatch, types: &[(&str, DataType)]) -> RecordBatch {
     let schema = batch.schema();
     let cast_column = |(field, values): (&Arc<Field>, &ArrayRef)| {
@@ -369,7 +373,7 @@ fn cast_columns(batch: &RecordBatch, types: &[(&str, DataType)]) -> RecordBatch 
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// Builds measurements with additional columns of lists and strings.
+/// Builds measurements with two more columns: a list of strings and a string.
 fn with_lists(rows: &[crate::meds_torch::Measurement]) -> RecordBatch {
     let mut lists = ListBuilder::new(StringBuilder::new());
     for (i, _) in rows.iter().enumerate() {
@@ -388,7 +392,7 @@ fn large_list(item: DataType) -> DataType {
 }
 
 #[test]
-fn spellings_of_one_type_are_no_finding_and_are_read_together() {
+fn equivalent_arrow_types_are_not_a_finding_and_are_read_together() {
     let rows = |subject: i64| {
         [
             make_row(subject, None, "SEX", None),
@@ -421,7 +425,7 @@ fn spellings_of_one_type_are_no_finding_and_are_read_together() {
     assert_eq!(list_texts(&found, "meds-types"), [""; 0]);
     assert_eq!(found.shards.len(), 4);
 
-    // Every reader unifies the types, with the same values from each file.
+    // Every reader casts the columns to common types and reads the same values from each file.
     let dataset = MedsDataset::open(&root).unwrap();
     let shards: Vec<_> = dataset
         .shards()
@@ -443,7 +447,7 @@ fn spellings_of_one_type_are_no_finding_and_are_read_together() {
 }
 
 #[test]
-fn every_column_of_another_type_is_named() {
+fn every_column_with_a_wrong_type_is_named() {
     let rows =
         |s: i64| [make_row(s, Some(10), "A", Some(1.0)), make_row(s, Some(20), "B", Some(2.0))];
     let odd = [
@@ -458,8 +462,8 @@ fn every_column_of_another_type_is_named() {
         ("data/2.parquet", with_lists(&rows(3))),
     ]);
     let found = run_audit(&root);
-    // For columns of MEDS, the type tells which file is wrong; for others, the first file counts as
-    // right.
+    // MEDS prescribes the types of its own columns, which tells which file is wrong. For other
+    // columns, the type in the first file counts as right.
     let types = list_texts(&found, "types");
     assert_eq!(types.len(), 4, "{types:#?}");
     for (file, column, is, due) in [
@@ -472,9 +476,10 @@ fn every_column_of_another_type_is_named() {
         let has = |t: &&String| t.contains(file) && t.contains(&text) && !t.contains("times)");
         assert!(types.iter().any(|t| has(&t)), "{file}: {text} is not in {types:#?}");
     }
-    assert_eq!(found.shards.len(), 3, "they are read nevertheless");
+    assert_eq!(found.shards.len(), 3, "all shards are read");
 
-    // A type that all shards have can be read, but is not MEDS; every other type is named.
+    // If all shards have the same type, they can be read together. The finding then names the types
+    // that MEDS does not allow.
     let all: Vec<RecordBatch> = (1..3).map(|s| cast_columns(&with_lists(&rows(s)), &odd)).collect();
     let (_dir, root) =
         write_dataset(&[("data/0.parquet", all[0].clone()), ("data/1.parquet", all[1].clone())]);
@@ -498,7 +503,7 @@ fn every_column_of_another_type_is_named() {
 }
 
 #[test]
-fn gaps_are_passed_over_and_the_rest_is_looked_at() {
+fn rows_with_null_are_named_and_skipped_by_other_checks() {
     let rows: Vec<_> = (0..6).map(|i| make_row(1, Some(10 - i), "A", None)).collect();
     let good = make_batch(&rows, true);
     let ids = Int64Array::from(vec![Some(1), None, None, Some(1), Some(1), Some(1)]);
@@ -518,13 +523,13 @@ fn gaps_are_passed_over_and_the_rest_is_looked_at() {
         nulls[1].contains("\"code\", row 1: [null]") && nulls[1].contains("(2 times)"),
         "{nulls:?}"
     );
-    // Rows 0, 3 and 5 remain; positions in messages are those in the file.
+    // The rows 0, 3 and 5 have no NULL. Messages still count the rows of the file.
     assert_eq!(find_one(&found, "order", &["row 3: [order]", "00:00:00.000007"]).count, 2);
     assert_eq!(found.shards[0].measurements, 3);
 }
 
 #[test]
-fn times_that_cannot_be_are_found() {
+fn implausible_times_are_found() {
     let us = |year: i64| Some((year - 1970) * 31_556_952 * 1_000_000);
     let rows = [
         make_row(1, us(1600), "A", None),
@@ -542,7 +547,7 @@ fn times_that_cannot_be_are_found() {
         find_one(&found, "implausible-time", &["train/0.parquet", "row 0", "of subject 1", "1901"]);
     assert_eq!((odd.count, odd.severity), (3, Severity::Warning));
     assert_eq!(find_one(&found, "future-time", &["row 3", "time 21", "subject 2"]).count, 3);
-    // The schema files of a cohort have the same times.
+    // The schema files of a tensorized cohort have the same times, and the check finds them there.
     let out = root.with_file_name("cohort");
     convert_dataset(&root, &out, &Default::default()).unwrap();
     let found = run_audit(&out);
@@ -555,7 +560,8 @@ fn times_that_cannot_be_are_found() {
 fn events_outside_a_life_are_found() {
     let (day, noon) = (|d| Some(micros_at(d, 0, 0, 0)), |d| Some(micros_at(d, 12, 0, 0)));
     let rows = [
-        // Born at noon, with a measurement in the morning and a fact without a time.
+        // The subject is born at noon, with a measurement in the morning before and a fact without
+        // a time.
         make_row(1, None, "SEX", None),
         make_row(1, day(0), "A", None),
         make_row(1, noon(0), "MEDS_BIRTH", None),
@@ -563,12 +569,12 @@ fn events_outside_a_life_are_found() {
         make_row(1, noon(9), "MEDS_DEATH", None),
         make_row(1, Some(micros_at(9, 12, 0, 1)), "A", None),
         make_row(1, noon(10), "B", None),
-        // A death at midnight is a date: the same day is not after it, the next day is.
+        // A death at midnight stands for the whole day, so that only the next day is after it.
         make_row(2, day(0), "MEDS_BIRTH//GUESSED", None),
         make_row(2, day(5), "MEDS_DEATH", None),
         make_row(2, Some(micros_at(5, 23, 59, 59)), "A", None),
         make_row(2, day(6), "A", None),
-        // Neither a birth nor a death.
+        // MEDS_BIRTHDAY is not a birth, because it is another code than MEDS_BIRTH.
         make_row(3, day(0), "MEDS_BIRTHDAY", None),
         make_row(3, day(1), "A", None),
     ];
@@ -583,7 +589,7 @@ fn events_outside_a_life_are_found() {
 }
 
 #[test]
-fn doubled_rows_are_found() {
+fn repeated_rows_are_found() {
     let time = Some(micros_at(0, 0, 0, 0));
     let rows = [
         make_row(1, None, "SEX", None),
@@ -603,7 +609,7 @@ fn doubled_rows_are_found() {
     let double = find_one(&found, "doubled-row", &double);
     assert_eq!((double.count, double.severity), (4, Severity::Warning));
 
-    // Rows out of order, in several batches and dictionaries, are all found.
+    // Rows out of order are found, too, across batches and dictionaries.
     let many: Vec<_> = (0..70_000i64)
         .map(|i| make_row(7, Some(micros_at(i % 35_000, 0, 0, 0)), "A", None))
         .collect();
@@ -611,7 +617,7 @@ fn doubled_rows_are_found() {
     let found = run_audit(&root);
     assert_eq!(find_one(&found, "doubled-row", &["row 35000", "the same as row 0"]).count, 35_000);
 
-    // Strings distinguish measurements.
+    // Measurements with different strings are different.
     let texts: Vec<Option<&str>> = vec![
         Some("x"),
         None,
@@ -631,7 +637,7 @@ fn doubled_rows_are_found() {
     all.push(("text_value", Arc::new(StringArray::from(texts))));
     let (_dir, root) = write_dataset(&[("data/0.parquet", make_columns(all))]);
     let found = run_audit(&root);
-    // Rows 0 and 1 differ; 2 and 4 differ; of 3, 6 and 7 none are equal.
+    // Each pair of rows that are otherwise equal has different values of `text_value`.
     assert_eq!(texts_of(&found), [""; 0]);
     let same = StringArray::from(vec!["x"; 10]);
     let mut all: Vec<(&str, ArrayRef)> = ["subject_id", "time", "code", "numeric_value"]
@@ -651,7 +657,7 @@ fn texts_of(audit: &Audit) -> Vec<String> {
 }
 
 #[test]
-fn labels_that_contradict_and_labels_far_away_are_found() {
+fn contradicting_labels_and_labels_far_from_events_are_found() {
     let day = |d| Some(micros_at(d, 0, 0, 0));
     let rows = [
         make_row(1, day(0), "A", None),
@@ -690,7 +696,7 @@ fn labels_that_contradict_and_labels_far_away_are_found() {
     );
     find_one(&found, "label-early", &["row 6", "without an event before it"]);
 
-    // Tasks are separate: their values for the same time may differ.
+    // Labels of different tasks may have different values for the same subject and time.
     let value = |v: i64| {
         make_columns(vec![
             ("subject_id", Arc::new(Int64Array::from(vec![1])) as ArrayRef),
@@ -714,7 +720,7 @@ fn labels_that_contradict_and_labels_far_away_are_found() {
 }
 
 #[test]
-fn labels_that_are_no_finite_numbers_are_found() {
+fn labels_that_are_not_finite_are_found() {
     let rows = [make_row(1, Some(micros_at(1, 0, 0, 0)), "A", None)];
     let times = [5, 6, 7, 8].map(|hour| micros_at(5, hour, 0, 0)).to_vec();
     let numbers = vec![Some(1.5), Some(f64::NAN), Some(1e300), None];

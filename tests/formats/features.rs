@@ -1,4 +1,4 @@
-//! Features of labels, held to a slow reference over random data sets.
+//! Features of labels, compared with a slow reference on random data sets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,23 +9,22 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 use arrow::datatypes::{Float64Type, UInt32Type};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use serrate::io::features::{
-    FeatureAggregate, FeatureKey, FeatureRows, FeatureSpec, FeatureStore, Features,
+    FeatureAggregate, FeatureKey, FeatureRows, FeatureSpec, FeatureStore, LabelFeatures,
 };
 use serrate::io::meds::Labels;
 use serrate::io::meds_torch::MedsFolder;
 use serrate::io::parquet::ParquetWriteOptions;
 use serrate::io::safetensors::SaveOptions;
-use serrate::kernels::between::Closure;
+use serrate::kernels::between::ClosedEnds;
 
-use crate::tiny::write_parquet;
+use crate::support::{read_parquet, write_parquet};
 
 const DAY: i64 = 86_400_000_000;
 const CODES: [&str; 5] = ["LAB//a", "LAB//b", "LABEL", "DRUG//c", "other"];
 
-/// Subject, time (days), code and value of a measurement.
+/// A measurement: subject, time in days, index in `CODES`, and value.
 type Row = (i64, Option<i64>, usize, Option<f32>);
 
 fn write_shard(path: &Path, rows: &[Row]) {
@@ -42,20 +41,13 @@ fn write_shard(path: &Path, rows: &[Row]) {
     write_parquet(path, &RecordBatch::try_from_iter_with_nullable(columns).unwrap());
 }
 
-fn read_parquet(path: &Path) -> RecordBatch {
-    let file = std::fs::File::open(path).unwrap();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
-    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
-    arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
-}
-
 fn labels_of(labels: &[(i64, i64)]) -> Labels {
     let ids: Int64Array = labels.iter().map(|l| Some(l.0)).collect();
     let times: TimestampMicrosecondArray = labels.iter().map(|l| Some(l.1 * DAY)).collect();
     Labels::try_new(ids, times, vec![]).unwrap()
 }
 
-fn make_spec(closure: Closure) -> FeatureSpec {
+fn make_spec(closure: ClosedEnds) -> FeatureSpec {
     let keys = vec![
         FeatureKey::Code("DRUG//c".into()),
         FeatureKey::Prefix("LAB".into()),
@@ -67,12 +59,13 @@ fn make_spec(closure: Closure) -> FeatureSpec {
     FeatureSpec::try_new(keys, windows, FeatureAggregate::ALL.to_vec()).unwrap().closed(closure)
 }
 
-/// The value of a feature, computed from all measurements of a subject.
+/// Returns the value of one feature for a label, computed from all measurements, or `None` if the
+/// feature has no value.
 fn compute_reference(
     rows: &[Row],
     label: (i64, i64),
     parts: (&FeatureKey, &str, FeatureAggregate),
-    closure: Closure,
+    closure: ClosedEnds,
 ) -> Option<f64> {
     let (key, window, aggregate) = parts;
     let (subject, at) = label;
@@ -81,8 +74,8 @@ fn compute_reference(
         FeatureKey::Prefix(prefix) => code.starts_with(prefix.as_ref()),
     };
     let (from, to) = (
-        matches!(closure, Closure::Left | Closure::Both),
-        matches!(closure, Closure::Right | Closure::Both),
+        matches!(closure, ClosedEnds::Left | ClosedEnds::Both),
+        matches!(closure, ClosedEnds::Right | ClosedEnds::Both),
     );
     let within = |day: Option<i64>| match (window, day) {
         ("static", day) => day.is_none(),
@@ -131,14 +124,15 @@ fn compute_reference(
     })
 }
 
-/// Reads all labels through a store, in blocks of a size.
+/// Computes the features of all labels through a store, in blocks of `block` labels.
 fn compute_features(
     folder: &Path,
     labels: &Labels,
     spec: &FeatureSpec,
     block: usize,
 ) -> (FeatureRows, usize) {
-    let features = Features::new(MedsFolder::open(folder).unwrap(), labels.clone(), spec.clone());
+    let features =
+        LabelFeatures::new(MedsFolder::open(folder).unwrap(), labels.clone(), spec.clone());
     let mut store = FeatureStore::create(folder, labels.len()).unwrap();
     for shard in 0..features.num_shards() {
         let shard = features.read(shard).unwrap();
@@ -150,7 +144,7 @@ fn compute_features(
 }
 
 fn draw_rows() -> impl Strategy<Value = Vec<Row>> {
-    // Small integers: sums are exact, so that the order of the reference does not matter.
+    // Small integers have exact sums, so that the order of addition does not matter.
     let row = (0i64..4, prop::option::weighted(0.9, -20i64..20), 0..CODES.len());
     let value = prop::option::weighted(0.8, (-50i16..50).prop_map(f32::from));
     prop::collection::vec((row, value).prop_map(|((id, day, code), v)| (id, day, code, v)), 0..60)
@@ -160,11 +154,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn features_equal_the_reference_however_the_data_is_cut(
+    fn features_equal_the_reference_for_any_shards_and_blocks(
         rows in draw_rows(),
         labels in prop::collection::vec((0i64..5, -22i64..22), 0..12),
         shards in 1i64..4,
-        closure in prop::sample::select(vec![Closure::Right, Closure::Left, Closure::Both, Closure::Neither]),
+        closure in prop::sample::select(vec![ClosedEnds::Right, ClosedEnds::Left, ClosedEnds::Both, ClosedEnds::Neither]),
     ) {
         let (one, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         write_shard(&one.path().join("data/0.parquet"), &rows);
@@ -207,7 +201,7 @@ proptest! {
 }
 
 #[test]
-fn dense_forms_have_zero_counts_and_null_means_of_nothing() {
+fn without_measurements_counts_are_zero_and_means_null() {
     let dir = tempfile::tempdir().unwrap();
     write_shard(
         &dir.path().join("data/0.parquet"),
@@ -225,7 +219,7 @@ fn dense_forms_have_zero_counts_and_null_means_of_nothing() {
     assert_eq!(columns[1].as_primitive::<Float64Type>().values(), &[0.0, 2.5, 2.5]);
     assert_eq!((columns[1].null_count(), columns[2].null_count()), (0, 1), "{shown:?}");
     assert_eq!(columns[3].data_type(), &arrow::datatypes::DataType::Float32);
-    // The drug was given without a value.
+    // The code DRUG//c occurs once, without a value.
     assert_eq!(columns[4].as_primitive::<arrow::datatypes::Int64Type>().values(), &[0, 0, 1]);
     assert_eq!((columns[5].null_count(), columns[6].null_count()), (0, 3));
     let list = rows.to_list(&spec).unwrap();
@@ -245,7 +239,7 @@ fn dense_forms_have_zero_counts_and_null_means_of_nothing() {
 }
 
 #[test]
-fn sparse_files_have_a_row_for_every_label() {
+fn sparse_files_have_the_numbers_of_their_labels_as_rows() {
     let dir = tempfile::tempdir().unwrap();
     write_shard(&dir.path().join("data/0.parquet"), &[(1, Some(1), 0, Some(2.5))]);
     write_shard(&dir.path().join("data/1.parquet"), &[(0, Some(0), 1, Some(0.5))]);
@@ -254,7 +248,7 @@ fn sparse_files_have_a_row_for_every_label() {
     let aggregates = ["count", "max"].map(|a| a.parse().unwrap()).to_vec();
     let spec = FeatureSpec::try_new(keys, vec!["all".parse().unwrap()], aggregates).unwrap();
     let features =
-        Features::new(MedsFolder::open(dir.path()).unwrap(), labels.clone(), spec.clone());
+        LabelFeatures::new(MedsFolder::open(dir.path()).unwrap(), labels.clone(), spec.clone());
     let mut store = FeatureStore::create(dir.path(), labels.len()).unwrap();
     for shard in 0..2 {
         let shard = features.read(shard).unwrap();
@@ -284,8 +278,9 @@ fn a_subject_in_two_shards_is_refused() {
         let path = dir.path().join(format!("data/{shard}.parquet"));
         write_shard(&path, &[(1, Some(shard), 0, Some(2.5))]);
     }
-    let spec = make_spec(Closure::Right);
-    let features = Features::new(MedsFolder::open(dir.path()).unwrap(), labels_of(&[(1, 1)]), spec);
+    let spec = make_spec(ClosedEnds::Right);
+    let features =
+        LabelFeatures::new(MedsFolder::open(dir.path()).unwrap(), labels_of(&[(1, 1)]), spec);
     features.read(0).unwrap();
     assert_eq!(features.unknown(), None);
     let message = features.read(1).unwrap_err().to_string();

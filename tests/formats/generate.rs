@@ -1,17 +1,17 @@
-//! Generated patients in files: the same patients in every format.
+//! Generated patients are the same in files of every format.
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float32Type, UInt16Type, UInt32Type};
 use serrate::Error;
-use serrate::generate::{MedsWriteOptions, Patients, mimic_table};
+use serrate::generate::{MedsWriteOptions, SyntheticPatients, mimic_table};
 use serrate::io::meds::MedsDataset;
 use serrate::io::nrt::{NrtFile, ReadOptions};
 
 #[test]
-fn nrt_holds_what_the_format_can() {
+fn an_nrt_file_has_all_generated_columns_but_the_times() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
-    let patients = Patients::new(6, 9).unwrap().with_chunk_rows(4).unwrap();
+    let patients = SyntheticPatients::new(6, 9).unwrap().with_chunk_rows(4).unwrap();
     patients.write_nrt(&path, &Default::default(), |_| ()).unwrap();
     let file = NrtFile::open(&path, &ReadOptions::default()).unwrap();
     let table = file.read(0..9, None).unwrap();
@@ -23,11 +23,11 @@ fn nrt_holds_what_the_format_can() {
 }
 
 #[test]
-fn a_meds_data_set_nests_back_to_the_patients() {
+fn a_generated_meds_data_set_reads_back_as_the_patients() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("meds");
     let options = MedsWriteOptions { shard_subjects: 5, ..Default::default() };
-    let patients = || Patients::new(6, 20).unwrap().with_chunk_rows(3).unwrap();
+    let patients = || SyntheticPatients::new(6, 20).unwrap().with_chunk_rows(3).unwrap();
     patients().write_meds(&root, &options, |_| ()).unwrap();
 
     let data = MedsDataset::open(&root).unwrap();
@@ -35,7 +35,7 @@ fn a_meds_data_set_nests_back_to_the_patients() {
     assert_eq!(
         names,
         ["held_out/0", "train/0", "train/1", "train/2", "train/3", "tuning/0"],
-        "16 of 20 in shards of 5, then 2 and 2"
+        "of 20 subjects, 16 are in shards of 5, then 2 and 2 in one shard each"
     );
     let splits = data.subject_splits().unwrap().unwrap();
     assert_eq!(splits.len(), 20);
@@ -90,7 +90,7 @@ fn files_do_not_depend_on_chunks() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, rows| {
         let path = dir.path().join(name);
-        let patients = Patients::new(1, 12).unwrap().with_chunk_rows(rows).unwrap();
+        let patients = SyntheticPatients::new(1, 12).unwrap().with_chunk_rows(rows).unwrap();
         patients.write_nrt(&path, &Default::default(), |_| ()).unwrap();
         std::fs::read(path).unwrap()
     };

@@ -1,4 +1,4 @@
-//! Ragged tables through Arrow IPC files and streams.
+//! Ragged tables in Arrow IPC files and streams.
 
 use std::fs;
 use std::io::Cursor;
@@ -17,7 +17,7 @@ use serrate::table::{Column, RaggedTable};
 
 use crate::make_mixed_table;
 
-/// Replaces dictionaries of strings by strings.
+/// Returns the table with strings in place of dictionaries of strings.
 fn make_texts(table: &RaggedTable) -> RaggedTable {
     let columns = table.columns().iter().map(|c| {
         let plain = match c.data_type() {
@@ -31,7 +31,7 @@ fn make_texts(table: &RaggedTable) -> RaggedTable {
 }
 
 #[test]
-fn batches_with_dictionaries_of_their_own_make_one_file() {
+fn batches_with_different_dictionaries_are_written_to_one_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.arrow");
     let table = |codes: &[&str]| {
@@ -49,7 +49,7 @@ fn batches_with_dictionaries_of_their_own_make_one_file() {
 }
 
 #[test]
-fn both_forms_and_all_compressions_come_back() {
+fn tables_are_read_back_from_files_and_streams_of_any_compression() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.arrow");
     for form in [IpcForm::File, IpcForm::Stream] {
@@ -61,7 +61,7 @@ fn both_forms_and_all_compressions_come_back() {
                 make_mixed_table().slice(2, 0).unwrap(),
             ] {
                 io::write(&path, &table, &options).unwrap();
-                // A file has strings instead of the table's dictionaries, a stream keeps them.
+                // A file stores dictionaries as strings, a stream as dictionaries.
                 let table = if form == IpcForm::File { make_texts(&table) } else { table };
                 for mmap in [true, false] {
                     let options = IpcReadOptions { mmap, ..Default::default() };
@@ -78,7 +78,7 @@ fn both_forms_and_all_compressions_come_back() {
 }
 
 #[test]
-fn a_mapped_file_is_not_copied() {
+fn values_of_a_mapped_file_are_not_copied() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.arrow");
     let table = mimic_table(3, 2).unwrap();
@@ -97,12 +97,12 @@ fn a_mapped_file_is_not_copied() {
         let number = |s| usize::from_str_radix(s, 16).unwrap();
         (number(start)..number(end)).contains(&address(&chunk))
     });
-    assert!(mapped || maps.is_empty(), "the values are not in the map");
+    assert!(mapped || maps.is_empty(), "the values are not in the mapping of the file");
     assert_eq!(chunk, table);
 }
 
 #[test]
-fn streams_of_several_batches_go_through_pipes() {
+fn streams_of_several_batches_are_read_without_seeking() {
     let table = make_mixed_table();
     let options = IpcWriteOptions { form: IpcForm::Stream, ..Default::default() };
     let mut writer =
@@ -119,7 +119,7 @@ fn streams_of_several_batches_go_through_pipes() {
 }
 
 #[test]
-fn what_exists_is_kept() {
+fn an_existing_file_is_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.arrow");
     fs::write(&path, b"mine").unwrap();
@@ -130,10 +130,10 @@ fn what_exists_is_kept() {
     assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
 
-/// Truncates files and damages the bytes of the footer in turn: the result is an error or a table,
-/// never a panic.
+/// Reads files that are truncated or have a changed byte in the footer. A truncated file is an
+/// error; a changed byte gives an error or a table, and never a panic.
 #[test]
-fn damage_is_an_error() {
+fn damaged_files_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.arrow");
     io::write(&path, &make_mixed_table().select(&["id", "code"]).unwrap(), &Default::default())

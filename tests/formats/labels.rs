@@ -1,4 +1,4 @@
-//! Files of labels: order, types, refusals.
+//! Files of labels: their order, types and values, and the errors for invalid files.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use arrow::array::{
 use arrow::datatypes::{Float32Type, Int64Type};
 use serrate::io::meds::{LabelKind, Labels};
 
-use crate::tiny::write_parquet;
+use crate::support::write_parquet;
 
 fn write_file(path: &Path, columns: &[(&str, ArrayRef)]) {
     let columns = columns.iter().map(|(name, values)| (*name, values.clone(), true));
@@ -28,7 +28,7 @@ fn make_times(values: &[i64]) -> (&'static str, ArrayRef) {
 }
 
 #[test]
-fn files_are_in_natural_order_and_unite_their_kinds() {
+fn files_are_read_in_natural_order_and_all_kinds_of_values_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     write_file(
@@ -75,7 +75,7 @@ fn files_are_in_natural_order_and_unite_their_kinds() {
     assert_eq!((batch.num_rows(), batch.num_columns()), (5, 6));
     assert_eq!(batch.schema().field(2).name(), "boolean_value");
 
-    // A single file, dates as times, and no value.
+    // A path to one file, a column of dates in place of timestamps, and no column of values.
     let one = at("one.parquet");
     write_file(&one, &[make_ids(&[1]), ("prediction_time", Arc::new(Date32Array::from(vec![2])))]);
     let labels = Labels::read(&one).unwrap();
@@ -84,7 +84,7 @@ fn files_are_in_natural_order_and_unite_their_kinds() {
 }
 
 #[test]
-fn odd_files_are_refused_by_name() {
+fn invalid_files_are_errors_that_name_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
     let refused = |columns: &[(&str, ArrayRef)], parts: &[&str]| {
@@ -119,7 +119,7 @@ fn odd_files_are_refused_by_name() {
 }
 
 #[test]
-fn arrays_are_checked_against_each_other() {
+fn ids_times_and_values_must_have_equal_lengths_and_right_types() {
     let new = |ids: Vec<Option<i64>>, times: Vec<i64>, values: Vec<(LabelKind, ArrayRef)>| {
         Labels::try_new(ids.into(), times.into(), values)
     };
@@ -143,7 +143,7 @@ fn arrays_are_checked_against_each_other() {
 }
 
 #[test]
-fn order_of_text_is_that_of_paths_in_python() {
+fn text_order_is_the_order_of_paths_in_python() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["a/1", "a/2", "a/10", "a", "b/3", "a-b"] {
         let id =
@@ -157,14 +157,15 @@ fn order_of_text_is_that_of_paths_in_python() {
     let id = |name: &str| {
         i64::try_from(name.len()).unwrap() * 100 + i64::from(name.as_bytes()[name.len() - 1])
     };
-    // Python: sorted(Path(folder).rglob("*.parquet")), which compares parts of paths as strings.
+    // The order of Python's sorted(Path(folder).rglob("*.parquet")), which compares the components
+    // of paths as strings.
     let python = ["a/1", "a/10", "a/2", "a-b", "a", "b/3"].map(id);
     assert_eq!(of(Labels::read_in_text_order(dir.path()).unwrap()), python);
     assert_ne!(of(Labels::read(dir.path()).unwrap()), python);
 }
 
 #[test]
-fn tasks_of_one_kind_are_read_together_and_others_are_not() {
+fn tasks_are_read_together_only_if_they_have_the_same_kind_of_value() {
     let dir = tempfile::tempdir().unwrap();
     let yes = |n: usize| -> (&'static str, ArrayRef) {
         ("boolean_value", Arc::new(BooleanArray::from(vec![true; n])))
@@ -172,14 +173,14 @@ fn tasks_of_one_kind_are_read_together_and_others_are_not() {
     let at = |name: &str| dir.path().join(format!("{name}.parquet"));
     write_file(&at("train/0"), &[make_ids(&[1]), make_times(&[1]), yes(1)]);
     write_file(&at("test/0"), &[make_ids(&[2]), make_times(&[1]), yes(1)]);
-    // Splits are not tasks.
+    // Folders with the names of splits are not tasks.
     assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
     fs::remove_dir_all(dir.path().join("train")).unwrap();
     assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
     write_file(&at("death/train/0"), &[make_ids(&[3]), make_times(&[1]), yes(1)]);
     assert_eq!(Labels::tasks(dir.path()).unwrap(), ["death", "test"]);
     assert_eq!(Labels::read(dir.path()).unwrap().len(), 2);
-    // A column of NULLs does not count as a kind of value.
+    // A column with only NULL does not count as a kind of value.
     let none: ArrayRef = Arc::new(Float64Array::from(vec![None]));
     write_file(&at("test/1"), &[make_ids(&[4]), make_times(&[1]), ("float_value", none)]);
     assert_eq!(Labels::read(dir.path()).unwrap().len(), 3);

@@ -1,8 +1,7 @@
-//! MEDS data sets: nesting, static facts, vocabularies, unusual and damaged files.
+//! MEDS data sets: nested events, static facts, vocabularies, and unusual or damaged files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -16,13 +15,10 @@ use serrate::Error;
 use serrate::io::meds::{
     MedsDataset, MedsReadOptions, MedsShard, VOCABULARY_METADATA, Vocabulary, VocabularyId,
 };
-use serrate::table::{RaggedTable, Unsorted};
+use serrate::table::{RaggedTable, UnsortedRows};
 
-use crate::tiny::{micros_at, tiny_folder, write_parquet};
-
-fn synthea_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/synthea-meds")
-}
+use crate::support::{data_path, write_dataset, write_parquet};
+use crate::tiny::{micros_at, tiny_folder};
 
 fn read_shard(shard: &str) -> MedsShard {
     MedsDataset::open(tiny_folder())
@@ -83,7 +79,10 @@ fn events_are_nested_by_subject_and_time() {
         [None, hours(12.0 + 15.0 / 60.0 + 15.0 / 3600.0), hours(35.0 + 44.75 / 60.0), None]
     );
     let deltas = events.column("time_delta_days").unwrap().values().clone();
-    assert!(deltas.as_primitive::<Float32Type>().values()[0].is_nan(), "NaN lies under the NULL");
+    assert!(
+        deltas.as_primitive::<Float32Type>().values()[0].is_nan(),
+        "the buffer has NaN where the value is NULL"
+    );
     assert_eq!(
         list_strings(events, "code"),
         to_some(&[
@@ -99,7 +98,7 @@ fn events_are_nested_by_subject_and_time() {
     assert_eq!(list_tokens(events, "code_id"), [3, 8, 9, 8, 4, 8, 8]);
     let values = list_floats(events, "numeric_value");
     assert_eq!((values[0], values[1], values[4]), (None, Some(139.5), None));
-    assert!(values[3].unwrap().is_nan(), "NaN stays NaN");
+    assert!(values[3].unwrap().is_nan(), "NaN does not become NULL");
     assert_eq!(values[5].unwrap().to_bits(), (-0.0f32).to_bits());
     let text = list_strings(events, "text_value");
     assert_eq!(text[0].as_deref(), Some("by ambulance"));
@@ -107,7 +106,7 @@ fn events_are_nested_by_subject_and_time() {
 }
 
 #[test]
-fn facts_without_a_time_are_apart_with_the_same_rows() {
+fn facts_without_a_time_are_in_a_table_with_the_same_rows() {
     let MedsShard { events, statics, .. } = read_shard("train/0");
     assert_eq!(list_ids(&statics), list_ids(&events));
     assert_eq!(statics.array("static_code").unwrap().lengths(1).unwrap(), [2, 1, 0]);
@@ -119,7 +118,7 @@ fn facts_without_a_time_are_apart_with_the_same_rows() {
 }
 
 #[test]
-fn what_is_not_sorted_is_sorted_stably_or_refused() {
+fn unsorted_rows_are_sorted_stably_or_refused() {
     let MedsShard { events, statics, .. } = read_shard("train/1");
     assert_eq!(list_ids(&events), [6, 7]);
     assert_eq!(events.array("code").unwrap().lengths(1).unwrap(), [1, 2]);
@@ -127,20 +126,28 @@ fn what_is_not_sorted_is_sorted_stably_or_refused() {
         list_strings(&events, "code"),
         to_some(&["ADMISSION", "LAB//sodium//mmol/L", "ADMISSION", "DISCHARGE", "LAB//new"])
     );
-    assert_eq!(list_tokens(&events, "code_id"), [3, 8, 3, 4, 0], "0 for what the vocabulary lacks");
+    assert_eq!(
+        list_tokens(&events, "code_id"),
+        [3, 8, 3, 4, 0],
+        "codes that are not in the vocabulary become 0"
+    );
     assert_eq!(
         list_floats(&events, "time_delta_days"),
         [None, None, Some((1.0 / 86_400.0) as f32)]
     );
-    assert_eq!(list_floats(&events, "numeric_value"), [None; 5], "no such column in the file");
+    assert_eq!(
+        list_floats(&events, "numeric_value"),
+        [None; 5],
+        "the file lacks the column numeric_value"
+    );
     assert_eq!(
         list_strings(&events, "text_value"),
         [const { None }; 5],
-        "only other shards have it"
+        "only other shards have the column text_value"
     );
     assert_eq!(list_strings(&statics, "static_code"), to_some(&["SEX//M", "SEX//F"]));
 
-    let strict = MedsReadOptions { unsorted: Unsorted::Refuse, ..Default::default() };
+    let strict = MedsReadOptions { unsorted: UnsortedRows::Refuse, ..Default::default() };
     let data = MedsDataset::open(tiny_folder()).unwrap();
     let e = data.shard("train/1").unwrap().read(&strict).unwrap_err().to_string();
     assert!(e.contains("1.parquet"), "{e}");
@@ -148,7 +155,7 @@ fn what_is_not_sorted_is_sorted_stably_or_refused() {
 }
 
 #[test]
-fn other_units_widths_and_empty_shards_have_one_schema() {
+fn shards_of_other_types_and_empty_shards_have_the_schema_of_the_data_set() {
     let data = MedsDataset::open(tiny_folder()).unwrap();
     let names: Vec<String> = data.shards().map(|s| s.name().to_string()).collect();
     assert_eq!(names, ["held_out/0", "train/0", "train/1", "tuning/0"]);
@@ -171,7 +178,7 @@ fn other_units_widths_and_empty_shards_have_one_schema() {
 }
 
 #[test]
-fn one_batch_has_events_and_statics_side_by_side() {
+fn a_batch_has_columns_of_events_and_of_static_facts() {
     let batch = read_shard("train/0").to_batch().unwrap();
     let schema = batch.schema();
     let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
@@ -200,7 +207,7 @@ fn one_batch_has_events_and_statics_side_by_side() {
 }
 
 #[test]
-fn further_columns_are_chosen_by_name() {
+fn columns_that_meds_does_not_prescribe_are_selected_by_name() {
     let data = MedsDataset::open(tiny_folder()).unwrap();
     let none = MedsReadOptions { columns: Some(vec![]), ..Default::default() };
     let shard = data.shard("train/0").unwrap().read(&none).unwrap();
@@ -214,7 +221,7 @@ fn further_columns_are_chosen_by_name() {
 }
 
 #[test]
-fn tokens_say_which_vocabulary_made_them() {
+fn columns_of_tokens_name_their_vocabulary() {
     let data = MedsDataset::open(tiny_folder()).unwrap();
     let vocabulary = data.vocabulary().unwrap();
     assert_eq!(vocabulary.len(), 7);
@@ -227,16 +234,6 @@ fn tokens_say_which_vocabulary_made_them() {
     assert_eq!(vocabulary.id().size(), 10);
 }
 
-/// Writes a data set of these batches, in a folder that lives as long as the first member.
-fn write_dataset(files: &[(&str, &RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, batch) in files {
-        write_parquet(&dir.path().join(name), batch);
-    }
-    let root = dir.path().to_path_buf();
-    (dir, root)
-}
-
 fn make_rows(id: &[Option<i64>], time: &[Option<i64>], code: &[Option<&str>]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([
         ("subject_id", Arc::new(Int64Array::from(id.to_vec())) as ArrayRef, true),
@@ -247,7 +244,7 @@ fn make_rows(id: &[Option<i64>], time: &[Option<i64>], code: &[Option<&str>]) ->
 }
 
 #[test]
-fn without_an_index_the_order_of_the_codes_decides() {
+fn without_a_column_of_indices_tokens_follow_the_order_of_the_codes() {
     let data =
         make_rows(&[Some(1); 3], &[None, Some(1), Some(2)], &[Some("b"), Some("c"), Some("a")]);
     let (_dir, root) = write_dataset(&[("data/0.parquet", &data)]);
@@ -265,7 +262,7 @@ fn without_an_index_the_order_of_the_codes_decides() {
 }
 
 #[test]
-fn broken_input_is_named_by_file_column_and_row() {
+fn errors_name_file_column_and_row() {
     let message = |files: &[(&str, &RecordBatch)]| {
         let (_dir, root) = write_dataset(files);
         let read = MedsDataset::open(&root)
@@ -318,14 +315,14 @@ fn broken_input_is_named_by_file_column_and_row() {
     assert!(e.contains("1.parquet"), "{e}");
 
     let dir = tempfile::tempdir().unwrap();
-    assert!(MedsDataset::open(dir.path()).is_err(), "no data folder");
+    assert!(MedsDataset::open(dir.path()).is_err(), "the folder `data` is missing");
     fs::create_dir(dir.path().join("data")).unwrap();
     let e = MedsDataset::open(dir.path()).unwrap_err().to_string();
     assert!(e.contains("no *.parquet file"), "{e}");
 }
 
 #[test]
-fn wrong_vocabularies_are_named() {
+fn invalid_vocabularies_are_errors() {
     let good = make_rows(&[Some(1)], &[Some(1)], &[Some("a")]);
     let codes = |code: Vec<Option<&str>>, index: Vec<Option<i64>>| {
         RecordBatch::try_from_iter_with_nullable([
@@ -345,7 +342,7 @@ fn wrong_vocabularies_are_named() {
         let e = MedsDataset::open(&root).unwrap_err().to_string();
         assert!(e.contains(part) && e.contains("codes.parquet"), "{part} not in {e}");
     }
-    // A code without an index is not in the vocabulary.
+    // A code whose index is NULL is not in the vocabulary and gets the token 0.
     let batch = codes(vec![Some("a"), Some("b")], vec![None, Some(4)]);
     let (_dir, root) =
         write_dataset(&[("data/0.parquet", &good), ("metadata/codes.parquet", &batch)]);
@@ -354,9 +351,9 @@ fn wrong_vocabularies_are_named() {
 }
 
 #[test]
-fn a_subject_has_one_shard() {
+fn a_subject_in_two_shards_is_refused_unless_allowed() {
     let one = make_rows(&[Some(1), Some(2)], &[Some(1), Some(1)], &[Some("a"), Some("b")]);
-    // Subject 2 occurs again, without a time.
+    // Subject 2 is in both shards, in the second without a time.
     let two = make_rows(&[Some(2), Some(3)], &[None, Some(1)], &[Some("a"), Some("b")]);
     let (_dir, root) = write_dataset(&[("data/a.parquet", &one), ("data/b.parquet", &two)]);
     let strict = MedsReadOptions::default();
@@ -371,6 +368,38 @@ fn a_subject_has_one_shard() {
         let shared = MedsReadOptions { shared_subjects: true, ..strict.clone() };
         assert_eq!(shards[order[1]].read(&shared).unwrap().events.num_rows(), 2);
     }
+}
+
+#[test]
+fn distinct_subjects_are_found_from_statistics_or_rows() {
+    let rows = |ids: &[i64]| {
+        let ids: Vec<_> = ids.iter().map(|id| Some(*id)).collect();
+        make_rows(&ids, &vec![Some(1); ids.len()], &vec![Some("a"); ids.len()])
+    };
+    let cases: [(&[i64], &[i64], bool); 7] = [
+        // The ranges of subjects in the statistics of the files are disjoint, or they overlap.
+        (&[1, 2], &[3, 4], true),
+        (&[4, 5], &[1, 2], true),
+        (&[1, 3], &[2, 4], true),
+        (&[1, 3], &[], true),
+        (&[1, 2], &[2, 3], false),
+        (&[1, 4], &[2, 4, 5], false),
+        // Rows of one subject need not be adjacent in their shard.
+        (&[1, 5, 1], &[3], true),
+    ];
+    for (one, two, distinct) in cases {
+        let (_dir, root) =
+            write_dataset(&[("data/a.parquet", &rows(one)), ("data/b.parquet", &rows(two))]);
+        let data = MedsDataset::open(&root).unwrap();
+        assert_eq!(data.has_distinct_subjects(), distinct, "{one:?} {two:?}");
+    }
+    // A file that cannot be read may contain any subject, so that subjects count as shared.
+    let (_dir, root) =
+        write_dataset(&[("data/a.parquet", &rows(&[1, 3])), ("data/b.parquet", &rows(&[2, 4]))]);
+    let data = MedsDataset::open(&root).unwrap();
+    std::fs::remove_file(root.join("data/b.parquet")).unwrap();
+    assert!(!data.has_distinct_subjects());
+    assert!(MedsDataset::open(data_path("synthea-meds")).unwrap().has_distinct_subjects());
 }
 
 #[test]
@@ -398,7 +427,8 @@ fn a_column_named_as_the_static_facts_of_another_is_refused() {
     assert!(shard.read(&MedsReadOptions::default()).is_err());
     let one = MedsReadOptions { columns: Some(vec!["unit".into()]), ..Default::default() };
     shard.read(&one).unwrap().to_batch().unwrap();
-    // The name is allowed if no column derives it.
+    // A column may have the name `static_unit` if there is no column `unit` from which it would be
+    // derived.
     let (_dir, root) = write_dataset(&[("data/0.parquet", &with(&["static_unit"]))]);
     let data = MedsDataset::open(&root).unwrap();
     data.shards().next().unwrap().read(&MedsReadOptions::default()).unwrap().to_batch().unwrap();
@@ -413,10 +443,10 @@ fn splits_are_read() {
     assert!(MedsDataset::open(root).unwrap().subject_splits().unwrap().is_none());
 }
 
-/// Compares the real data set with nesting by maps, row by row.
+/// Compares each row of the data set Synthea with an event or fact in a nesting built with maps.
 #[test]
-fn synthea_is_nested_as_its_rows_say() {
-    let data = MedsDataset::open(synthea_folder()).unwrap();
+fn synthea_is_nested_as_its_rows_require() {
+    let data = MedsDataset::open(data_path("synthea-meds")).unwrap();
     let (mut measurements, mut events, mut unknown) = (0, 0, 0);
     for shard in data.shards() {
         let file = File::open(shard.path()).unwrap();

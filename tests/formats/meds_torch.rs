@@ -1,7 +1,8 @@
-//! Tensorized cohorts, against the output of meds-torch-data and against single rows.
+//! Tensorized cohorts, compared with the output of the Python tool meds-torch-data and with a
+//! reference that works row by row.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,26 +11,22 @@ use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
-use arrow::compute::{concat_batches, sort_to_indices, take_record_batch};
+use arrow::compute::{sort_to_indices, take_record_batch};
 use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondType, UInt32Type};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::array::Offsets;
 use serrate::io::meds::MedsDataset;
 use serrate::io::meds_torch::{
-    Normalize, TensorizeOptions, TensorizeReport, TensorizedCohort, Unknown, VocabularyFrom,
+    Normalize, TensorizeOptions, TensorizeReport, TensorizedCohort, UnknownCodes, VocabularyFrom,
     tensorize,
 };
 use serrate::io::nrt;
 use serrate::io::safetensors::{Dtype, SafetensorsFile};
 use serrate::table::{Column, RaggedTable};
 
-use crate::tiny::{micros_at, write_parquet};
-
-pub(crate) fn data_path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
-}
+use crate::support::{data_path, read_parquet, write_dataset, write_parquet};
+use crate::tiny::micros_at;
 
 pub(crate) fn convert_dataset(
     root: &Path,
@@ -37,13 +34,6 @@ pub(crate) fn convert_dataset(
     options: &TensorizeOptions,
 ) -> serrate::Result<TensorizeReport> {
     tensorize(&MedsDataset::open(root)?, out, options, |_| ControlFlow::Continue(()))
-}
-
-pub(crate) fn read_parquet(path: &Path) -> RecordBatch {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
-    let schema = reader.schema().clone();
-    let batches: Vec<_> = reader.build().unwrap().collect::<Result<_, _>>().unwrap();
-    concat_batches(&schema, &batches).unwrap()
 }
 
 fn read_tensor<const N: usize>(file: &SafetensorsFile, name: &str, dtype: Dtype) -> Vec<[u8; N]> {
@@ -61,7 +51,7 @@ fn read_floats(file: &SafetensorsFile, name: &str) -> Vec<f32> {
     read_tensor(file, name, Dtype::F32).into_iter().map(f32::from_le_bytes).collect()
 }
 
-/// Asserts equality within 1e-5, absolute or relative; NaN equals NaN.
+/// Asserts that floats are equal within 1e-5, absolute or relative. NaN equals NaN.
 fn assert_close(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
@@ -70,7 +60,7 @@ fn assert_close(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
-/// Asserts equality of bits; any NaN equals any other.
+/// Asserts that floats have the same bits, where all NaN are equal.
 fn same_bits(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
@@ -79,9 +69,10 @@ fn same_bits(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
-/// Compares columns: types, lengths of lists, nulls, and floats as [`same_bits`] does.
+/// Asserts that columns have equal types, list lengths and nulls. Floats are compared by
+/// [`same_bits`].
 fn same_columns(found: &ArrayRef, expected: &ArrayRef, what: &str) {
-    // Writers name the elements of lists differently.
+    // The fields of list elements have different names in the two files.
     let (a, b) = (found.data_type(), expected.data_type());
     assert!(a.equals_datatype(b), "{what}: {a} instead of {b}");
     assert_eq!(found.len(), expected.len(), "{what}");
@@ -114,7 +105,7 @@ fn same_table(found: &RecordBatch, expected: &RecordBatch, what: &str) {
 const TENSORS: [&str; 5] =
     ["dim1/bounds", "dim1/time_delta_days", "dim2/bounds", "dim2/code", "dim2/numeric_value"];
 
-/// Compares all tensors and tables of a cohort with those of meds-torch-data.
+/// Asserts that all tensors and tables of a cohort equal those of meds-torch-data.
 fn same_cohort(found: &Path, expected: &Path) {
     let expected_shards = TensorizedCohort::open(expected).unwrap();
     let found_shards = TensorizedCohort::open(found).unwrap();
@@ -149,7 +140,7 @@ fn same_cohort(found: &Path, expected: &Path) {
         );
     }
     let codes = "metadata/codes.parquet";
-    // Their rows have any order, ours are sorted by token.
+    // In `expected`, codes have any order; ours are sorted by token.
     let expected = read_parquet(&expected.join(codes));
     let order = sort_to_indices(&expected["code/vocab_index"], None, None).unwrap();
     let expected = take_record_batch(&expected, &order).unwrap();
@@ -157,7 +148,7 @@ fn same_cohort(found: &Path, expected: &Path) {
 }
 
 #[test]
-fn it_is_what_meds_torch_data_makes() {
+fn cohorts_equal_those_of_meds_torch_data() {
     let dir = tempfile::tempdir().unwrap();
     let compatible =
         TensorizeOptions { normalize: Normalize::Compatible, ..TensorizeOptions::default() };
@@ -175,10 +166,14 @@ fn it_is_what_meds_torch_data_makes() {
         assert_eq!((report.unknown.len(), report.codes, report.subjects()), (27, 400, 28));
         assert!(report.unsorted.is_empty() && !report.no_splits);
     }
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left next to them");
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        2,
+        "other files remain next to the cohorts"
+    );
 }
 
-/// A row of a MEDS file: subject, time, code, number.
+/// A row of a MEDS file: subject, time, code and number.
 pub(crate) type Measurement = (i64, Option<i64>, String, Option<f32>);
 
 pub(crate) fn make_batch(rows: &[Measurement], numbers: bool) -> RecordBatch {
@@ -202,16 +197,6 @@ pub(crate) fn make_row(
     value: Option<f32>,
 ) -> Measurement {
     (subject, time, code.into(), value)
-}
-
-/// Writes a data set to a folder that lives as long as the first member.
-pub(crate) fn write_dataset(files: &[(&str, RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, batch) in files {
-        write_parquet(&dir.path().join("in").join(name), batch);
-    }
-    let root = dir.path().join("in");
-    (dir, root)
 }
 
 pub(crate) fn codes_file(
@@ -240,16 +225,17 @@ pub(crate) fn splits_file(splits: &[(i64, &str)]) -> RecordBatch {
     .unwrap()
 }
 
-/// One subject, collected row by row.
+/// A subject with its events and static facts.
 #[derive(Debug, Default, PartialEq)]
 struct Subject {
     id: i64,
-    /// Tokens and bits of numbers, by time.
+    /// The measurements of each time: token and bits of the number.
     events: BTreeMap<i64, Vec<(i64, Option<u32>)>>,
     statics: Vec<(u32, Option<u32>)>,
 }
 
-/// Returns the subjects of a shard in the order of their first row that is kept.
+/// Builds the subjects of a shard row by row, in the order of their first row with a known code.
+/// Unknown codes get the token 0 if `zero` is set, and are omitted otherwise.
 fn build_subjects(rows: &[Measurement], tokens: &BTreeMap<&str, u32>, zero: bool) -> Vec<Subject> {
     let mut subjects: Vec<Subject> = Vec::new();
     for (id, time, code, value) in rows {
@@ -273,7 +259,8 @@ fn build_subjects(rows: &[Measurement], tokens: &BTreeMap<&str, u32>, zero: bool
     subjects
 }
 
-/// Reads the subjects of a written shard, and checks the deltas.
+/// Reads the subjects of a tensorized shard, and checks the start times and the deltas between
+/// times.
 fn read_subjects(out: &Path, shard: &str) -> Vec<Subject> {
     let tables = TensorizedCohort::open(out).unwrap().shard(shard).unwrap().read().unwrap();
     let events = &tables.events;
@@ -306,7 +293,7 @@ fn read_subjects(out: &Path, shard: &str) -> Vec<Subject> {
                 if e == range.start {
                     assert!(deltas[e].is_nan());
                 } else {
-                    assert!(times[e] > times[e - 1], "events ascend");
+                    assert!(times[e] > times[e - 1], "times ascend within a subject");
                     let seconds = (times[e] - times[e - 1]) / 1_000_000;
                     assert_eq!(deltas[e], (seconds as f64 / 86_400.0) as f32);
                 }
@@ -325,7 +312,7 @@ fn read_subjects(out: &Path, shard: &str) -> Vec<Subject> {
 }
 
 #[test]
-fn any_rows_become_what_they_say_one_by_one() {
+fn random_rows_are_tensorized_like_the_reference() {
     let codes = ["A", "B//1", "C", "b", "unknown//1", "unknown//2"];
     let tokens: BTreeMap<&str, u32> =
         [("A", 4), ("B//1", 1), ("C", 70_000), ("b", 1)].into_iter().collect();
@@ -344,7 +331,7 @@ fn any_rows_become_what_they_say_one_by_one() {
                 let subject = i64::try_from(s).unwrap() * 100 + rng.random_range(0..6i64);
                 let time =
                     rng.random_bool(0.8).then(|| rng.random_range(-3_000_000..90_000_000_000));
-                // Few distinct times, so that events have several measurements.
+                // Few distinct times, so that an event has several measurements.
                 let time =
                     time.map(|t: i64| if rng.random_bool(0.7) { t % 5 * 7_000_000 } else { t });
                 let code = codes[rng.random_range(0..codes.len())];
@@ -352,7 +339,7 @@ fn any_rows_become_what_they_say_one_by_one() {
                 rows.push(make_row(subject, time, code, value));
             }
             match seed % 3 {
-                // Sorted as MEDS requires, by subject only, or not at all.
+                // Rows are sorted as MEDS requires, by descending subject, or not at all.
                 0 => rows.sort_by_key(|r| (r.0, r.1)),
                 1 => rows.sort_by_key(|r| -r.0),
                 _ => {}
@@ -364,8 +351,8 @@ fn any_rows_become_what_they_say_one_by_one() {
         let files: Vec<(&str, RecordBatch)> =
             files.iter().map(|(n, b)| (n.as_str(), b.clone())).collect();
         let (dir, root) = write_dataset(&files);
-        for unknown in [Unknown::Drop, Unknown::Zero] {
-            let zero = unknown == Unknown::Zero;
+        for unknown in [UnknownCodes::Drop, UnknownCodes::Zero] {
+            let zero = unknown == UnknownCodes::Zero;
             let out = dir.path().join(format!("{zero}"));
             let options = TensorizeOptions { unknown, jobs: 2, ..TensorizeOptions::default() };
             let report = convert_dataset(&root, &out, &options).unwrap();
@@ -383,11 +370,12 @@ fn any_rows_become_what_they_say_one_by_one() {
 }
 
 #[test]
-fn a_cohort_reads_as_the_data_it_was_made_of() {
+fn a_cohort_reads_as_the_data_set_it_was_made_from() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["synthea-meds", "tiny-meds"] {
         let out = dir.path().join(name);
-        let options = TensorizeOptions { unknown: Unknown::Zero, ..TensorizeOptions::default() };
+        let options =
+            TensorizeOptions { unknown: UnknownCodes::Zero, ..TensorizeOptions::default() };
         convert_dataset(&data_path(name), &out, &options).unwrap();
         let meds = MedsDataset::open(data_path(name)).unwrap();
         let cohort = TensorizedCohort::open(&out).unwrap();
@@ -399,7 +387,7 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
             assert_eq!(found.name, expected.name);
             let batch = found.to_batch().unwrap();
             assert_eq!(batch.schema(), cohort.meds_schema().unwrap());
-            // Sorts rows by subject, like the other reader.
+            // Sorts our rows by subject, which is the order of `expected`.
             let order = sort_to_indices(&batch["subject_id"], None, None).unwrap();
             let rows: Vec<usize> = order.values().iter().map(|r| *r as usize).collect();
             for (found, expected) in
@@ -420,7 +408,7 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
                         );
                     }
                     match column.name() {
-                        // Codes outside the vocabulary have no name.
+                        // A code that is not in the vocabulary is NULL in the cohort.
                         "code" | "static_code" => {
                             let texts = |a: &ArrayRef| -> Vec<Option<String>> {
                                 let a = a.as_dictionary::<UInt32Type>();
@@ -433,7 +421,7 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
                                 assert_eq!(a, b.filter(|_| known), "{what}");
                             }
                         }
-                        // NaN and infinity became NULL.
+                        // Tensors store NaN and infinity as NaN, which is read as NULL.
                         "numeric_value" | "static_numeric_value" => {
                             let numbers = |a: &ArrayRef| -> Vec<Option<f32>> {
                                 let a = a.as_primitive::<Float32Type>();
@@ -449,7 +437,8 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
     }
 }
 
-/// Writes a shard with the subjects 1 (static only), 2, 3 (static only) and 4.
+/// Writes a data set of one shard with the subjects 1 and 3, which have only static facts, and 2
+/// and 4.
 fn with_gaps() -> (tempfile::TempDir, PathBuf) {
     write_dataset(&[(
         "data/train/0.parquet",
@@ -468,7 +457,7 @@ fn with_gaps() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn subjects_without_events_are_rows_even_where_others_left_them_out() {
+fn subjects_without_events_are_rows_even_if_the_tensors_lack_them() {
     let (dir, root) = with_gaps();
     let out = dir.path().join("out");
     let report = convert_dataset(&root, &out, &TensorizeOptions::default()).unwrap();
@@ -482,7 +471,8 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
         [(1, 0), (2, 2), (3, 0), (4, 1)]
     );
 
-    // The file as the other tool writes it: rows 1 and 3 only.
+    // meds-torch-data omits subjects without events from the tensors, so that its file has only the
+    // rows 1 and 3.
     let table = nrt::NrtFile::open(&path, &Default::default()).unwrap().table().unwrap();
     let fewer = table.take(&[1, 3]).unwrap();
     nrt::write(&path, &fewer, &nrt::WriteOptions { overwrite: true, ..Default::default() })
@@ -539,7 +529,7 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
 }
 
 #[test]
-fn shards_without_a_split_are_divided_by_subject() {
+fn shards_outside_split_folders_are_divided_by_subject() {
     let rows = [
         make_row(5, Some(1), "A", None),
         make_row(1, None, "B", None),
@@ -558,11 +548,12 @@ fn shards_without_a_split_are_divided_by_subject() {
     let report = convert_dataset(&root, &out, &TensorizeOptions::default()).unwrap();
     let names: Vec<&str> = report.shards.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["train/0", "tuning/0", "extra/a/1", "train/a/2"]);
-    // The vocabulary is that of train.
+    // The vocabulary has the codes of the split `train`.
     assert_eq!((report.codes, report.unknown), (3, [("held".to_string(), 1)].into()));
     let of = |shard: &str| read_subjects(&out, shard).iter().map(|s| s.id).collect::<Vec<_>>();
     assert_eq!((of("train/0"), of("tuning/0"), of("train/a/2")), (vec![5, 1], vec![2], vec![77]));
-    // Its only measurement in shard 0 is not in the vocabulary, so there is no shard for it.
+    // The only measurement of subject 9 in shard 0 has an unknown code, so that this shard has no
+    // subject of the split `extra`.
     assert_eq!(of("extra/a/1"), [9]);
 
     let (dir, root) = write_dataset(&[
@@ -596,7 +587,8 @@ fn shards_without_a_split_are_divided_by_subject() {
     assert!(e.contains("would both be written as \"train/a/0\""), "{e}");
 }
 
-/// Writes values of code A in train: 1, 2, 6; of B: 5; of C none; static ones as well.
+/// Writes a data set in whose split `train` the code A has the values 1, 2 and 6, B has 5 and C has
+/// none. Another split has static facts of all three.
 fn numbers_set(further: &[(&str, Vec<Option<f64>>)]) -> (tempfile::TempDir, PathBuf) {
     let train = [
         make_row(1, None, "A", Some(1.0)),
@@ -636,7 +628,7 @@ fn convert_normalized(
 }
 
 #[test]
-fn numbers_are_scaled_by_code() {
+fn numbers_are_normalized_by_code() {
     let nan = f32::NAN;
     let std = ((1.0 + 4.0 + 36.0) / 3.0 - 9.0f32).sqrt();
     let a = |v: f32| (v - 3.0) / std;
@@ -654,8 +646,8 @@ fn numbers_are_scaled_by_code() {
     let (dir, root) = numbers_set(&[]);
     for normalize in [Normalize::Compatible, Normalize::Exact] {
         let (train, statics) = convert_normalized(&root, &dir.path().join("out"), normalize);
-        // B never varies and C has no value: both are infinite or unknown, which tensors do not
-        // distinguish.
+        // The standard deviation of B is 0, and that of C is unknown. The results are infinite or
+        // NaN, both of which tensors store as NaN.
         assert_close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
         same(&statics, &[Some(f32::INFINITY), Some(nan), Some(a(7.0))]);
     }
@@ -667,7 +659,8 @@ fn numbers_are_scaled_by_code() {
     let e = convert_dataset(&root, &dir.path().join("out"), &by_file).unwrap_err().to_string();
     assert!(e.contains("values/mean") && e.contains("codes.parquet"), "{e}");
 
-    // Means and deviations are given, but not for B: nothing is computed.
+    // If the file of codes has means and deviations, they are used and none is computed, not even
+    // for B, which lacks them.
     let given = [
         ("values/mean", vec![Some(1.0), Some(1.0), Some(0.5)]),
         ("values/std", vec![Some(2.0), None, Some(0.5)]),
@@ -686,7 +679,7 @@ fn numbers_are_scaled_by_code() {
         );
     }
 
-    // Sums in the file are used alone if requested, else those of the train split.
+    // Sums in the file are used only with `ByFile`; otherwise, those of the split `train` are used.
     let sums = [
         ("values/n_occurrences", vec![Some(2.0), Some(1.0), Some(0.0)]),
         ("values/sum", vec![Some(2.0), Some(5.0), None]),
@@ -719,8 +712,8 @@ fn numbers_are_scaled_by_code() {
 }
 
 #[test]
-fn large_counts_are_divided_in_64_bits() {
-    // 70,000 values around 1,000: 32-bit sums would lose their deviation.
+fn deviations_of_many_values_are_computed_in_64_bits() {
+    // 70,000 values near 1,000, whose deviation would be lost in sums of 32 bits.
     let n = 70_000u32;
     let value = |i: u32| 1000.0 + (i % 7) as f32 * 0.25;
     let rows: Vec<Measurement> =
@@ -745,12 +738,12 @@ fn large_counts_are_divided_in_64_bits() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_and_leaves_nothing() {
+fn a_failed_conversion_leaves_no_files() {
     let (dir, root) = with_gaps();
     let out = dir.path().join("some/where/out");
     let codes = codes_file(&["SEX", "A"], &[Some(1), Some(2)], &[]);
     write_parquet(&root.join("metadata/codes.parquet"), &codes);
-    let refuse = TensorizeOptions { unknown: Unknown::Refuse, ..TensorizeOptions::default() };
+    let refuse = TensorizeOptions { unknown: UnknownCodes::Refuse, ..TensorizeOptions::default() };
     let e = convert_dataset(&root, &out, &refuse).unwrap_err().to_string();
     assert!(e.contains("0.parquet") && e.contains("row 3") && e.contains("\"B\""), "{e}");
     let stopped =
@@ -764,7 +757,7 @@ fn what_cannot_be_done_is_said_and_leaves_nothing() {
     let options = TensorizeOptions::default();
     convert_dataset(&root, &out, &options).unwrap();
     assert!(matches!(convert_dataset(&root, &out, &options), Err(serrate::Error::Exists(_))));
-    let again = TensorizeOptions { overwrite: true, unknown: Unknown::Zero, ..options };
+    let again = TensorizeOptions { overwrite: true, unknown: UnknownCodes::Zero, ..options };
     assert_eq!(convert_dataset(&root, &out, &again).unwrap().measurements(), 3);
     assert_eq!(
         read_integers(
@@ -797,7 +790,7 @@ fn what_cannot_be_done_is_said_and_leaves_nothing() {
 }
 
 #[test]
-fn an_empty_shard_and_one_of_statics_only_have_tensors() {
+fn shards_without_subjects_or_events_have_tensors() {
     let (dir, root) = write_dataset(&[
         ("data/train/0.parquet", make_batch(&[make_row(3, None, "A", None)], false)),
         ("data/train/1.parquet", make_batch(&[], false)),
@@ -814,7 +807,7 @@ fn an_empty_shard_and_one_of_statics_only_have_tensors() {
     for name in ["start_time", "time", "measurements_per_event"] {
         assert_eq!(schema[name].null_count(), 1, "{name}");
     }
-    // Other tools write such a shard as a file without tensors.
+    // meds-torch-data writes an empty shard as a file without tensors.
     let empty = out.join("data/train/1.nrt");
     fs::remove_file(&empty).unwrap();
     serrate::io::safetensors::write_tensors(&empty, [], &Default::default()).unwrap();

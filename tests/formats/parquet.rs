@@ -1,4 +1,4 @@
-//! Ragged tables through Parquet files.
+//! Ragged tables in Parquet files.
 
 use std::fs::{self, File};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parquet::basic::Compression;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
 use serrate::Error;
-use serrate::generate::{Patients, mimic_table};
+use serrate::generate::{SyntheticPatients, mimic_table};
 use serrate::io::parquet::{
     self as io, ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
 };
@@ -17,7 +17,7 @@ use serrate::table::RaggedTable;
 use crate::make_mixed_table;
 
 #[test]
-fn every_kind_of_column_comes_back() {
+fn columns_of_every_kind_are_read_as_written() {
     let dir = tempfile::tempdir().unwrap();
     for (i, table) in [
         make_mixed_table(),
@@ -41,10 +41,10 @@ fn every_kind_of_column_comes_back() {
 }
 
 #[test]
-fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
+fn row_groups_are_limited_by_leaves_and_rows_are_read_across_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
-    // Rows of 30,000, 10, 10, .. leaves; the first is too large for a row group.
+    // The first row has 30,000 leaves, more than a row group may have. The others have up to 20.
     let lengths: Vec<usize> = (0..500).map(|i| if i == 0 { 30_000 } else { i % 21 }).collect();
     let total: usize = lengths.iter().sum();
     let table = RaggedTable::builder()
@@ -61,7 +61,7 @@ fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
         writer.write(&table.slice(start, (500 - start).min(7)).unwrap()).unwrap();
     }
     assert_eq!(writer.num_rows(), 500);
-    assert!(!path.exists(), "only a finished file has its name");
+    assert!(!path.exists(), "the file has its name before it is complete");
     writer.finish().unwrap();
 
     let metadata = ParquetMetaDataReader::new()
@@ -75,7 +75,7 @@ fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
         let rows = usize::try_from(group.num_rows()).unwrap();
         let own = leaves(row..row + rows);
         if i == 0 {
-            assert_eq!(rows, 1, "a row that is too large is alone");
+            assert_eq!(rows, 1, "a row above the limit is alone in its row group");
         } else {
             assert!(own <= 1000);
             assert!(row + rows == 500 || own + lengths[row + rows] > 1000 || own > 900, "{own}");
@@ -113,7 +113,7 @@ fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
 }
 
 #[test]
-fn what_is_asked_for_must_be_there() {
+fn missing_columns_and_rows_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
     io::write(&path, &make_mixed_table(), &Default::default()).unwrap();
@@ -139,7 +139,7 @@ fn what_is_asked_for_must_be_there() {
 }
 
 #[test]
-fn columns_that_do_not_share_their_lists_are_named() {
+fn columns_with_different_list_lengths_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
     let list = |lengths: [usize; 2]| {
@@ -161,11 +161,15 @@ fn columns_that_do_not_share_their_lists_are_named() {
     let e = io::read(&path, &Default::default()).unwrap_err();
     assert!(matches!(e, Error::Disagree { list: 1, left_len: 2, right_len: 3, .. }), "{e}");
     let mut reader = ParquetTableReader::open(&path, &Default::default()).unwrap();
-    assert_eq!(reader.next_batch().unwrap().unwrap(), batch, "the batch itself is there");
+    assert_eq!(
+        reader.next_batch().unwrap().unwrap(),
+        batch,
+        "the batch can be read without making a table of it"
+    );
 }
 
 #[test]
-fn extension_metadata_survives() {
+fn metadata_of_extension_types_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
     let item = Arc::new(Field::new_list_field(DataType::Float32, false));
@@ -184,10 +188,10 @@ fn extension_metadata_survives() {
 }
 
 #[test]
-fn chunks_of_patients_are_as_large_as_asked() {
+fn chunks_have_the_requested_number_of_rows_or_leaves() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
-    let patients = Patients::new(4, 24).unwrap().with_chunk_rows(5).unwrap();
+    let patients = SyntheticPatients::new(4, 24).unwrap().with_chunk_rows(5).unwrap();
     let mut seen = Vec::new();
     patients.write_parquet(&path, &Default::default(), |n| seen.push(n)).unwrap();
     assert_eq!(seen, [5, 10, 15, 20, 24]);
@@ -209,9 +213,9 @@ fn chunks_of_patients_are_as_large_as_asked() {
 }
 
 #[test]
-fn measured_numbers_keep_their_dictionary() {
-    // The leaves exceed the former size of a row group. Values resemble measurements: few digits,
-    // most of them missing.
+fn floats_of_measurements_are_dictionary_encoded() {
+    // More leaves than an earlier limit of row groups. The values resemble measurements: they have
+    // few digits, and most are missing.
     let (rows, each) = (40, 60_000);
     let n = rows * each;
     let number = |i: usize| match (i * 7919) % 10 {
@@ -232,13 +236,13 @@ fn measured_numbers_keep_their_dictionary() {
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
     assert_eq!(metadata.num_row_groups(), 1);
     let column = metadata.row_group(0).column(0);
-    // A value takes 17 bits, plus one dictionary; plain values would take 4 bytes each.
+    // A key takes 17 bits, and the dictionary comes once; plain values would take 4 bytes each.
     let dictionary = 4 * 100_000;
     let most = n * 18 / 8 + dictionary + n / 8;
     let bytes = usize::try_from(column.uncompressed_size()).unwrap();
-    assert!(bytes < most, "{bytes} bytes, expected {most} at most");
+    assert!(bytes < most, "{bytes} bytes, at most {most} expected");
     assert!(column.dictionary_page_offset().is_some());
-    // The dictionary page is plain; no page of values is.
+    // Only the dictionary page is encoded as plain values.
     let pages = column.page_encoding_stats_mask();
     assert!(pages.is_none_or(|p| p.is_only(parquet::basic::Encoding::RLE_DICTIONARY)), "{pages:?}");
 }

@@ -1,4 +1,4 @@
-//! Columns of lists decoded from Parquet pages, against the reader of the `parquet` crate.
+//! Columns of lists decoded from Parquet pages, compared with the reader of the `parquet` crate.
 
 use std::fs;
 use std::ops::Range;
@@ -54,7 +54,8 @@ fn leaf_types() -> Vec<DataType> {
     ]
 }
 
-/// Draws lists around a leaf, each level List or LargeList, nullable or not.
+/// Draws a field of `depth` levels of lists around the type `leaf`. Each level is List or
+/// LargeList, and nullable or not.
 fn random_field(draw: &mut Random, name: &str, leaf: DataType, depth: usize) -> Field {
     let nullable = draw.chance(60);
     if depth == 0 {
@@ -65,7 +66,8 @@ fn random_field(draw: &mut Random, name: &str, leaf: DataType, depth: usize) -> 
     Field::new(name, list, nullable)
 }
 
-/// Draws nulls, in runs or at random; none in a field that is not nullable.
+/// Draws nulls in runs of equal length. Returns `None` if the field is not nullable, and sometimes
+/// otherwise.
 fn random_nulls(draw: &mut Random, field: &Field, len: usize) -> Option<NullBuffer> {
     let share = *[0, 2, 50, 97, 100].get(draw.below(5)).unwrap();
     let stretch = 1 + draw.below(40);
@@ -127,7 +129,7 @@ fn random_array(draw: &mut Random, field: &Field, len: usize, longest: usize) ->
                 DataType::Time32(_) => {
                     values.iter().flat_map(|v| ((v % 86_400_000) as u32).to_le_bytes()).collect()
                 }
-                // NaN would not equal itself.
+                // Converts integers, because drawn bits may be NaN, which does not equal itself.
                 DataType::Float32 => {
                     values.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect()
                 }
@@ -229,7 +231,7 @@ fn read_stock(
     }
 }
 
-/// Replaces the values by zeros.
+/// Returns the array with zeros in place of all values that are not lists.
 fn zero_nulls(array: &ArrayRef) -> ArrayRef {
     let data = array.to_data();
     let children = data.child_data().iter().map(|c| zero_nulls(&make_array(c.clone())).to_data());
@@ -241,8 +243,8 @@ fn zero_nulls(array: &ArrayRef) -> ArrayRef {
     make_array(builder.build().unwrap())
 }
 
-/// Compares every row group of a column, whole and in parts, with the result of the `parquet`
-/// crate.
+/// Compares every row group of a column with the result of the `parquet` crate: all rows, and
+/// ranges of rows.
 fn check_file(bytes: &Bytes, root: usize, draw: &mut Random) {
     for index in [false, true] {
         let metadata = read_metadata(bytes, index);
@@ -275,7 +277,7 @@ fn check_file(bytes: &Bytes, root: usize, draw: &mut Random) {
                     &zero_nulls(&expected),
                     "lists of rows {rows:?} of {all}, {field}"
                 );
-                // Only the declared ranges are read.
+                // Outside the byte ranges of `ranges`, the file may have any bytes.
                 let spans = ranges(Path::new("f"), parquet, group, root, rows.clone()).unwrap();
                 let mut sparse = vec![0xA5; bytes.len()];
                 for span in spans {
@@ -309,26 +311,26 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     #[test]
-    fn columns_are_those_of_the_parquet_crate(seed: u64, depth in 0usize..4, leaf in 0usize..18) {
+    fn random_columns_equal_those_of_the_parquet_crate(seed: u64, depth in 0usize..4, leaf in 0usize..18) {
         let (_, bytes, mut draw) = random_case(seed, depth, leaf);
         check_file(&bytes, 0, &mut draw);
     }
 }
 
 #[test]
-fn columns_of_seven_levels() {
+fn columns_of_up_to_seven_levels_are_supported() {
     for depth in 4..=7 {
         for seed in 0..6 {
             let (_, bytes, mut draw) = random_case(seed, depth, seed as usize);
             check_file(&bytes, 0, &mut draw);
         }
     }
-    // One level more needs more bits than are supported.
+    // The numbers of eight levels have more bits than the decoder supports.
     let (field, bytes, _) = random_case(1, 8, 3);
     assert!(!is_supported(read_metadata(&bytes, false).metadata(), 0, &field));
 }
 
-/// Lists the files written by pyarrow.
+/// Returns the paths and contents of the files that pyarrow has written.
 fn list_foreign() -> Vec<(PathBuf, Bytes)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet-lists");
     let mut paths: Vec<PathBuf> =
@@ -340,7 +342,7 @@ fn list_foreign() -> Vec<(PathBuf, Bytes)> {
 }
 
 #[test]
-fn files_of_pyarrow() {
+fn files_of_pyarrow_equal_those_of_the_parquet_crate() {
     for (path, bytes) in list_foreign() {
         let mut draw = seed_random(7);
         let metadata = read_metadata(&bytes, true);
@@ -348,7 +350,7 @@ fn files_of_pyarrow() {
         for root in 0..fields.len() {
             check_file(&bytes, root, &mut draw);
         }
-        // Reads all columns with the reader of tables, in small steps.
+        // Reads all columns with the table reader, in small chunks.
         let all = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap();
         for rows in [None, Some(0..all), Some(all / 3..all - all / 5), Some(0..0)] {
             let stock: Vec<RecordBatch> = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())
@@ -376,7 +378,7 @@ fn files_of_pyarrow() {
 }
 
 #[test]
-fn columns_of_both_readers_stand_side_by_side() {
+fn columns_of_the_list_decoder_and_of_the_parquet_crate_form_one_batch() {
     let item = Arc::new(Field::new("element", DataType::Utf8, true));
     let words = Field::new("words", DataType::List(item), true);
     let item = Arc::new(Field::new("element", DataType::Int16, true));
@@ -440,7 +442,8 @@ fn columns_of_both_readers_stand_side_by_side() {
     }
 }
 
-/// Reads a whole file that may be damaged.
+/// Reads all columns of a file that may be damaged. Returns the number of columns that were read,
+/// and the errors of the others.
 fn read_damaged(bytes: &Bytes, metadata: &ArrowReaderMetadata) -> (usize, Vec<String>) {
     let reader = Arc::new(bytes.clone());
     let parquet = metadata.metadata();
@@ -465,7 +468,7 @@ fn read_damaged(bytes: &Bytes, metadata: &ArrowReaderMetadata) -> (usize, Vec<St
 }
 
 #[test]
-fn damage_is_an_error_that_says_where() {
+fn errors_for_damaged_files_name_file_column_and_row_group() {
     let (mut read, mut errors) = (0, Vec::new());
     for (_, bytes) in list_foreign() {
         let metadata = read_metadata(&bytes, false);
@@ -486,7 +489,7 @@ fn damage_is_an_error_that_says_where() {
             read += some;
             errors.extend(wrong);
         }
-        // The file is truncated, then one byte too short for the last chunk.
+        // The file lacks the last byte of its last column chunk.
         let (_, wrong) = read_damaged(&bytes.slice(..end - 1), &metadata);
         assert!(!wrong.is_empty());
     }
@@ -497,8 +500,8 @@ fn damage_is_an_error_that_says_where() {
     }
 }
 
-/// Builds a file of one column whose only page has these uncompressed bytes, with a matching
-/// footer.
+/// Builds a file of one column with one page, `page`, which is not compressed, and a footer for it.
+/// `max` has the maximum definition and repetition levels, and `values` is the number of values.
 fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMetadata) {
     let item = Arc::new(Field::new("element", DataType::Int32, max.0 == 3));
     let list = Field::new("x", DataType::List(item), max.0 >= 2);
@@ -513,7 +516,8 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     )
     .unwrap();
     let mut group = file.next_row_group().unwrap();
-    // Writes a chunk with as many rows for its footer; its pages are replaced below.
+    // Writes a column chunk with `values` rows, whose metadata becomes the footer. The pages are
+    // replaced below.
     let mut column = group.next_column().unwrap().unwrap();
     let n = usize::try_from(values).unwrap();
     let levels = (vec![max.0; n], vec![0; n]);
@@ -526,7 +530,8 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     group.close().unwrap();
     file.close().unwrap();
     let metadata = read_metadata(&bytes.into(), false);
-    // Page header of Thrift's compact protocol: kind 0, both sizes, then the header of a data page.
+    // The page header in Thrift's compact protocol: kind 0, the two sizes, and the header of a data
+    // page.
     let zigzag = |n: i64| {
         let mut n = (n << 1 ^ n >> 63).cast_unsigned();
         let mut out = Vec::new();
@@ -544,7 +549,7 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     chunk.extend(&size);
     chunk.extend([0x2C, 0x15]);
     chunk.extend(zigzag(values.into()));
-    // Values are plain, levels of both kinds are in runs.
+    // Values have the encoding PLAIN, and levels the encoding RLE.
     chunk.extend([0x15, 0, 0x15, 6, 0x15, 6, 0, 0]);
     chunk.extend(page);
     let parquet = metadata.metadata();
@@ -565,7 +570,7 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     (file.into(), metadata)
 }
 
-/// Prepends the length to encoded levels.
+/// Returns encoded levels with their length in front.
 fn encode_runs(bytes: &[u8]) -> Vec<u8> {
     let mut out = (bytes.len() as u32).to_le_bytes().to_vec();
     out.extend(bytes);
@@ -573,8 +578,9 @@ fn encode_runs(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn levels_that_make_no_lists_are_told() {
-    // Two rows of one element each: repetition levels 0 and 0, definition levels 3 and 3.
+fn invalid_levels_are_errors() {
+    // Two rows of one element each have the repetition levels 0 and 0 and the definition levels 3
+    // and 3.
     let page = |rep: &[u8], def: &[u8], values: usize| {
         [encode_runs(rep), encode_runs(def), vec![1; 4 * values]].concat()
     };
@@ -608,16 +614,16 @@ fn levels_that_make_no_lists_are_told() {
     ] {
         let (bytes, metadata) = by_hand((3, 1), 2, &page);
         let (_, errors) = read_damaged(&bytes, &metadata);
-        let e = errors.first().unwrap_or_else(|| panic!("no error, but {message}"));
-        assert!(e.contains(message), "{e}, not {message}");
+        let e = errors.first().unwrap_or_else(|| panic!("no error instead of {message:?}"));
+        assert!(e.contains(message), "{message:?} is not in {e}");
         assert!(e.contains("column x.list.element, row group 0"), "{e}");
     }
-    // Levels of 2 bits whose maximum is 2.
+    // A definition level takes 2 bits, which can hold 3, but the maximum is 2.
     let page = [encode_runs(&[2 << 1, 0]), encode_runs(&[2 << 1, 3]), vec![1; 8]].concat();
     let (bytes, metadata) = by_hand((2, 1), 2, &page);
     let (_, errors) = read_damaged(&bytes, &metadata);
     assert!(errors[0].contains("definition levels up to 3, but the schema allows only 1 and 2"));
-    // The footer counts fewer or more entries than the page has.
+    // The footer counts fewer or more values than the page has.
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
     for (count, message) in
         [(1, "2 value(s), but the footer counts only 1"), (3, "1 value(s) more")]
@@ -635,7 +641,7 @@ fn levels_that_make_no_lists_are_told() {
 }
 
 #[test]
-fn counts_of_the_footer_are_no_reason_to_take_memory() {
+fn wrong_counts_in_the_footer_are_errors_before_memory_is_allocated() {
     let page = [encode_runs(&[2 << 1, 0]), encode_runs(&[2 << 1, 3]), vec![1; 8]].concat();
     let (bytes, metadata) = by_hand((3, 1), 2, &page);
     for (rows, values) in
@@ -658,7 +664,7 @@ fn counts_of_the_footer_are_no_reason_to_take_memory() {
 }
 
 #[test]
-fn rows_and_columns_that_are_not_there() {
+fn missing_rows_row_groups_and_columns_are_errors() {
     let (_, bytes) = list_foreign().swap_remove(0);
     let metadata = read_metadata(&bytes, true);
     let (parquet, fields) = (metadata.metadata(), metadata.schema().fields());

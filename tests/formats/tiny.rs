@@ -1,7 +1,8 @@
-//! The hand-made MEDS data set in `tests/data/tiny-meds`, and its generator.
+//! The MEDS data set in `tests/data/tiny-meds`, which the code below generates, and the codes in
+//! `tests/data/tiny-codes`.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -9,22 +10,24 @@ use arrow::array::{
     StringArray, StringBuilder, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray,
 };
-use parquet::arrow::ArrowWriter;
+use arrow::compute::concat_batches;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::support::{data_path, read_parquet, write_parquet};
+
 pub(crate) fn tiny_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-meds")
+    data_path("tiny-meds")
 }
 
-/// Returns microseconds of a time on day `day` after 2020-01-01.
+/// Returns a time on the day `day` after 2020-01-01, in microseconds since 1970.
 pub(crate) fn micros_at(day: i64, hour: i64, minute: i64, second: i64) -> i64 {
     ((((18_262 + day) * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000
 }
 
 type Row = (i64, Option<i64>, &'static str, Option<f64>, Option<&'static str>);
 
-/// Builds a sorted shard: hours, several measurements per event, an event in pieces, NULL and NaN,
-/// static facts.
+/// Builds a sorted shard: several measurements per event, an event whose rows are not adjacent,
+/// NULL, NaN and static facts.
 fn train_0() -> RecordBatch {
     let rows: Vec<Row> = vec![
         (1, None, "SEX//F", None, None),
@@ -40,9 +43,9 @@ fn train_0() -> RecordBatch {
             Some("haemolysed"),
         ),
         (1, Some(micros_at(2, 8, 30, 0)), "DISCHARGE", None, Some("")),
-        // A subject with static facts only.
+        // A subject with only static facts.
         (2, None, "SEX//M", None, None),
-        // A subject with one event and no static fact.
+        // A subject with one event and without static facts.
         (4, Some(micros_at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(-0.0), None),
         (4, Some(micros_at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(141.0), Some("repeated")),
     ];
@@ -58,7 +61,8 @@ fn train_0() -> RecordBatch {
     )
 }
 
-/// Builds an unsorted shard: a subject in two places, nanoseconds, large strings, no values.
+/// Builds an unsorted shard: rows of a subject that are not adjacent, times in nanoseconds, large
+/// strings, and no column of values.
 fn train_1() -> RecordBatch {
     let rows: Vec<Row> = vec![
         (7, Some(micros_at(5, 12, 0, 1)), "DISCHARGE", None, None),
@@ -167,15 +171,8 @@ fn make_files() -> Vec<(&'static str, RecordBatch)> {
 const DATASET: &str =
     "{\"dataset_name\": \"tiny\", \"dataset_version\": \"1\", \"meds_version\": \"0.4.1\"}\n";
 
-pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut writer =
-        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap();
-    writer.write(batch).unwrap();
-    writer.close().unwrap();
-}
-
-/// Compares the committed files with the generated ones; writes them if requested.
+/// Compares the files in the repository with the generated ones. With `SERRATE_WRITE_TEST_DATA`,
+/// writes them first.
 #[test]
 fn tiny_meds_is_what_is_committed() {
     let root = tiny_folder();
@@ -189,13 +186,13 @@ fn tiny_meds_is_what_is_committed() {
         let file = File::open(root.join(name)).unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
         let batches: Vec<_> = reader.collect::<Result<_, _>>().unwrap();
-        let found = arrow::compute::concat_batches(&expected.schema(), &batches).unwrap();
+        let found = concat_batches(&expected.schema(), &batches).unwrap();
         assert_eq!(found, expected, "{name}");
     }
     assert_eq!(fs::read_to_string(root.join("metadata/dataset.json")).unwrap(), DATASET);
 }
 
-/// Builds codes with parents in two ontologies, and a cycle between two names of one disease.
+/// Builds codes with parents in two ontologies. Two names of one disease are each other's parents.
 fn tiny_codes() -> RecordBatch {
     let rows: [(&str, Option<&str>, Option<&[Option<&str>]>); 14] = [
         ("DX//250.00", None, Some(&[Some("ICD9CM/250.00"), Some("SNOMED/44054006")])),
@@ -230,12 +227,9 @@ fn tiny_codes() -> RecordBatch {
 
 #[test]
 fn tiny_codes_is_what_is_committed() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-codes/codes.parquet");
+    let path = data_path("tiny-codes/codes.parquet");
     if std::env::var_os("SERRATE_WRITE_TEST_DATA").is_some() {
         write_parquet(&path, &tiny_codes());
     }
-    let reader =
-        ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build();
-    let batches: Vec<_> = reader.unwrap().collect::<Result<_, _>>().unwrap();
-    assert_eq!(batches, [tiny_codes()]);
+    assert_eq!(read_parquet(&path), tiny_codes());
 }

@@ -6,16 +6,16 @@
     venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --record   # tests/data/cohorts
     venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --examples ACES --cases 3
 
-The last command takes a clone of https://github.com/justin13601/ACES and compares all rows of its own examples
-(sample_configs), on its own data (sample_data/meds_sample) and on random data. Its own data lacks the codes of
-abnormal_lab and intervention_weaning, which have rows on the random data only.
+The last command takes a clone of https://github.com/justin13601/ACES and compares all rows of the examples of ACES
+(sample_configs) on the data of ACES (sample_data/meds_sample) and on random data. The data of ACES lacks the codes of
+abnormal_lab and intervention_weaning, so these examples have rows only on random data.
 
-Each case is a data set of its own, with every configuration of tests/data/cohorts/configs. All rows and
-all columns are compared, but for what docs/guide/cohorts.md lists as differences:
+Each case creates one data set and runs every configuration of tests/data/cohorts/configs on it. All rows and all
+columns are compared, except for the differences in docs/guide/cohorts.md:
 
-* ACES exchanges the ends of windows that begin a length of time before their end. They are put in order.
-* ACES returns one row of NULL for a subject with a window to an event that never comes, if the tree of
-  windows has no other branch. These rows are dropped.
+* ACES exchanges the ends of windows that begin a duration before their end. This script sorts the ends.
+* ACES returns one row of NULL for a subject with a window to an event that does not occur, if the tree of
+  windows has no other branch. This script drops these rows.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def subject_rows(rng, subject):
 
 
 def write_data(rng, folder, shards=("train/0", "train/1", "held_out/0"), least=20, codes={}):
-    """Writes random data. `codes` has the names of codes that are written under another name."""
+    """Writes random data. `codes` maps codes to the names under which they are written."""
     first = 1
     for shard in shards:
         rows = []
@@ -100,7 +100,7 @@ def write_data(rng, folder, shards=("train/0", "train/1", "held_out/0"), least=2
 
 
 def in_order(value):
-    """Puts the ends of a window in order."""
+    """Returns a window whose start is not after its end."""
     start, end = value["timestamp_at_start"], value["timestamp_at_end"]
     return {**value, "timestamp_at_start": min(start, end), "timestamp_at_end": max(start, end)}
 
@@ -108,7 +108,7 @@ def in_order(value):
 def aces_rows(path, folder):
     rows = []
     for shard in sorted((folder / "data").rglob("*.parquet")):
-        # Loaded again for each shard, because a query changes the windows of its configuration.
+        # Load the configuration for each shard, because a query changes its windows.
         task = config.TaskExtractorConfig.load(path)
         data = OmegaConf.create({"standard": "meds", "path": str(shard), "ts_format": None})
         found = query.query(task, predicates.get_predicates_df(task, data))
@@ -120,7 +120,7 @@ def aces_rows(path, folder):
 
 
 def check_case(command, seed, with_labels):
-    """Compares all configurations on one data set. Returns the number of rows of each."""
+    """Compares all configurations on one data set. Returns the number of rows of each configuration."""
     rng = random.Random(seed)
     counts = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -200,7 +200,7 @@ def first_difference(have, want):
 
 
 def record():
-    """Writes the data and the answers of tests/data/cohorts."""
+    """Writes the data and the expected rows of tests/data/cohorts."""
     write_data(random.Random(20), DATA / "meds", ("train/0", "held_out/0"), 120)
     answers = DATA / "answers"
     answers.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Runs the Python of docs/training.md, as it stands there, over batches that the command writes.
+"""Runs the Python code of docs/training.md, unchanged, on batches that the command writes.
 
     python3 -m venv venv && venv/bin/pip install -r tests/interop/batches.txt
     cargo build --release
@@ -20,7 +20,7 @@ LABELS = ROOT / "tests/data/synthea-meds/labels"
 
 
 def documented():
-    """What the Python of the document defines."""
+    """Returns the class `Batches` and the function `stream` that the Python code of the document defines."""
     text = (ROOT / "docs/training.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     assert len(blocks) == 2, len(blocks)
@@ -56,16 +56,16 @@ def main(command):
             assert batch["time_delta_days"].dtype == torch.float32
             assert not batch["numeric_value_mask"][batch["code"] == 0].any()
 
-        # Workers share the batches out: each comes once.
+        # DataLoader workers share the batches, so each batch occurs once.
         workers = list(DataLoader(Batches(str(out)), batch_size=None, num_workers=2))
         assert len(workers) == 12
         key = lambda b: (b["subject_id"].tolist(), b["code"].tolist())
         assert sorted(map(key, workers)) == sorted(map(key, alone))
 
-        # The stream is the same batches.
+        # The stream has the same batches.
         piped = list(stream(*arguments))
         assert len(piped) == 12
-        # A child that fails is heard of, and one that is no longer listened to ends.
+        # A failed child process raises an error. A child process ends when nobody reads its stream any more.
         try:
             list(stream(command, "batches", "nowhere", "--batch", "5", "--len", "16"))
         except subprocess.CalledProcessError as e:
@@ -76,7 +76,7 @@ def main(command):
         for a, b in zip(piped, alone):
             equal(a, b)
 
-        # Labels: none is lost, none is seen too early.
+        # All labels of the cohort are in the batches.
         task = pathlib.Path(folder) / "task"
         subprocess.run(
             [command, "batches", str(COHORT), "--labels", str(LABELS), "--batch", "100", "--len", "32", "-o", str(task)], check=True
@@ -85,7 +85,7 @@ def main(command):
         assert sum(len(b["subject_id"]) for b in labels) == 1715
         assert all(b["boolean_value"].dtype == torch.bool for b in labels)
 
-        # A query as a training set.
+        # COPY writes the result of a query as batches.
         query = pathlib.Path(folder) / "query"
         sql = (
             "COPY (SELECT subject_id, boolean_value, ragged_tail(time_delta_days, 16) AS days, ragged_tail(code_id, 16) AS code "

@@ -1,4 +1,4 @@
-"""Sparse tensors and dictionaries: what SQL saves is opened with safetensors and SciPy, and the other way round.
+"""Reads sparse tensors and dictionaries that SQL writes with safetensors and SciPy, and the other way round.
 
     python3 -m venv venv && venv/bin/pip install -r tests/interop/dok.txt
     cargo build --release
@@ -25,20 +25,20 @@ DTYPES = {
 
 
 def opened(path):
-    """Tensors and metadata of a file."""
+    """Returns the tensors and the metadata of a file."""
     with safe_open(path, "np") as file:
         return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()
 
 
 def dense(path):
-    """A sparse tensor as an array, checked on the way."""
+    """Checks a file of a sparse tensor and returns the tensor as an array."""
     tensors, about = opened(path)
     assert tensors.keys() == {"indices", "values"} and about["format"] == "serrate.dok", about
     indices, values, shape = tensors["indices"], tensors["values"], tuple(json.loads(about["shape"]))
     assert indices.dtype == np.int64 and indices.shape == (len(shape), len(values))
     assert (indices >= 0).all() and (indices < np.array(shape)[:, None]).all()
     places = np.ravel_multi_index(indices, shape)
-    assert (np.diff(places) > 0).all(), "in row-major order, each once"
+    assert (np.diff(places) > 0).all(), "entries are not sorted in row-major order, or not distinct"
     assert (values != 0).all()
     out = np.zeros(shape, values.dtype)
     out[tuple(indices)] = values
@@ -67,7 +67,7 @@ class Serrate:
 
 
 def saved(serrate, folder):
-    """Every type of values, and what statements make of a file."""
+    """Checks files of every type of values, and files that statements have changed."""
     for sql, numpy in DTYPES.items():
         name = f"{numpy}.safetensors"
         query = f"SELECT value % 7 AS i, value % 11 AS j, CAST(value % 2 AS {sql}) AS v FROM range(0, 60)"
@@ -93,12 +93,12 @@ def saved(serrate, folder):
 
 
 def read(serrate, folder):
-    """What Python writes, of all types and in any order."""
+    """Checks that SQL reads files of Python, with all types and with unsorted entries."""
     rng = np.random.default_rng(3)
     for numpy, index in itertools.product(DTYPES.values(), ("int64", "int32", "uint8")):
         array = rng.integers(0, 2, (4, 5, 6)).astype(numpy)
         indices = np.array(np.nonzero(array))
-        # safetensors writes arrays as they lie in memory.
+        # safetensors writes the memory of an array, so make it contiguous.
         indices = np.ascontiguousarray(indices[:, rng.permutation(indices.shape[1])])
         save_file({"indices": indices.astype(index), "values": array[tuple(indices)]}, folder / "p.safetensors", {"shape": "[4, 5, 6]"})
         table = "CREATE EXTERNAL TABLE p STORED AS DOK LOCATION 'p.safetensors'"
@@ -110,7 +110,7 @@ def read(serrate, folder):
 
 
 def refused(serrate, folder):
-    """What no tensor is."""
+    """Checks that invalid tensors are refused."""
     pairs = np.array([[0, 1], [1, 1]])
     values = np.array([1.0, 2.0])
     for message, tensors, about in [
@@ -131,7 +131,7 @@ def refused(serrate, folder):
 
 
 def dictionary(serrate, folder):
-    """Keys of several columns, read back with nothing but numpy."""
+    """Checks a dictionary with keys of several columns, which only numpy reads back."""
     query = "SELECT * FROM (VALUES (1, 'α', 0.5), (1, '', 2.0), (2, 'α', 4.0)) AS t (subject_id, code, weight)"
     serrate(f"COPY ({query}) TO 'd.safetensors' STORED AS DOK OPTIONS (keys 'subject_id, code')")
     tensors, about = opened(folder / "d.safetensors")

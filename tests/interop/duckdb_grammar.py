@@ -1,13 +1,13 @@
-"""Random tables and statements that DuckDB and Serrate both know.
+"""Generates random tables, and random statements that both DuckDB and Serrate can run.
 
-A statement is a tree of nodes: texts and nodes in a row. A node with a type is a value of that type or a
-query of those columns, and any node below of the same type may stand in its place; an optional node may
-be left out. `smaller` lists the trees that are one such step smaller.
+A statement is a tree of nodes. A node is a sequence of strings and nodes. A node with a type is a value of that type;
+a node with columns is a query of these columns. A smaller statement replaces a node by one of its descendants of the
+same type, or omits an optional node; `smaller` lists the trees that are one such step smaller.
 
-Where the two spell one thing in two ways, a text has both: `«ours¦theirs»` (see `spelling`).
+If the syntax of the two differs, a string has both forms: `«ours¦theirs»` (see `spelling`).
 
-Types: integer i, float f, string s, boolean b, date d, timestamp t, decimal n, and `l` before the type of
-a list's elements.
+Types: integer i, float f, string s, boolean b, date d, timestamp t, decimal n, struct r, and `l` before the type of
+the elements of a list.
 """
 
 import datetime
@@ -27,7 +27,7 @@ ARROW = {
     "t": pa.timestamp("us"), "n": pa.decimal128(12, 2), "li": pa.list_(pa.int64()),
     "lf": pa.list_(pa.float64()), "ls": pa.list_(pa.string()), "ll": pa.list_(pa.list_(pa.int64())),
 }
-# A struct of an integer and a text.
+# A struct of an integer and a string.
 STRUCT = "«named_struct('a', ¦struct_pack(a := »{i}«, 'b', ¦, b := »{s}«)¦)»"
 NULLS = {
     "i": "NULL::BIGINT", "f": "NULL::DOUBLE", "s": "NULL::VARCHAR", "b": "NULL::BOOLEAN", "d": "NULL::DATE",
@@ -109,7 +109,7 @@ TEMPLATES = {
 }
 
 
-# Ragged functions and what DuckDB has in their place, where p.a, p.b, .. are the arguments.
+# Ragged functions and equivalent expressions of DuckDB, in which p.a, p.b, .. are the arguments.
 RAGGED = {
     "i": [
         ("ragged_sum({li})", "CASE WHEN p.a IS NOT NULL THEN coalesce(list_sum(p.a), 0) END"),
@@ -193,7 +193,7 @@ RAGGED = {
 
 
 def dual(ours, theirs):
-    """A template of both spellings: DuckDB has the arguments in a struct, so that each is written once."""
+    """Returns a template in both forms. In DuckDB, a struct holds the arguments, so that each is written once."""
     texts = re.split(r"\{[^}]*\}", ours)
     names = re.findall(r"\{([^}]*)\}", ours)
     out = f"«{texts[0]}¦list_transform([struct_pack("
@@ -204,7 +204,7 @@ def dual(ours, theirs):
 
 
 def spelling(text, theirs):
-    """A statement as one of the two spells it."""
+    """Returns a statement in the syntax of DuckDB if `theirs`, and otherwise in that of Serrate."""
     while "«" in text:
         text = re.sub(r"«([^«»¦]*)¦([^«»¦]*)»", r"\2" if theirs else r"\1", text)
     return text
@@ -230,7 +230,7 @@ ALL = _all_templates()
 
 
 class Node:
-    """Texts and nodes in a row; `role` is a type, a tuple of columns, "optional", or None."""
+    """A sequence of strings and nodes. `role` is a type, a tuple of columns, "optional", or None."""
 
     def __init__(self, role, *parts):
         self.role, self.parts = role, list(parts)
@@ -245,7 +245,7 @@ class Node:
                 yield from part.below()
 
     def instead(self):
-        """What may stand in its place."""
+        """Yields smaller nodes that can replace this node."""
         if self.role == "optional":
             yield Node("optional")
         elif self.role is not None and any(isinstance(p, Node) for p in self.parts):
@@ -265,7 +265,7 @@ class Node:
 
 
 def is_joined(text):
-    """Whether a join stands in a text outside of parentheses."""
+    """Returns whether a string has a join outside parentheses."""
     inner = True
     while inner:
         text, inner = re.subn(r"\([^()]*\)", "", text)
@@ -288,12 +288,12 @@ class Grammar:
 
     def name(self, start):
         self.names += 1
-        # Some tables have the name of another one, which they hide in a subquery.
+        # Some tables in subqueries have the name of an outer table, which they hide.
         if start == "r" and self.chance(0.06):
             return "r1"
         return f"{start}{self.names}"
 
-    # Values. A scope is a list of (text, type).
+    # Values. A scope lists the visible columns as (expression, type).
 
     def atom(self, ty, scope):
         fitting = [text for text, t in scope if t == ty]
@@ -312,7 +312,7 @@ class Grammar:
             elif text[0] == "=":
                 parts.append(saved[text[1:]])
             elif "~" in text:
-                # Lists of one table have the same lengths: columns of one relation.
+                # Choose columns of one relation, because the lists of a table row have the same lengths.
                 kind, key = text.split("~")
                 bases = sorted({c.split(".")[0] for c, t in scope if re.fullmatch(r"r\d+\.l[ifs]", c)})
                 alias = saved.setdefault(key, self.pick(bases) if bases else None)
@@ -320,7 +320,7 @@ class Grammar:
                     return self.atom(ty, scope)
                 parts.append(f"{alias}.{kind}")
             elif ":" in text:
-                # Repeated: a column or a constant, so that both stay equal.
+                # Choose a column or a constant, because the template repeats it and both must be equal.
                 kind, key = text.split(":")
                 fitting = [c for c, t in scope if t == kind] or LITERALS[kind][:1]
                 saved[key] = self.pick(fitting)
@@ -336,7 +336,7 @@ class Grammar:
         return Node("b", sub, optional(" AND ", self.value("b", scope)))
 
     def correlated(self, scope):
-        """FROM and WHERE of a query over another table, with or without a condition over both."""
+        """Returns FROM and WHERE of a query over another table, which may refer to the outer query."""
         source, inside = self.relation(1) if self.chance(0.15) else self.base()
         ty = self.pick("iiisdf")
         outer, inner = ([c for c, t in of if t == ty] for of in (scope, inside))
@@ -349,7 +349,7 @@ class Grammar:
         rest, inside = self.correlated(scope)
         negated = self.pick(["", "NOT "])
         if self.chance(0.15):
-            # Any query, of which the first column is looked into.
+            # Search the first column of any query.
             query, columns = self.query(1)
             (name, ty), alias = columns[0], self.name("q")
             if ty in SINGLE or ty == "li":
@@ -399,7 +399,7 @@ class Grammar:
         return self.join(levels)
 
     def using(self):
-        """A join by columns of one name."""
+        """Joins two tables by columns of the same name."""
         keys = self.random.sample(["k", "k", "v", "s", "f", "d", "n", "b", "t"], self.pick([1, 1, 2]))
         keys = {key: self.name("u") for key in keys}
         sides, scope = [], [(name, COLUMNS[key]) for key, name in keys.items()]
@@ -415,7 +415,7 @@ class Grammar:
         return Node(None, f"{sides[0]} {kind} {sides[1]} USING ({', '.join(keys.values())})"), scope
 
     def lateral(self):
-        """A query for every row of a table."""
+        """Joins a table with a query that is evaluated for each of its rows."""
         left, scope = self.base()
         alias, x, y = self.name("l"), self.name("x"), self.name("x")
         draw = self.random.randrange(5)
@@ -455,7 +455,7 @@ class Grammar:
         return Node(None, text), [(f"{alias}.{n}", ty) for n, ty in zip(names, types)]
 
     def exploded(self):
-        """Lists as rows."""
+        """Turns the elements of lists into rows."""
         alias, table = self.name("e"), self.pick(self.tables)
         singles, lists = self.random.sample(["k", "s", "f", "d", "n"], 2), self.pick([["li"], ["ls"], ["li", "ls"], ["li", "lf", "ls"], ["ll"]])
         ours = f"ragged_explode((SELECT id, {', '.join(singles + lists)} FROM {table}))"
@@ -542,12 +542,12 @@ class Grammar:
         return "i", [f"CAST(sum({distinct}", self.value("i", scope, 1), ")", rows, " AS BIGINT)"]
 
     def rarer(self, scope, rows):
-        """Aggregates that are asked for less often."""
+        """Returns one of the aggregates that are generated less often."""
         integer = lambda: self.value("i", scope, 1)
         unique = [c for c, _ in scope if re.fullmatch(r"r\d+\.id", c)]
         draw = self.random.randrange(14)
         if draw <= 4 and unique and len({c.split(".")[0] for c, _ in scope}) == 1:
-            # Ordered: the rows are of one table.
+            # The aggregate needs a total order, which the unique key of the only table gives.
             key = self.pick([c for c, t in scope if t in SINGLE])
             order = f" ORDER BY {key}{self.pick(['', ' DESC', ' NULLS FIRST'])}, {unique[0]}{self.pick(['', ' DESC'])})"
             ty = self.pick("iisfbdn")
@@ -582,7 +582,7 @@ class Grammar:
         source, scope = self.relation(levels)
         keys = self.random.sample(scope, min(len(scope), self.random.randrange(0, 3)))
         if keys and self.chance(0.25):
-            # An expression with a column in it.
+            # Group by an expression of a column.
             key, ty = keys[0]
             return self.grouped_by(source, scope, self.pick([ty, "i", "s", "b", "r"]), key)
         items, columns = [], []
@@ -598,7 +598,7 @@ class Grammar:
         return ["SELECT ", *items, " FROM ", source, self.where(scope), *by, having], columns
 
     def grouped_by(self, source, scope, ty, key):
-        """Grouped by an expression, written again or by its position."""
+        """Groups by an expression, which GROUP BY repeats or names by its position."""
         written = Node(None, self.value(ty, [(key, dict(scope)[key])], 2))
         kind, call = self.aggregate(scope)
         by = self.pick([f" GROUP BY {written}", " GROUP BY 1"]) if key in str(written) else " GROUP BY 1"
@@ -652,7 +652,7 @@ class Grammar:
         return [f"SELECT DISTINCT ON ({key}) ", *items, " FROM ", source, self.where(scope), order], columns
 
     def frames(self, scope):
-        """A window function over a frame of its own kind."""
+        """Returns a window function over a random frame."""
         part = f"PARTITION BY {self.pick(scope)[0]} " if self.chance(0.6) else ""
         unit = self.pick(["ROWS", "ROWS", "GROUPS", "RANGE"])
         ends = ["UNBOUNDED PRECEDING", "2 PRECEDING", "1 PRECEDING", "CURRENT ROW", "1 FOLLOWING", "3 FOLLOWING", "UNBOUNDED FOLLOWING"]
@@ -767,7 +767,7 @@ class Grammar:
         return [f"SELECT {names}, {constant} AS {last} FROM (", query, ") AS y", where], [*inner, (last, ty)]
 
     def recursive(self, _):
-        """Steps along numbers or along rows of a table."""
+        """Counts up in a recursive query, or follows keys through the rows of a table."""
         c, x, y, a = (self.name(n) for n in "wxyr")
         source, scope = self.base()
         start = ["SELECT ", self.pick([t for t, ty in scope if ty == "i"]), f" AS {x}, 0 AS {y} FROM ", source, self.where(scope)]
@@ -788,7 +788,7 @@ class Grammar:
         return [f"WITH RECURSIVE {c} AS (", *start, f" {union} ", *step, ") SELECT ", *items, f" FROM {c} AS {a}", self.where(scope)], columns
 
     def ranked(self, _):
-        """Windows over groups."""
+        """Evaluates window functions over groups."""
         source, scope = self.relation(1)
         key, ty = self.pick(scope)
         kind, call = self.aggregate(scope)
@@ -806,7 +806,7 @@ class Grammar:
         return ["(", left, f") {kind} (SELECT ", *items, " FROM ", source, self.where(scope), ")"], columns
 
     def nested(self, _):
-        """Rows as lists, and such lists as rows again."""
+        """Nests the rows of a table as lists."""
         table, a, (key, value) = self.pick(self.tables), self.name("n"), self.random.sample(["k", "v", "s", "f", "n", "li", "d"], 2)
         if key == "li":
             key, value = value, key
@@ -830,7 +830,7 @@ class Grammar:
         return [f"SELECT {a}.*, ", self.value(ty, scope), f" AS {x} FROM (", query, f") AS {a}", self.where(scope)], [*inner, (x, ty)]
 
     def structs(self, levels):
-        """A struct as a key."""
+        """Uses a struct as a key."""
         source, scope = self.relation(levels - 1)
         a, r = self.name("q"), self.value("r", scope, 2)
         inner = ["(SELECT ", r, " AS c0, ", self.value("i", scope, 1), " AS c1 FROM ", source, self.where(scope), f") AS {a}"]
@@ -845,7 +845,7 @@ class Grammar:
         return ["SELECT ", *items, " FROM ", *inner, self.where([(f"{a}.c0", "r"), (f"{a}.c1", "i")])], columns
 
     def shadowed(self, levels):
-        """A step that has the name of a table, or of a step around it."""
+        """Names a common table expression like a table or like an outer common table expression."""
         query, inner = self.query(0)
         name, a = self.pick([self.tables[0], "w0"]), self.name("r")
         scope = [(f"{a}.{c}", ty) for c, ty in inner]
@@ -855,7 +855,7 @@ class Grammar:
         return [f"SELECT {b}.*, (SELECT count(*) FROM {self.tables[0]}) AS {x} FROM (", inner_query, f") AS {b}"], [*columns, (x, "i")]
 
     def totals(self, _):
-        """Groups next to what they are grouped by."""
+        """Groups by several sets of keys, and shows which keys a row is grouped by."""
         source, scope = self.base()
         keys = [c for c, ty in self.random.sample([c for c in scope if c[1] in SINGLE], 2)]
         types = dict(scope)
@@ -878,13 +878,13 @@ class Grammar:
         return ["SELECT * FROM (", query, f") AS z ORDER BY {self.order(columns)}{limit}"], columns
 
     def statement(self):
-        """A statement, and whether its rows come in one order."""
+        """Returns a statement, and whether its rows have a total order."""
         self.names = 0
         query, columns = self.query(2)
         if self.chance(0.6):
             return query, False
         if self.chance(0.2):
-            # Sorted by expressions, some of columns that are not shown.
+            # Sort by expressions, some of which use columns that the result does not have.
             z = self.name("z")
             scope = [(f"{z}.{c}", ty) for c, ty in columns]
             shown = self.random.sample(columns, self.random.randrange(1, len(columns) + 1))
@@ -898,10 +898,10 @@ class Grammar:
 
 
 def table(rnd, rows):
-    """A random table of all types: nulls, empty lists, times far away, floats that are no numbers."""
+    """Returns a random table of all types, with nulls, empty lists, extreme times, NaN and infinity."""
     rate = lambda: rnd.choice([0, 0.15, 0.3, 0.3, 1])
     first = rnd.choice([0, 0.15, 0.3])
-    # Three files of one table have other nulls each, or all the same.
+    # Each third of the rows is a file, which may have its own share of nulls.
     nulls = [first] * 3 if rnd.random() < 0.6 else [rate(), rate(), rate()]
     at = 0
     maybe = lambda v: None if rnd.random() < nulls[3 * at // max(rows, 1)] else v
@@ -928,7 +928,7 @@ def table(rnd, rows):
         columns[name] = []
         for at in range(rows):
             columns[name].append(cell(name))
-    # Lists of one row have the same lengths.
+    # The lists of a row have the same lengths.
     for name in ("lf", "ls"):
         columns[name] = []
         for at, x in enumerate(columns["li"]):

@@ -1,12 +1,11 @@
-"""Random statements in DuckDB and in Serrate, over the same tables: their answers are compared.
+"""Runs random statements in DuckDB and in Serrate on the same tables, and compares the results.
 
     python tests/interop/duckdb_statements.py --serrate target/release/serrate --seed 1 --statements 100000
 
-One process of Serrate answers all statements over a world: three random tables, in memory or as Parquet
-files in one or several parts, with partitions and batches drawn. Each difference is made small and
-printed with what makes its tables (`--report DIR` keeps the tables). What is known not to be a fault is
-in EXPLAINED; what either of the two refuses is counted. The other way round, with the generator of
-`tests/laws` and its answers:
+A world has three random tables, in memory or in one or several Parquet or Arrow files, and a random number of
+partitions and size of batches. A statement whose results differ is reduced to a small one and printed with the rows of
+its tables (`--report DIR` keeps the tables). EXPLAINED lists differences that are intended. Statements that one of the
+two refuses are counted. The second way compares statements and results that `tests/laws` has written:
 
     SERRATE_LAWS_EXPORT=DIR SERRATE_LAWS_STATEMENTS=600 cargo test --test laws other_engines
     python tests/interop/duckdb_statements.py --answers DIR
@@ -36,7 +35,7 @@ import pyarrow.parquet as pq
 
 from duckdb_grammar import Grammar, spelling, table
 
-# Patterns of the smallest statements on which the two differ on purpose, with the reason.
+# Patterns of reduced statements whose results differ on purpose, and the reason.
 EXPLAINED = [
     (r"SIMILAR TO", "a dot is itself in patterns of SIMILAR TO, as in the standard; DuckDB takes regular expressions"),
     (r"array_to_string", "a list of NULL alone is an empty text, as in PostgreSQL, and NULL in DuckDB"),
@@ -55,11 +54,11 @@ TIMEOUT = 30
 
 
 class Ended(Exception):
-    """The process of Serrate ended or was ended."""
+    """The process of Serrate ended or was killed."""
 
 
 class Serrate:
-    """A process that answers statements one by one."""
+    """A process that runs statements one by one."""
 
     def __init__(self, binary):
         self.binary, self.made, self.number = binary, [], 0
@@ -73,9 +72,9 @@ class Serrate:
         self.read = 0
 
     def results(self):
-        """Tables until the one that says that a statement is over."""
+        """Yields the tables of a statement, up to the table that marks its end."""
         out = self.process.stdout
-        # The shell greets before its first result.
+        # The shell prints a greeting before its first result.
         while out.peek(1)[:1] == b"s":
             out.readline()
         last = f"over{self.number}"
@@ -88,7 +87,7 @@ class Serrate:
             yield found
 
     def run(self, sql):
-        """The table of a statement, or its error as text."""
+        """Returns the table of a statement, or its error message."""
         self.number += 1
         self.process.stdin.write(f"{sql};\nSELECT 'over{self.number}' AS eos;\n".encode())
         timer = threading.Timer(TIMEOUT, self.process.kill)
@@ -98,7 +97,7 @@ class Serrate:
             found = list(self.results())
         except (Ended, OSError, pa.ArrowInvalid) as e:
             ended = self.process.poll() is not None or isinstance(e, Ended)
-            # An error in the middle of a result leaves half a stream.
+            # After an error in the middle of a result, the stream is incomplete.
             time.sleep(0.05)
             error = self.error()
             self.end()
@@ -118,7 +117,7 @@ class Serrate:
         return text
 
     def make(self, sql):
-        """Runs a statement that a new process needs again."""
+        """Runs a statement, and records it for processes that replace this one."""
         self.made.append(sql)
         found = self.run(sql)
         if isinstance(found, str) and "error:" in found:
@@ -130,7 +129,7 @@ class Serrate:
 
 
 def value(v):
-    """A value that compares alike from both: dates as times, times without a zone."""
+    """Returns a value in a form that both engines share: dates as times, times without a zone."""
     if isinstance(v, list):
         return [value(x) for x in v]
     if isinstance(v, dict):
@@ -143,7 +142,7 @@ def value(v):
 
 
 def key(v):
-    """Equal for equal values; floats to twelve digits, since sums are added up in another order."""
+    """Returns equal strings for equal values. Floats have twelve digits, because the order of additions differs."""
     if isinstance(v, list):
         return "[" + ", ".join(map(key, v)) + "]"
     if isinstance(v, bool) or v is None:
@@ -166,7 +165,7 @@ def rows(found):
 
 
 def message(error):
-    """What errors of one kind have in common."""
+    """Returns the part of an error message that is the same for errors of one kind."""
     text = error.strip().split("\n")[0]
     if "there is no function" in text or "Invalid function" in text:
         return text[:110]
@@ -174,7 +173,7 @@ def message(error):
 
 
 def duck(tables):
-    """DuckDB with integer division of its own sign, and with the order of NULL that Serrate has."""
+    """Returns a DuckDB connection with the tables, which sorts NULL like Serrate."""
     out = duckdb.connect(config={"threads": 1})
     out.execute("SET default_null_order='nulls_last_on_asc_first_on_desc'")
     for name, rows in tables.items():
@@ -215,7 +214,7 @@ class World:
         self.grammar = Grammar(seed, list(self.tables))
 
     def compare(self, sql, ordered):
-        """What came of a statement, and details."""
+        """Runs a statement in both engines. Returns the outcome and its details."""
         try:
             theirs = rows(self.duck.execute(spelling(sql, True)).to_arrow_table())
         except (duckdb.Error, pa.ArrowInvalid, ValueError, OverflowError) as e:
@@ -228,7 +227,7 @@ class World:
         return ("same", None) if a == b else ("different", (a, b))
 
     def smallest(self, statement, ordered, like=("different", None), tries=250):
-        """A statement with all left out that the difference, or the refusal, does not need."""
+        """Returns a reduced statement that still has the outcome `like`."""
         found = True
         while found and tries > 0:
             found = False
@@ -243,7 +242,7 @@ class World:
         return statement
 
     def script(self, sql):
-        """What makes the tables that a statement names, in SQL."""
+        """Returns SQL comments with the rows of the tables that a statement names."""
         out = []
         for name in self.tables:
             if re.search(rf"\b{name}\b", sql):
@@ -254,7 +253,7 @@ class World:
 
 
 def explained(sql):
-    """Why a difference is none, by the smallest statement."""
+    """Returns why the difference of a reduced statement is intended, or `None`."""
     return next((reason for pattern, reason in EXPLAINED if re.search(pattern, sql)), None)
 
 
@@ -302,7 +301,7 @@ def generate(args):
 
 
 def answers(folder):
-    """Compares with DuckDB what `tests/laws` wrote: statements and Serrate's rows."""
+    """Compares the rows of Serrate that `tests/laws` has written with those of DuckDB."""
     same = differences = 0
     refused = collections.Counter()
     micros = lambda v: [micros(x) for x in v] if isinstance(v, list) else (

@@ -1,14 +1,15 @@
 """Kills every writer of Serrate at random moments, with SIGKILL.
 
-After each kill, the target must be the old one or the new one, whole: the contents of a file or a folder are
-compared with those of two runs that were not killed. Temporary leftovers may remain, under names that begin with
-`.serrate-`; the next writer to the folder must remove them.
+After each kill, the target must have either all of its old contents or all of its new contents: the contents of a
+file or a folder are compared with those of two runs that were not killed. Temporary leftovers may remain, under names
+that begin with `.serrate-`; the next writer to the folder must remove them.
 
     cargo build --release
     python tests/interop/kills.py --serrate target/release/serrate --kills 200
 
 Needs Python's standard library only. Prints a line per writer: how many kills hit the running writer, how often the
-old and the new contents were found, and how many kills left temporary files.
+old and the new contents were found, how often a folder had a part of the new files, and how many kills left temporary
+files.
 """
 
 import argparse
@@ -20,10 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 ROWS = 60_000
-# A version of a target: its rows depend on it, so that the old and the new contents differ.
+# The rows depend on the version of a target, so that the old and the new contents differ.
 QUERY = (
     "SELECT value AS id, [value, {version}] AS x, value % 97 * {version} AS s "
     f"FROM generate_series(1, {ROWS})"
@@ -38,8 +40,8 @@ def copy(ending, options=""):
     return args
 
 
-def output(ending):
-    return lambda version: ["-c", QUERY.format(version=version), "-o", f"out/x.{ending}", "--overwrite"]
+def output(ending, *format):
+    return lambda version: ["-c", QUERY.format(version=version), *format, "-o", f"out/x.{ending}", "--overwrite"]
 
 
 def convert(ending):
@@ -82,14 +84,27 @@ def tensorize(version):
     return ["convert", f"in/meds-{version}", "out/x", "--to", "meds-torch-data", "--overwrite"]
 
 
-def features(version):
-    windows = ["--windows", "365d" if version == 1 else "365d,all"]
-    what = ["--labels", "in/labels", "--prefix", "LAB//1", "--form", "sparse", *windows]
-    return ["features", "in/meds", *what, "-o", "out/x.parquet", "--overwrite"]
+def features(target):
+    def args(version):
+        what = ["--prefix", "LAB//1", "--windows", "365d", "--aggregates", "count" if version == 1 else "mean"]
+        if target.endswith(".parquet"):
+            what += ["--form", "sparse"]
+        return ["features", "in/meds", "--labels", "in/labels", *what, "-o", target, "--overwrite"]
+
+    return args
 
 
-def cohort(version):
-    return ["cohort", f"in/meds-{version}", "in/task.yaml", "-o", "out/x.parquet", "--overwrite"]
+def cohort(target):
+    return lambda version: ["cohort", f"in/meds-{version}", "in/task.yaml", "-o", target, "--overwrite"]
+
+
+def convert_folder(source, to):
+    return lambda version: ["convert", f"in/{source}-{version}", "out/x", "--to", to, "--overwrite"]
+
+
+def generate_folder(version):
+    what = ["--patients", "400", "--seed", str(version), "--to", "parquet", "--shards", "4"]
+    return ["generate", *what, "-o", "out/x", "--overwrite"]
 
 
 def copy_batches(version):
@@ -122,7 +137,7 @@ ONE_FILE = (
 
 
 def add_file(ending):
-    """COPY to a folder adds a file to it; version 2 adds to the file of version 1."""
+    """Returns a COPY that adds a file to a folder. Version 2 adds a second file to that of version 1."""
 
     def args(version):
         query = QUERY.format(version=version).replace("[value", "value AS y, [value")
@@ -133,20 +148,50 @@ def add_file(ending):
     return args
 
 
-def insert_file(version):
-    if version == 1:
-        return add_file("csv")(1)
-    table = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'out/x/' OPTIONS (has_header true)"
-    return ["-c", f"{ONE_FILE}{table}; INSERT INTO t SELECT value, value, 7 FROM generate_series(1, {ROWS})"]
+def insert_file(ending):
+    def args(version):
+        if version == 1:
+            return add_file("csv")(1) if ending == "csv" else ["-c", copy_plain(1, ending)]
+        options = " OPTIONS (has_header true)" if ending == "csv" else ""
+        table = f"CREATE EXTERNAL TABLE t STORED AS {ending.upper()} LOCATION 'out/x/'{options}"
+        return ["-c", f"{ONE_FILE}{table}; INSERT INTO t SELECT value, value, 7 FROM generate_series(1, {ROWS})"]
+
+    return args
 
 
-# Writers that add a file with a random name to a folder. What they have added is compared without the names.
+def copy_plain(version, ending, options=""):
+    query = f"SELECT value AS id, value % 5 AS k, {version} AS v FROM generate_series(1, {ROWS})"
+    return f"{ONE_FILE}COPY ({query}) TO 'out/x/' STORED AS {ending}{options}"
+
+
+def copy_partitions(version):
+    return ["-c", copy_plain(version, "parquet", " PARTITIONED BY (k)")]
+
+
+# Writers that add files with random names to a folder, one by one. The files are compared without their names, and a
+# killed writer may leave only some of the new files.
 ADDING = {
     "COPY to a folder, csv": add_file("csv"),
     "COPY to a folder, json": add_file("json"),
     "COPY to a folder, arrow": add_file("arrow"),
     "COPY to a folder, parquet": add_file("parquet"),
-    "INSERT into a folder": insert_file,
+    "COPY PARTITIONED BY": copy_partitions,
+    "INSERT into a folder": insert_file("csv"),
+    "INSERT into a folder, parquet": insert_file("parquet"),
+}
+
+# Writers that replace several files of a folder. If they are killed while they move the files into place, the next
+# writer to the folder, or the next reader of a MEDS folder, moves the rest.
+MOVING = {
+    "generate --to meds": meds,
+    "generate to a folder": generate_folder,
+    "convert files to .nrt": convert_folder("parts", "nrt"),
+    "convert MEDS to .nrt": convert_folder("meds", "nrt"),
+    "convert MEDS to .parquet": convert_folder("meds", "parquet"),
+    "convert MEDS to one .nrt": lambda version: ["convert", f"in/meds-{version}", "out/x.nrt", "--overwrite"],
+    "features to a folder": features("out/x/"),
+    "features .safetensors": features("out/x.safetensors"),
+    "cohort to a folder": cohort("out/x/"),
 }
 
 
@@ -167,23 +212,25 @@ WRITERS = {
     "convert .parquet": convert("parquet"),
     "convert to meds-torch-data": tensorize,
     "densify": densify,
-    "features .parquet": features,
-    "cohort .parquet": cohort,
+    "convert .safetensors": convert("safetensors"),
+    "features .parquet": features("out/x.parquet"),
+    "cohort .parquet": cohort("out/x.parquet"),
     "-o .json": output("json"),
     "-o .arrow": output("arrow"),
+    "-o .md": output("md", "-f", "markdown"),
     "COPY STORED AS BATCHES": copy_batches,
     "COPY STORED AS DOK": copy_dok,
     "UPDATE of a DOK file": dok,
     "INSERT into a DOK file": change_dok(f"INSERT INTO t SELECT value, 3 FROM generate_series({ROWS + 1}, 99999)"),
     "DELETE from a DOK file": change_dok("DELETE FROM t WHERE i % 2 = 0"),
     "generate .nrt": nrt,
-    "generate --to meds": meds,
     "batches": batches,
     "report": report,
+    **MOVING,
     **ADDING,
 }
 
-# The labels of a MEDS folder: at each DIAGNOSIS//300, does another one follow within a year?
+# A task that labels each DIAGNOSIS//300 of a MEDS folder by whether another one follows within a year.
 TASK = """
 predicates:
   diagnosis:
@@ -215,6 +262,10 @@ class Place:
             seed = ["--seed", str(version)]
             self.run(["generate", "--patients", "200", *seed, "--to", "meds", "-o", f"in/meds-{version}"])
         self.run(["generate", "--patients", "200", "--to", "meds", "-o", "in/meds"])
+        for version in (1, 2):
+            for part in range(4):
+                query = QUERY.format(version=version + 2 * part)
+                self.run(["-c", f"COPY ({query}) TO 'in/parts-{version}/{part}.parquet'"])
         (self.root / "in/task.yaml").write_text(TASK)
         self.run(["cohort", "in/meds", "in/task.yaml", "-o", "in/labels"])
 
@@ -233,15 +284,20 @@ class Place:
         (self.root / "out").mkdir()
         self.run(args)
 
-    def is_completed(self, new):
-        """Whether a reader of the MEDS folder completes a replacement of its files that was cut off."""
-        self.run(["-c", "SELECT count(*) FROM meds('out/x')"])
+    def is_completed(self, args, new):
+        """Returns whether the next reader or writer completes a replacement of files that was interrupted."""
+        if args is meds:
+            self.run(["-c", "SELECT count(*) FROM meds('out/x')"])
+        else:
+            folder = "out/x" if (self.root / "out/x").is_dir() else "out"
+            self.run(["-c", "SELECT 1 AS one", "-o", f"{folder}/probe.csv"])
+            (self.root / folder / "probe.csv").unlink()
         return self.contents()[0] == new
 
     def contents(self, named=True):
-        """Returns a digest of all files of the target, without temporary leftovers, and these.
+        """Returns digests of all files of the target except temporary leftovers, and the paths of the leftovers.
 
-        If not `named`, the digest is that of the contents, whatever the names of the files.
+        If not `named`, the digests are those of the contents, whatever the names of the files.
         """
         parts, leftovers = [], []
         out = self.root / "out"
@@ -250,14 +306,20 @@ class Place:
             if any(name.startswith(".serrate-") for name in names):
                 leftovers.append(path)
             elif not named and "#" in path.name:
-                # The file that a COPY to a folder was writing. No reader takes it for data, and it stays.
+                # A COPY to a folder was writing this file. No reader reads it as data, and no writer removes it.
                 pass
             elif path.is_file():
                 name = str(names) if named else ""
                 parts.append(name + hashlib.sha256(path.read_bytes()).hexdigest())
         if not named:
             parts.sort()
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest(), leftovers
+        return parts, leftovers
+
+
+def is_between(old, found, new):
+    """Returns whether `found` has all files of `old`, and of the others only files of `new`."""
+    counts = [Counter(parts) for parts in (old, found, new)]
+    return counts[0] <= counts[1] <= counts[2]
 
 
 def kill_writer(place, args, kills, rng):
@@ -275,14 +337,14 @@ def kill_writer(place, args, kills, rng):
     if place.contents(named)[0] != new:
         sys.exit(f"{args(2)}: two runs wrote different contents")
     place.fresh(args(1))
-    counts = {"killed": 0, "old": 0, "new": 0, "left": 0}
+    counts = {"killed": 0, "old": 0, "new": 0, "part": 0, "left": 0}
     while counts["killed"] < kills:
         process = place.start(args(2))
         time.sleep(rng.uniform(0, length * 1.1))
         process.kill()
         process.communicate()
         if process.returncode >= 0:
-            # The writer was done before the kill.
+            # The writer finished before the kill.
             length *= 0.97
             place.fresh(args(1))
             continue
@@ -294,7 +356,10 @@ def kill_writer(place, args, kills, rng):
         elif found == new:
             counts["new"] += 1
             place.fresh(args(1))
-        elif args is meds and place.is_completed(new):
+        elif not named and is_between(old, found, new):
+            counts["part"] += 1
+            place.fresh(args(1))
+        elif args in MOVING.values() and place.is_completed(args, new):
             counts["new"] += 1
             place.fresh(args(1))
         else:
@@ -316,13 +381,13 @@ def main():
     rng = random.Random(options.seed)
     root = tempfile.mkdtemp(prefix="serrate-kills-")
     place = Place(options.serrate, root)
-    print(f"{'writer':<24} {'killed':>6} {'old':>6} {'new':>6} {'leftovers':>9}")
+    print(f"{'writer':<29} {'killed':>6} {'old':>6} {'new':>6} {'part':>6} {'leftovers':>9}")
     for name, args in WRITERS.items():
         if options.only and options.only not in name:
             continue
         counts = kill_writer(place, args, options.kills, rng)
-        found = (counts["killed"], counts["old"], counts["new"], counts["left"])
-        print(f"{name:<24} {found[0]:>6} {found[1]:>6} {found[2]:>6} {found[3]:>9}", flush=True)
+        *found, left = counts.values()
+        print(f"{name:<29} " + " ".join(f"{count:>6}" for count in found) + f" {left:>9}", flush=True)
     shutil.rmtree(root)
 
 

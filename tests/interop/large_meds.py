@@ -2,9 +2,9 @@
 
     python3 tests/interop/large_meds.py FOLDER --subjects 1000000 --shards 20
 
-Needs numpy and pyarrow (requirements.txt). The same arguments give the same measurements. About 22 rows per subject:
+Needs numpy and pyarrow (requirements.txt). The same arguments give the same measurements. A subject has about 22 rows:
 three without a time, a birth, and a number of measurements that differs by orders of magnitude. Numbers are NULL for
-codes without one, and now and then NaN or infinite.
+codes without numbers, and rarely NaN or infinite.
 """
 
 import argparse

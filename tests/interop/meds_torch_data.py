@@ -1,13 +1,13 @@
-"""Opens what `serrate convert --to meds-torch-data` writes with meds-torch-data itself.
+"""Reads the output of `serrate convert --to meds-torch-data` with meds-torch-data.
 
     python3 -m venv venv && venv/bin/pip install -r tests/interop/meds-torch-data.txt
     cargo build --release --no-default-features --features parquet --example tensorize
     venv/bin/python tests/interop/meds_torch_data.py "target/release/examples/tensorize --normalize"
 
-The argument is run as `COMMAND MEDS OUT`; `serrate convert --to meds-torch-data --normalize` can take its
-place. `MTD_preprocess` makes its own cohort of the same data (of `tests/data/synthea-meds`, or of another
-folder given as second argument); tensors, schemas and codes of both are compared, then batches of its
-`MEDSPytorchDataset` over both, in its two modes: subject x measurement and subject x event x measurement.
+The argument is run as `COMMAND MEDS OUT`; `serrate convert --to meds-torch-data --normalize` is also possible.
+`MTD_preprocess` writes its own cohort of the same data (`tests/data/synthea-meds`, or the folder in the second
+argument). The tensors, schemas and codes of both cohorts are compared, and then the batches of `MEDSPytorchDataset`
+over both, in its two modes: subject x measurement and subject x event x measurement.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def compare_files(ours, theirs):
         close(x, y, f"{shard} {floats}")
         x, y = (load_file(r / "data" / f"{shard}.nrt") for r in (ours, theirs))
         if a["time"].null_count():
-            # Rows without events are ours alone: the values are the same.
+            # Only our cohort has rows without events. They add no values.
             shifted += 1
             x["dim1/bounds"] = x["dim1/bounds"][a["time"].is_not_null().to_numpy()]
         assert x.keys() == y.keys(), shard
@@ -125,7 +125,7 @@ def main():
             check=True, cwd=folder, env={"PATH": f"{tool.parent}:/usr/bin:/bin", "HOME": folder},
         )  # fmt: skip
         shifted = compare_files(ours, theirs)
-        # If rows are shifted, batches of the other cohort name the wrong patients, so only ours is read.
+        # If our cohort has additional rows, batches of the other cohort have the wrong patients, so read only ours.
         compare_batches(ours, ours if shifted else theirs, labels)
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""`.nrt` files in both directions: Python writes and we read, we write and Python reads.
+"""Checks that Serrate reads `.nrt` files of Python, and that Python reads `.nrt` files of Serrate.
 
     python3 -m venv venv && venv/bin/pip install -r tests/interop/requirements.txt
     cargo build --no-default-features --example nrt_roundtrip
     venv/bin/python tests/interop/nrt_interop.py target/debug/examples/nrt_roundtrip
 
-The argument is the command that converts: it is run as `COMMAND IN OUT`, with `.nrt` and `.arrow`
-files; another command of that form, as `serrate convert --keep-nan`, can take its place.
+The argument is a command that is run as `COMMAND IN OUT` to convert `.nrt` and `.arrow` files;
+`serrate convert --keep-nan` is also possible.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def random_values(rng, dtype, n):
 
 
 def random_tensors(rng):
-    """Tensors as the library stores them, with a column on the innermost dimension."""
+    """Returns random tensors in the form in which the library stores them, with a column on the innermost dimension."""
     rows, depth = int(rng.integers(0, 9)), int(rng.integers(0, 4))
     tensors, size = {}, rows
     for dim in range(depth + 1):
@@ -59,7 +59,7 @@ def random_tensors(rng):
 
 
 def nested(tensors, name):
-    """A column as nested lists."""
+    """Returns a column as nested lists."""
     values = tensors[name].tolist()
     for dim in range(int(name[3 : name.index("/")]), 0, -1):
         starts = [0, *tensors[f"dim{dim}/bounds"].tolist()]
@@ -87,7 +87,7 @@ def read_arrow(path):
 
 
 def from_python(convert, rng, folder):
-    """Python's file through us and back, as .nrt and as Arrow lists."""
+    """Converts a file of Python to .nrt and to Arrow lists, and back."""
     tensors = random_tensors(rng)
     theirs, ours, arrow, again = (folder / f for f in ("a.nrt", "b.nrt", "c.arrow", "d.nrt"))
     theirs.unlink(missing_ok=True)
@@ -104,7 +104,7 @@ def from_python(convert, rng, folder):
         try:
             lazy = JointNestedRaggedTensorDict(tensors_fp=ours)[1 : rows - 1]
         except SafetensorError as error:
-            # Slices of no values at the end of a tensor are beyond the library.
+            # The library cannot read an empty slice at the end of a tensor.
             assert "out of bounds" in str(error), error
         else:
             assert lazy.equals(whole, equal_nan=True), "rows of our file differ"
@@ -121,14 +121,14 @@ def from_python(convert, rng, folder):
 
 
 def random_column(rng, lengths, dtype):
-    """A list column of pyarrow in one of the forms it may have, and its nested lists."""
+    """Returns a list column of pyarrow in one of its possible layouts, and its nested lists."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     total = int(offsets[-1])
     values = random_values(rng, dtype, total)
     mask = (rng.random(total) < 0.2) if np.dtype(dtype).kind == "f" else np.zeros(total, bool)
     expected = np.where(mask, np.nan, values).tolist() if mask.any() else values.tolist()
     expected = [expected[a:b] for a, b in zip(offsets, offsets[1:])]
-    # Values that no list reaches, before and after.
+    # Add values before and after that belong to no list.
     extra = 3 if total else 0
     before, after = (random_values(rng, dtype, extra) for _ in range(2))
     flat = pa.array(np.concatenate([before, values, after]))
@@ -147,7 +147,7 @@ def random_column(rng, lengths, dtype):
 
 
 def from_arrow(convert, rng, folder):
-    """Arrow lists of all forms through us to Python."""
+    """Converts Arrow lists of all layouts to .nrt, which Python reads."""
     rows = int(rng.integers(0, 9))
     lengths = (rng.integers(0, 5, rows) * (rng.random(rows) < 0.7)).tolist()
     arrays, expected = {}, {}
@@ -156,8 +156,8 @@ def from_arrow(convert, rng, folder):
         arrays[f"c{i}"], expected[f"dim1/c{i}"] = random_column(rng, lengths, dtype)
     ids = rng.integers(-9, 9, rows, dtype=np.int32)
     arrays["subject_id"], expected["dim0/subject_id"] = pa.array(ids), ids.tolist()
-    # Some values must be left: pyarrow writes a slice of empty lists with offsets that point past the
-    # values it writes, and arrow-rs refuses the file.
+    # Keep some values in the slice: pyarrow writes a slice of empty lists with offsets past the values that
+    # it writes, and arrow-rs refuses the file.
     skip = int(rng.choice([s for s in range(rows) if sum(lengths[s:])] or [0]))
     batch = pa.RecordBatch.from_pydict(arrays).slice(skip)
     empty = pa.RecordBatch.from_pylist([], schema=batch.schema)

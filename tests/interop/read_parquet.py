@@ -1,10 +1,10 @@
-"""Reads files that Serrate wrote with DuckDB, Polars and pyarrow, and compares what they see.
+"""Reads files of Serrate with DuckDB, Polars and pyarrow, and compares the results.
 
     cargo run --no-default-features --features generate,parquet --example write_formats -- DIR
     python tests/interop/read_parquet.py DIR
 
-DIR/table.parquet and DIR/table.arrow hold the same generated patients, DIR/table.json a few facts
-about them that Rust counted, DIR/tensor.parquet and DIR/tensor.arrow a column of 3 tensors of 2 x 3.
+DIR/table.parquet and DIR/table.arrow have the same generated patients. DIR/table.json has counts of them that Rust
+computed. DIR/tensor.parquet and DIR/tensor.arrow have a column of 3 tensors of 2 x 3.
 Needs the packages in requirements.txt.
 """
 
@@ -25,7 +25,7 @@ def nested(path):
 
 
 def same(a, b, where):
-    """Equality in which NaN equals NaN."""
+    """Asserts that two values are equal, where NaN equals NaN."""
     if isinstance(a, dict):
         assert a.keys() == b.keys(), where
         for k in a:

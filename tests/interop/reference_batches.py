@@ -1,12 +1,12 @@
-"""Makes batches with meds-torch-data, each with its configuration, for the test that compares ours with them.
+"""Writes batches of meds-torch-data and their configurations, for the test that compares ours with them.
 
     python3 -m venv venv && venv/bin/pip install -r tests/interop/meds-torch-data.txt
     venv/bin/python tests/interop/reference_batches.py FOLDER
     SERRATE_REFERENCE_BATCHES=FOLDER cargo test --no-default-features --features generate,parquet --test loader reference
 
-Configurations are drawn at random from a seed: both modes, the windows that draw nothing, all places of static
-facts, both sides, lengths from 1 on, all splits, with and without labels, batches of 1 to 8 items. Times are always
-asked for: without them, meds-torch-data 0.9.0 takes the events of the first subjects of a shard for those of all others.
+Configurations are random: both modes, the windows that are not random, all options of static facts, both padding sides,
+lengths from 1 on, all splits, with and without labels, batches of 1 to 8 items. All of them include times, because
+meds-torch-data 0.9.0 without times returns the events of the first subjects of a shard for all others.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def main():
             dataset = MEDSPytorchDataset(MEDSTorchDataConfig(**own), split=split)
             items = [rng.randrange(len(dataset)) for _ in range(rng.randint(1, 8))]
             batch = dataset.collate([dataset[i] for i in items])
-        except Exception as error:  # It has no answer: nothing to compare with.
+        except Exception as error:  # meds-torch-data refuses the configuration, so there is nothing to compare with.
             refused += 1
             print(f"refused: {split} {config} {task}: {type(error).__name__}: {error}")
             continue

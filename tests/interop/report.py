@@ -1,12 +1,12 @@
-"""Opens pages of `serrate report` in a headless Chromium and looks for what a Rust test cannot see.
+"""Opens pages of `serrate report` in a headless Chromium and checks their layout, which Rust tests cannot see.
 
     python3 -m venv venv && venv/bin/pip install -r tests/interop/report.txt
     cargo build
     venv/bin/python tests/interop/report.py target/debug/serrate [DATA ..] [--shots FOLDER]
 
 Without DATA, it writes pages of the test data, of generated patients, and of data with long names, times and numbers.
-`large_meds.py` writes a folder of a million subjects to give as DATA. CHROMIUM names the browser (by default
-/usr/bin/chromium). `--shots` keeps a picture of each page, width and theme, and one without colours.
+`large_meds.py` writes a folder of a million subjects that can be DATA. CHROMIUM is the path of the browser (by default
+/usr/bin/chromium). `--shots` keeps a screenshot of each page, width and theme, in colour and in grey.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).parent.parent.parent
 WIDTHS = (400, 1280)
 THEMES = ("light", "dark")
 
-# Elements that reach beyond the window, apart from those that scroll in a box of their own.
+# Finds elements that reach beyond the window, except elements in a box that scrolls.
 WIDE = """() => {
   const limit = document.documentElement.clientWidth + 1;
   return [...document.querySelectorAll("body *")]
@@ -30,7 +30,7 @@ WIDE = """() => {
     .map((e) => e.tagName + "." + (e.getAttribute("class") || "") + ": " + (e.textContent || "").slice(0, 40));
 }"""
 
-# Labels that cover each other within a chart.
+# Finds labels that cover each other within a chart.
 COVERED = """() => {
   const found = [];
   for (const chart of document.querySelectorAll("svg.chart")) {
@@ -44,7 +44,7 @@ COVERED = """() => {
   return found;
 }"""
 
-# Labels of lines in a histogram that another line crosses, unless they have a background and are in front of it.
+# Finds labels in a histogram that a line crosses, unless the label has a background and is in front of the line.
 CROSSED = """() => {
   const found = [];
   for (const chart of document.querySelectorAll("svg.bars")) {
@@ -64,18 +64,18 @@ CROSSED = """() => {
   return found;
 }"""
 
-# Tables of a few columns that have to be scrolled.
+# Finds tables that are wider than their box and must be scrolled, outside of folded sections.
 SCROLLED = """() => [...document.querySelectorAll(".scroll")]
   .filter((box) => !box.closest("details") && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.getAttribute("aria-label") + ": " + box.scrollWidth + " in " + box.clientWidth)"""
 
-# Text of less than 12 pixels.
+# Finds text of less than 12 pixels.
 SMALL = """() => [...document.querySelectorAll("body *")]
   .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) && e.checkVisibility())
   .filter((e) => parseFloat(getComputedStyle(e).fontSize) < 12)
   .map((e) => e.tagName + ": " + e.textContent.slice(0, 40))"""
 
-# Curves of one chart that differ in nothing but their colour.
+# Finds charts in which two curves differ only in colour.
 COLORED = """() => [...document.querySelectorAll("svg.curves")].filter((chart) => {
   const lines = [...chart.querySelectorAll(".line")];
   const shapes = new Set([...chart.querySelectorAll(".dot")].map((dot) => dot.tagName));
@@ -83,7 +83,7 @@ COLORED = """() => [...document.querySelectorAll("svg.curves")].filter((chart) =
     || shapes.size < lines.length;
 }).map((chart) => chart.getAttribute("aria-label"))"""
 
-# Text whose contrast to its background is below 4.5, or of bars below 3 (WCAG AA).
+# Finds text whose contrast to its background is below 4.5, and bars and lines whose contrast is below 3 (WCAG AA).
 CONTRAST = """() => {
   const numbers = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
   const light = (c) => numbers(c).slice(0, 3).map((v) => v / 255)
@@ -129,7 +129,7 @@ def make_sources(command, folder):
     run("generate", "--patients", 30, "-o", folder / "plain.nrt")
     run("generate", "--patients", 30, "-o", folder / "lists.parquet")
     run("batches", folder / "cohort", "--batch", 2, "--len", 64, "-o", folder / "batches")
-    # Times within a day, and codes without a separator that are longer than a chart is wide.
+    # Write times within a day, and codes without a separator that are longer than a chart is wide.
     write(
         "SELECT 9007199254740000 + value AS id,"
         " array_agg(TIMESTAMP '2020-09-13 12:26:40' + k * INTERVAL '7 minutes') AS time,"
@@ -138,7 +138,7 @@ def make_sources(command, folder):
         " FROM generate_series(1, 3) CROSS JOIN generate_series(1, 150) AS u(k) GROUP BY value",
         "long.parquet",
     )
-    # Lists of up to 131,000 elements.
+    # Write lists of up to 131,000 elements.
     write(
         "SELECT value AS id, range(0, 100 * CAST(power(1.22, value) AS BIGINT)) AS x FROM generate_series(0, 36)",
         "lengths.parquet",
@@ -186,7 +186,7 @@ def check_page(browser, page_file, name, shots):
                 page.evaluate("document.documentElement.style.filter = 'grayscale(1)'")
                 page.screenshot(path=shots / f"{name}-{width}-{theme}-grey.png", full_page=True)
             context.close()
-    # Without the script, everything is shown, and tips are those of the browser.
+    # Without the script, all content is shown, and the browser shows its own tooltips.
     context = browser.new_context(java_script_enabled=False, viewport={"width": 400, "height": 900})
     page = context.new_page()
     page.goto(page_file.as_uri())

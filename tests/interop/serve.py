@@ -1,10 +1,10 @@
-"""Uses `serrate serve` through the ADBC driver of Flight SQL, as Python programs do.
+"""Tests `serrate serve` through the ADBC driver of Flight SQL, which Python programs use.
 
     pip install adbc-driver-flightsql adbc-driver-manager pyarrow
     cargo build --release --features serve
     python tests/interop/serve.py target/release/serrate
 
-Runs the statements and calls of a user, wrong tokens, and clients that are killed. `tests/serve/load.py`
+Checks the statements and calls of a user, wrong tokens, and clients that are killed. `tests/serve/load.py`
 runs many clients for some minutes.
 """
 
@@ -32,7 +32,7 @@ LONG = (
 
 
 class Server:
-    """A server process with a token."""
+    """A process of `serrate serve` with a token."""
 
     def __init__(self, binary, folder, *arguments):
         self.token = "interop-token"
@@ -71,7 +71,7 @@ class Server:
         return time.monotonic() - start
 
     def memory(self):
-        """Anonymous memory of the process in MB."""
+        """Returns the anonymous memory of the process in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"RssAnon:\s+(\d+) kB", status).group(1)) / 1024
 
@@ -98,18 +98,18 @@ def refused(call, kind, *words):
 
 
 def check_user(server):
-    """What a user does."""
+    """Checks the statements and calls of a user."""
     status = adbc_driver_manager.AdbcStatusCode
     with server.connect() as connection, connection.cursor() as cursor:
         table = run(cursor, "SELECT 1 AS a, [[1, 2], []] AS b, 'x' AS c, NULL AS d")
         assert table.to_pylist() == [{"a": 1, "b": [[1, 2], []], "c": "x", "d": None}], table
         assert table.schema.field("b").type == pa.list_(pa.list_(pa.int64())), table.schema
-        # The cursor is closed without a read: the statement has run.
+        # The statement runs even if the cursor is closed before its result is read.
         cursor.execute("CREATE TABLE visits AS SELECT unnest(range(1000)) AS id")
         with connection.cursor() as other:
             other.execute("CREATE TABLE unread AS SELECT 1 AS x")
         assert run(cursor, "SELECT count(*) AS n FROM unread").column("n").to_pylist() == [1]
-        # Parameters.
+        # Statements can have parameters.
         sql = "SELECT count(*) AS n FROM visits WHERE id >= ? AND id < ?"
         assert run(cursor, sql, (10, 30)).column("n").to_pylist() == [20]
         assert run(cursor, "SELECT $1 || '!' AS s, $2 AS f", ("it's", 1.5)).to_pylist() == [
@@ -123,25 +123,25 @@ def check_user(server):
         assert schema.field("l").type == pa.list_(pa.int64()), schema
         prepared = cursor.adbc_prepare("SELECT id FROM visits WHERE id = ?")
         assert prepared.field(0).type == pa.int64(), prepared
-        # Streams.
+        # Results can be read as streams.
         cursor.execute("SELECT x, range(x % 50) AS l FROM (SELECT unnest(range(200000)) AS x)")
         reader = cursor.fetch_record_batch()
         assert sum(batch.num_rows for batch in reader) == 200_000
-        # Types of large lists and of strings.
+        # Large lists and string views keep their types.
         cursor.execute("SELECT arrow_cast([1, 2], 'LargeList(Int64)') AS l, arrow_cast('a', 'Utf8View') AS v")
         table = cursor.fetch_arrow_table()
         assert table.schema.field("l").type == pa.large_list(pa.int64()), table.schema
         assert table.to_pylist() == [{"l": [1, 2], "v": "a"}], table
-        # A table of the client.
+        # The client can send a table.
         sent = pa.table({"k": [1, 2, 3], "codes": [[1], [], None]})
         assert cursor.adbc_ingest("sent", sent, mode="create") == 3
         assert cursor.adbc_ingest("sent", sent, mode="append") == 3
         table = run(cursor, "SELECT sum(k) AS s, sum(ragged_sum(codes)) AS c FROM sent")
         assert table.to_pylist() == [{"s": 12, "c": 2}], table
-        # Files of the folder.
+        # Statements can write and read files of the folder.
         cursor.execute("COPY (SELECT id, [id, id] AS l FROM visits) TO 'x.nrt' OPTIONS (overwrite true)")
         assert run(cursor, "SELECT sum(ragged_sum(l)) AS s FROM 'x.nrt' WHERE id < 10").to_pylist() == [{"s": 90}]
-        # The catalogue.
+        # The client can list schemas, tables and columns.
         objects = connection.adbc_get_objects(depth="all").read_all().to_pylist()
         schemas = objects[0]["catalog_db_schemas"]
         tables = {t["table_name"]: t for s in schemas for t in s["db_schema_tables"]}
@@ -150,7 +150,7 @@ def check_user(server):
         assert connection.adbc_get_table_schema("sent").field("codes").type == pa.list_(pa.int64())
         assert "TABLE" in connection.adbc_get_table_types()
         assert connection.adbc_get_info()["vendor_name"] == "serrate"
-        # Errors have the kinds of ADBC, and the connection goes on.
+        # Errors have ADBC status codes, and the connection stays usable.
         refused(lambda: run(cursor, "SELECT nothing"), status.INVALID_ARGUMENT, "nothing")
         refused(lambda: run(cursor, "SELECT * FROM missing"), status.NOT_FOUND, "missing")
         for path in ["/etc/passwd", "../token"]:
@@ -182,7 +182,7 @@ def check_tokens(server):
 
 
 def check_cancel(server):
-    """adbc_cancel from another thread stops the query at the server within a second."""
+    """Checks that adbc_cancel from another thread stops the query at the server within 5 seconds."""
     with server.connect() as connection, connection.cursor() as cursor:
         failed = []
 
@@ -204,7 +204,7 @@ def check_cancel(server):
 
 
 def check_killed(binary, server):
-    """Clients that are killed in the middle of queries leave nothing running."""
+    """Checks that the server ends the queries and sessions of clients that are killed."""
     code = f"""
 import adbc_driver_flightsql.dbapi as flightsql
 connection = flightsql.connect("grpc://{server.address}", db_kwargs={{

@@ -1,11 +1,11 @@
-"""Reads and writes object stores with `serrate`: moto's S3 server and a file server, behind a proxy.
+"""Reads and writes object stores with `serrate`: the S3 server of moto and a file server, behind a proxy.
 
     pip install 'moto[server]' boto3
     cargo build --release --features cloud
     python tests/interop/stores.py target/release/serrate
 
-The servers are on loopback. The proxy counts the bytes of each request, refuses requests with 503, cuts
-connections, and delays. moto checks signatures. Prints what was measured. `--only bytes` runs one group.
+The servers use loopback. The proxy counts the bytes of each request, and can answer with 503, close connections, and
+delay answers. moto checks signatures. The script prints its measurements. `--only bytes` runs one group of checks.
 """
 
 import argparse
@@ -54,13 +54,13 @@ class Request:
     """Bytes of the body that the client was sent."""
 
     def is_data(self):
-        """Whether the request reads bytes of an object."""
+        """Returns whether the request reads bytes of an object."""
         return self.method == "GET" and "list-type" not in self.target and self.status in (200, 206)
 
 
 @dataclass
 class Fault:
-    """What happens to the next `left` requests of a method whose target has a text in it."""
+    """A fault in the next `left` requests of a method whose target contains a string."""
 
     kind: str
     left: int = 1_000_000
@@ -73,7 +73,7 @@ class Fault:
 
 
 class Proxy:
-    """Forwards requests to a server on loopback, and counts them. It runs on a thread of its own."""
+    """Forwards requests to a server on loopback, and records them. It runs on its own thread."""
 
     def __init__(self, port):
         self.upstream = port
@@ -174,7 +174,7 @@ def join_chunks(answer):
 
 
 class RangeHandler(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and parts of them for requests with `Range: bytes=3-7`."""
+    """Serves files, and ranges of files for requests with `Range: bytes=3-7`."""
 
     protocol_version = "HTTP/1.1"
 
@@ -204,7 +204,7 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
 
 
 class WholeHandler(http.server.SimpleHTTPRequestHandler):
-    """Serves whole files only, as Python's own server does."""
+    """Serves only whole files, like the server of the Python library."""
 
     def log_message(self, *_):
         pass
@@ -226,7 +226,7 @@ def wait_for(condition, seconds):
 
 
 class Moto:
-    """A server with a bucket, a user that may use it, and one that may not."""
+    """An S3 server with a bucket, a user that may access it, and a user that may not."""
 
     def __init__(self, log, seconds):
         with socket.socket() as free:
@@ -247,7 +247,7 @@ class Moto:
             key = iam.create_access_key(UserName=user)["AccessKey"]
             keys[user] = (key["AccessKeyId"], key["SecretAccessKey"])
         self.keys, self.stranger = keys["reader"], keys["stranger"]
-        # From now on, moto checks signatures and permissions.
+        # After this request, moto checks signatures and permissions.
         plain = {"Content-Type": "text/plain"}
         reset = urllib.request.Request(f"{self.url}/moto-api/reset-auth", b"0", plain)
         urllib.request.urlopen(reset, timeout=10).close()
@@ -361,12 +361,12 @@ class Place:
         return said.out
 
     def refused(self, sql, *words, arguments=(), **changes):
-        """Runs a statement that must fail with one sentence that has the words."""
+        """Runs a statement that must fail with a message that contains the words."""
         said = self.sql(sql, *arguments, **changes)
         assert said.code == 1, f"{sql}\n{said.out}"
         for word in words:
             assert word in said.err, f"{sql}\n{word}\n{said.err}"
-        # Messages of the server, signatures and the address of the store are left out.
+        # The message must not have the answer of the server, signatures, or the address of the store.
         for word in ["<Error", "<?xml", "X-Amz", "panicked", self.proxy.url]:
             assert word not in said.err, f"{sql}\n{said.err}"
         return said
@@ -380,7 +380,7 @@ class Place:
         files |= {f"shards/{n}.nrt": f"SELECT {n} AS n, [{n}] AS x" for n in (1, 2, 10)}
         files |= {f"hive/k={k}/x.parquet": f"SELECT {k * 10} AS v" for k in (1, 2)}
         files["small/a b+%.nrt"] = "SELECT 7 AS id"
-        # For measuring bytes.
+        # `check_bytes` reads this file.
         files["large.nrt"] = NESTED.format(199_999)
         copies = [f"COPY ({query}) TO '{local}/{name}'" for name, query in files.items()]
         groups = "OPTIONS (max_row_group_size 10000)"
@@ -396,7 +396,7 @@ class Place:
         self.log.close()
 
 
-# Statements for every place that takes a path. ROOT is a local folder, then a URL.
+# Statements for every part of SQL that takes a path. ROOT is replaced by a local folder, and then by a URL.
 PLACES = {
     "FROM a file": [
         f"SELECT count(*), sum(id), sum(ragged_sum(x)) FROM 'ROOT/t/t.{ending}'"
@@ -472,7 +472,7 @@ def check_places(place):
         assert local == stored, f"{sql}\n{local}\n{stored}"
         print(f"  {name}: {len(statements)} statements")
     place.proxy.take()
-    # Other names of the environment, and options.
+    # Check other environment variables, and options of statements.
     place.rows(f"FROM 's3://{BUCKET}/d/shards/1.nrt'", AWS_ENDPOINT=None, AWS_ENDPOINT_URL=place.proxy.url)
     create = f"CREATE EXTERNAL TABLE e STORED AS NRT LOCATION 's3://{BUCKET}/d/shards/' {options(place)}"
     given = dict.fromkeys(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT"])
@@ -495,14 +495,14 @@ def options(place, key=None, secret=None, more=""):
 
 
 def check_bytes(place):
-    """A point query on .nrt reads the header, bounds and rows."""
+    """Checks that a point query on .nrt reads only the header, the bounds and the values of its rows."""
     proxy, path = place.proxy, place.local / "large.nrt"
     header = 8 + struct.unpack("<Q", path.read_bytes()[:8])[0]
-    # The size of the header is unknown before it is read: the first request is for this many bytes.
+    # The size of the header is unknown before it is read, so the first request asks for this many bytes.
     first = max(16 << 10, header)
     print(f"  large.nrt: {path.stat().st_size:,} bytes, header {header}, first request {first:,}")
     row = 123_456
-    # Statement, answer, bytes of bounds, bytes of values.
+    # A statement, its answer, the bytes of bounds, and the bytes of values.
     for select, answer, bounds, values in [
         (f"id FROM T WHERE _row = {row}", f"{row}", 0, 8),
         (f"ragged_sum(x) AS s FROM T WHERE _row = {row}", f"{2 * row + 1}", 16, 16),
@@ -532,7 +532,7 @@ def check_bytes(place):
     place.rows(f"SELECT count(*) FROM 's3://{BUCKET}/d/large.parquet'")
     received = sum(request.received for request in proxy.take() if request.is_data())
     print(f"  large.parquet: count(*): {received:,}")
-    # A copy is made once per process, and again only for changed objects.
+    # A process copies the objects of a MEDS folder once, and again only if they change.
     sql = f"SELECT count(*) FROM meds('s3://{BUCKET}/d/meds')"
     place.rows(sql)
     once = sum(request.received for request in proxy.take() if request.is_data())
@@ -543,7 +543,7 @@ def check_bytes(place):
 
 
 def check_copy(place):
-    """COPY writes whole objects, in all formats, in parts if they are large."""
+    """Checks that COPY writes whole objects in all formats, and large objects in parts."""
     proxy, moto = place.proxy, place.moto
     for name, query, more in [
         ("nrt", NESTED.format(999), ""),
@@ -573,7 +573,7 @@ def check_copy(place):
         place.refused(f"{failing}.{ending}'", "by zero")
         assert moto.size(f"out/f.{ending}") is None
     proxy.take()
-    # In parts. Until the last request, nothing is visible.
+    # A large object is uploaded in parts, and is visible only after the last request.
     for ending in ["nrt", "parquet", "csv"]:
         rows = "SELECT value AS id, sin(value) AS y FROM generate_series(1, 1100000)"
         target = f"s3://{BUCKET}/out/large.{ending}"
@@ -592,7 +592,7 @@ def check_copy(place):
 
 
 def check_killed(place):
-    """A COPY that is killed leaves the old object, or none."""
+    """Checks that a killed COPY leaves the old object, or no object."""
     proxy, moto = place.proxy, place.moto
     rows = "SELECT value AS id, value * VERSION AS y FROM generate_series(1, 1100000)"
     new, old = f"s3://{BUCKET}/out/killed.nrt", f"s3://{BUCKET}/out/large.nrt"
@@ -636,7 +636,7 @@ def check_killed(place):
                 assert said.code == (130 if number == signal.SIGINT else 143), said
                 assert not left, left
             moto.abort_uploads()
-    # The next process removes temporary files of killed ones.
+    # The next process removes temporary files of killed processes.
     place.rows(f"COPY ({rows.replace('VERSION', '3')}) TO '{new}'")
     left = [path for path in place.temporary.rglob("*") if path.is_file() and path.stat().st_size]
     assert not left, left
@@ -665,7 +665,7 @@ WAYS = {
 
 
 def check_credentials(place):
-    """Wrong keys, missing buckets and missing objects are clear errors, in each way of reading and writing."""
+    """Checks the errors of wrong keys, missing buckets and missing objects, in each way of reading and writing."""
     key, secret = place.moto.keys
     stranger = dict(zip(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], place.moto.stranger))
     texts = {}
@@ -699,7 +699,7 @@ def check_credentials(place):
 
 
 def check_faults(place):
-    """Some refusals and broken connections are overcome; lasting ones are clear errors."""
+    """Checks that a few refused requests and broken connections are retried, and that lasting ones are clear errors."""
     proxy = place.proxy
     for kind in ["refuse", "drop", "cut"]:
         longest = 0
@@ -728,7 +728,7 @@ def check_faults(place):
             longest = max(longest, said.seconds)
         print(f"  {kind} always: an error within {longest:.1f} s: {said.err.strip()}")
         proxy.take()
-    # Uploads in parts.
+    # Check faults of uploads in parts.
     rows = "SELECT value AS id, value * 7 AS y FROM generate_series(1, 1100000)"
     copy = f"COPY ({rows}) TO 's3://{BUCKET}/out/faults.nrt' OPTIONS (overwrite true)"
     for kind in ["refuse", "drop", "cut request"]:
@@ -746,7 +746,7 @@ def check_faults(place):
             assert place.moto.size("out/faults.nrt") is None and not place.moto.uploads(), number
             proxy.take()
         print(f"  {kind} of a part, always: {said.seconds:.1f} s, no object, no open upload: {said.err.strip()}")
-    # Slow answers.
+    # Check slow answers.
     read = "SELECT sum(n) FROM e"
     create = f"CREATE EXTERNAL TABLE e STORED AS NRT LOCATION 's3://{BUCKET}/d/shards/' "
     proxy.fail("delay", seconds=0.3)
@@ -769,7 +769,7 @@ def check_faults(place):
 
 
 def check_secrets(place):
-    """No plan, setting, error, log or file has a secret; they are those of OPTIONS and of the environment."""
+    """Checks that no plan, setting, error, log or file has a secret of OPTIONS or of the environment."""
     proxy = place.proxy
     given, token = "GIVEN-SECRET-abcdefgh", "GIVEN-TOKEN-12345678"
     more = f", 'aws.session_token' '{token}'"
@@ -787,7 +787,7 @@ def check_secrets(place):
     for first in [good, table]:
         said = place.sql("; ".join([first, *shows]), "--timing", **noisy)
         assert said.code == 0 and "s3://" in said.out, said.err
-    # Errors of statements with options, also of ones that cannot be parsed.
+    # Check errors of statements with options, some of which cannot be parsed.
     wrong = [
         bad,
         bad.replace("hospital", "nowhere"),
@@ -838,7 +838,7 @@ def check_secrets(place):
         proxy.fail(kind)
         place.sql(f"SELECT 1 FROM 's3://{BUCKET}/d/shards/1.nrt'", **noisy)
         proxy.take()
-    # Whatever any group of checks has printed, and all files that are left.
+    # Check the output of all groups of checks so far, and all remaining files.
     secrets = [place.moto.keys[1], place.moto.stranger[1], given, token]
     for said in place.said:
         for secret in secrets:
@@ -850,7 +850,7 @@ def check_secrets(place):
 
 
 def check_http(place):
-    """Files of a web server: with ranges as in a store, without them whole files or a clear error."""
+    """Checks files of a web server with range requests, and of one that serves only whole files."""
     proxy = Proxy(start_files(RangeHandler, place.local))
     whole = Proxy(start_files(WholeHandler, place.local))
     statements = [*PLACES["FROM a file"], *PLACES["read_*"], *PLACES["EXTERNAL TABLE"][:5]]

@@ -1,10 +1,10 @@
-//! Elements whose sorted sibling lies between bounds.
+//! `between`: elements for which the corresponding element of a sorted array lies within bounds.
 
 use arrow::array::Int64Array;
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rand::RngExt;
-use serrate::kernels::between::{Closure, between};
+use serrate::kernels::between::{ClosedEnds, between};
 
 use crate::common::torture::{
     Node, Spec, assert_alike, build_plain, decode_ragged, draw_torture, seed_random,
@@ -16,7 +16,7 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn ranges_of_time(seed: u64, levels in 1usize..4) {
+    fn between_keeps_the_elements_within_bounds(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let case = draw_torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
         let times: Vec<Node> = case.rows.iter().map(|r| {
@@ -32,7 +32,7 @@ proptest! {
         let (low, high) = (bound(), bound());
         let (lows, highs) = (Int64Array::from(low.clone()), Int64Array::from(high.clone()));
         for text in ["[]", "[)", "(]", "()"] {
-            let closure: Closure = text.parse().unwrap();
+            let closure: ClosedEnds = text.parse().unwrap();
             let found =
                 between(&case.ragged(), &beside, Some(&lows), Some(&highs), closure).unwrap();
             let expected: Vec<Node> = case.rows.iter().enumerate().map(|(r, row)| {
@@ -50,12 +50,12 @@ proptest! {
 }
 
 #[test]
-fn closures_have_names_and_open_bounds_keep_all() {
+fn closures_have_names_and_missing_bounds_keep_all_elements() {
     let a = int_lists(&[4, 6], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    assert!("(,]".parse::<Closure>().is_err() && "Right".parse::<Closure>().is_err());
+    assert!("(,]".parse::<ClosedEnds>().is_err() && "Right".parse::<ClosedEnds>().is_err());
     for (name, ends) in [("both", "[]"), ("left", "[)"), ("right", "(]"), ("none", "()")] {
-        assert_eq!(name.parse::<Closure>().unwrap(), ends.parse::<Closure>().unwrap());
+        assert_eq!(name.parse::<ClosedEnds>().unwrap(), ends.parse::<ClosedEnds>().unwrap());
     }
-    let open = between(&a, &a, None, None, Closure::Both).unwrap();
+    let open = between(&a, &a, None, None, ClosedEnds::Both).unwrap();
     assert_eq!(open, a);
 }

@@ -1,8 +1,8 @@
-//! Values of outer axes, repeated for their elements.
+//! `broadcast`: values of an outer axis, repeated for each element below.
 
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
-use serrate::kernels::broadcast::{Spread, broadcast};
+use serrate::kernels::broadcast::{BroadcastMode, broadcast};
 
 use crate::common::torture::{
     Node, Spec, assert_alike, build_plain, decode_ragged, draw_torture, seed_random,
@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn outer_values(seed: u64, levels in 1usize..4, outer in 0usize..3) {
+    fn values_of_outer_axes_are_repeated_or_kept_for_the_first_leaf(seed: u64, levels in 1usize..4, outer in 0usize..3) {
         let mut rng = seed_random(seed);
         let outer = outer.min(levels - 1);
         let case = draw_torture(&Spec::new(levels, DataType::Int32), &mut rng);
@@ -37,9 +37,9 @@ proptest! {
         }
         let expected: Vec<Node> = values.iter().zip(&case.rows)
             .map(|(v, r)| spread(v, r, outer, levels)).collect();
-        let found = broadcast(&over, &inner, Spread::Repeat).unwrap();
+        let found = broadcast(&over, &inner, BroadcastMode::Repeat).unwrap();
         assert_alike(&decode_ragged(&found), &expected);
-        let first = broadcast(&over, &inner, Spread::First).unwrap();
+        let first = broadcast(&over, &inner, BroadcastMode::First).unwrap();
         let expected: Vec<Node> = values.iter().zip(&case.rows).map(|(v, r)| {
             spread(v, r, outer, levels).map_at(outer, &mut |below| {
                 let mut seen = false;

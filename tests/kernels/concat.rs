@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn arrays_one_after_the_other(seed: u64, levels in 1usize..4) {
+    fn concatenation_appends_the_rows_of_arrays(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let spec = Spec::new(levels, some_leaf(&mut rng));
         let case = draw_torture(&spec, &mut rng);

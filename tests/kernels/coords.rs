@@ -1,4 +1,4 @@
-//! Coordinates of leaves.
+//! Coordinates of the leaves of an array.
 
 use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};

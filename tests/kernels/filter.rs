@@ -1,4 +1,4 @@
-//! Filters by masks.
+//! `filter`: elements selected by a mask.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::common::torture::{
 use crate::configure_cases;
 use crate::support::{any_leaf, draw_mask};
 
-/// Draws a mask with `levels` of the levels of `row`, sometimes null where the row is not.
+/// Draws a mask of `levels` levels for the lists of `row`. Some of its lists are null although
+/// those of the row are not.
 fn mask_of(row: &Node, levels: usize, rng: &mut Random) -> Node {
     if levels == 0 {
         return match rng.random_range(0..8) {
@@ -28,7 +29,7 @@ fn mask_of(row: &Node, levels: usize, rng: &mut Random) -> Node {
         return Node::Null;
     }
     match row {
-        // Under a null list, the mask may have any value.
+        // If the list of the row is null, the mask may have a list of any length.
         Node::Null => Node::List(
             (0..rng.random_range(0..3)).map(|_| mask_of(&Node::Null, levels - 1, rng)).collect(),
         ),
@@ -55,7 +56,7 @@ proptest! {
     #![proptest_config(configure_cases(250))]
 
     #[test]
-    fn masks_on_every_axis(seed: u64, levels in 1usize..4) {
+    fn filter_keeps_the_elements_where_the_mask_is_true(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let case = draw_torture(&Spec::new(levels, any_leaf(&mut rng)), &mut rng);
         let axis = rng.random_range(1..=levels);
@@ -72,7 +73,7 @@ proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn compressing_is_filtering_and_flattening(seed: u64, levels in 1usize..4) {
+    fn compress_equals_filter_and_flatten(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let types = [DataType::UInt16, DataType::Float32, DataType::Utf8, DataType::Boolean];
         let leaf = one_of(&types, &mut rng).clone();
@@ -115,7 +116,7 @@ fn masks_that_do_not_fit_are_refused() {
     let flat =
         RaggedArray::try_new(3, vec![], Arc::new(BooleanArray::from(vec![true; 3]))).unwrap();
     says(&a, &flat, "0 level(s)");
-    // A mask without false values shares all buffers.
+    // A mask that is true everywhere returns the same buffers.
     let same = filter(&numbers, &a).unwrap();
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     assert_eq!(pointer(&same), pointer(&numbers));

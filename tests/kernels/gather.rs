@@ -1,4 +1,4 @@
-//! Rows by position, mask and range.
+//! Rows selected by position, mask or range.
 
 use arrow::array::{BooleanArray, UInt64Array};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ proptest! {
     #![proptest_config(configure_cases(250))]
 
     #[test]
-    fn gathering_rows(seed: u64, levels in 0usize..4) {
+    fn gathered_rows_equal_those_of_the_reference(seed: u64, levels in 0usize..4) {
         let mut rng = seed_random(seed);
         let case = draw_torture(&Spec::new(levels, any_leaf(&mut rng)), &mut rng);
         let a = case.ragged();

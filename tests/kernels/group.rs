@@ -1,14 +1,13 @@
-//! Groups within lists.
+//! Grouping of the elements of each list by keys.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float32Array, Int64Array, StringArray, StructArray};
+use arrow::array::{Float32Array, Int64Array, StringArray, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Fields};
 use proptest::prelude::*;
 use rand::RngExt;
-use serrate::array::{Offsets, RaggedArray};
+use serrate::array::RaggedArray;
 use serrate::kernels::group::{group, group_keys, group_on};
 use serrate::kernels::reduce::sum;
 
@@ -17,20 +16,9 @@ use crate::common::torture::{
     draw_tree, one_of, seed_random,
 };
 use crate::configure_cases;
+use crate::support::{compare_nodes, make_lists};
 
-/// Orders numbers before NaN before null.
-fn compare_nodes(a: &Node, b: &Node) -> Ordering {
-    match (a, b) {
-        (Node::Null, _) | (_, Node::Null) => a.is_null().cmp(&b.is_null()),
-        (Node::Text(a), Node::Text(b)) => a.cmp(b),
-        _ => {
-            let (a, b) = (a.float().unwrap(), b.float().unwrap());
-            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-        }
-    }
-}
-
-/// The different keys of a list in order, null last.
+/// Returns the distinct keys in sorted order, null last.
 fn list_different(keys: &[Node]) -> Vec<Node> {
     let mut out = keys.to_vec();
     out.sort_by(compare_nodes);
@@ -55,7 +43,7 @@ fn group_row(row: &Node, keys: &Node, levels: usize) -> Node {
 }
 
 fn grouped_on(row: &Node, keys: &Node, wanted: &Node, levels: usize, own: usize) -> Node {
-    // A list of wanted keys that all lists below share makes each of them null.
+    // If a null list of wanted keys applies to several lists of the row, each of them becomes null.
     if row.is_null() || keys.is_null() || (wanted.is_null() && (own > 1 || levels == 1)) {
         return Node::Null;
     }
@@ -74,7 +62,7 @@ fn grouped_on(row: &Node, keys: &Node, wanted: &Node, levels: usize, own: usize)
     })
 }
 
-/// Draws keys for the elements of axis `levels` of a row; null lists stay null.
+/// Draws a key for each element of axis `levels` of a row. Null lists stay null.
 fn keys_of(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     match (levels, row) {
         (0, _) => draw_tree(spec, &[], rng),
@@ -85,7 +73,8 @@ fn keys_of(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     }
 }
 
-/// Draws a list of wanted keys for each list of axis `levels`.
+/// Draws a list of keys for each list of axis `levels` of a row, for which `group_on` returns the
+/// groups.
 fn wanted_of(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     match (levels, row) {
         (1, _) if rng.random_range(0..8) == 0 => Node::Null,
@@ -113,11 +102,11 @@ proptest! {
     #![proptest_config(configure_cases(200))]
 
     #[test]
-    fn keys_are_the_different_values_in_order(seed: u64, levels in 1usize..4) {
+    fn group_keys_are_the_distinct_values_in_order(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let leaf = one_of(&KEYS, &mut rng).clone();
         let mut spec = Spec::new(levels, leaf.clone());
-        // Few and many different keys, in short and long lists.
+        // Few or many distinct keys, in short and in long lists.
         spec.reach = if seed % 2 == 0 { 3 } else { 100 };
         spec.longest = if levels == 1 { 40 } else { 5 };
         spec.odd_floats = true;
@@ -143,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn elements_of_any_axis_by_sibling_keys(seed: u64, levels in 1usize..4) {
+    fn group_and_group_on_equal_the_reference_on_any_axis(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::Utf8, DataType::Float64], &mut rng).clone();
         let case = draw_torture(&Spec::new(levels, leaf), &mut rng);
@@ -152,7 +141,7 @@ proptest! {
         let spec = Spec { reach: 2, odd_floats: true, ..Spec::new(0, key.clone()) };
         let mut keys: Vec<Node> =
             case.rows.iter().map(|r| keys_of(r, axis, &spec, &mut rng)).collect();
-        // A row may be null in the keys alone.
+        // A row may have null in the keys although it has elements.
         if let Some(row) = keys.first_mut().filter(|_| seed % 5 == 0) {
             *row = Node::Null;
         }
@@ -173,20 +162,15 @@ proptest! {
     }
 }
 
-fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
-    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
-    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
-}
-
 #[test]
-fn structs_group_by_all_their_fields() {
+fn structs_are_grouped_by_all_their_fields() {
     let fields: Fields =
         vec![Field::new("a", DataType::Utf8, true), Field::new("b", DataType::Int64, true)].into();
     let a = StringArray::from(vec![Some("x"), None, Some("x"), Some("w"), None]);
     let b = Int64Array::from(vec![2, 1, 2, 9, 1]);
     let structs = StructArray::new(fields, vec![Arc::new(a), Arc::new(b)], None);
-    let keys = make_rows(&[5], Arc::new(structs));
-    let values = make_rows(&[5], Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5])));
+    let keys = make_lists(&[5], Arc::new(structs));
+    let values = make_lists(&[5], Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5])));
     let sums = sum(&group(&values, &keys).unwrap(), Some(-1)).unwrap();
     assert_eq!(decode_rows(sums.leaves()), [4, 4, 7].map(Node::Int));
     assert_eq!(group_keys(&keys).unwrap().lengths(1).unwrap(), [3]);
@@ -195,7 +179,7 @@ fn structs_group_by_all_their_fields() {
 #[test]
 fn nan_of_either_sign_is_one_key_and_so_are_zeros() {
     let odd = vec![f32::NAN, -0.0, -f32::NAN, 0.0, -1.0];
-    let keys = make_rows(&[5], Arc::new(Float32Array::from(odd)));
+    let keys = make_lists(&[5], Arc::new(Float32Array::from(odd)));
     let found = group_keys(&keys).unwrap();
     let bits: Vec<u32> = cast(found.leaves(), &DataType::Float32)
         .map(|a| {
@@ -208,14 +192,14 @@ fn nan_of_either_sign_is_one_key_and_so_are_zeros() {
 }
 
 #[test]
-fn what_cannot_be_grouped_is_refused() {
-    let a = make_rows(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
+fn keys_that_cannot_be_grouped_are_refused() {
+    let a = make_lists(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
     assert!(group_keys(&flat).unwrap_err().to_string().contains("no lists"));
     assert!(group(&a, &flat).unwrap_err().to_string().contains("at least one"));
-    let other = make_rows(&[1, 2], Arc::new(Int64Array::from(vec![1, 2, 3])));
+    let other = make_lists(&[1, 2], Arc::new(Int64Array::from(vec![1, 2, 3])));
     let e = group(&a, &other).unwrap_err().to_string();
     assert!(e.contains("2 element(s) on the left and 1 on the right"), "{e}");
-    let texts = make_rows(&[1, 1], Arc::new(StringArray::from(vec!["a", "b"])));
+    let texts = make_lists(&[1, 1], Arc::new(StringArray::from(vec!["a", "b"])));
     assert!(group_on(&a, &a, &texts).is_err());
 }

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::histogram::{Histogram, value_counts};
-use serrate::kernels::sort::{Order, sort};
+use serrate::kernels::sort::{SortOrder, sort};
 
 use crate::common::torture::{Node, Spec, decode_ragged, draw_torture, one_of, seed_random};
 use crate::configure_cases;
@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn histograms_count_what_is_there(seed: u64, parts in 1usize..4) {
+    fn merged_histograms_count_every_value(seed: u64, parts in 1usize..4) {
         let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::Int16, DataType::Int32, DataType::UInt8, DataType::UInt16,
@@ -57,7 +57,7 @@ proptest! {
         for pair in &expected {
             prop_assert!(found.contains(pair), "{:?} of {:?}", pair, found);
         }
-        let again = sort(&RaggedArray::try_new(1, vec![Offsets::from_lengths([values.len()]).unwrap().into()], values.clone()).unwrap(), Order::ASCENDING).unwrap();
+        let again = sort(&RaggedArray::try_new(1, vec![Offsets::from_lengths([values.len()]).unwrap().into()], values.clone()).unwrap(), SortOrder::ASCENDING).unwrap();
         prop_assert_eq!(again.leaves().as_ref(), values.as_ref());
         let (_, top) = one.top(2).unwrap();
         let mut most: Vec<u64> = expected.iter().map(|(_, n)| *n).collect();
@@ -68,7 +68,7 @@ proptest! {
 }
 
 #[test]
-fn large_tables_and_odd_values_are_counted() {
+fn many_values_nan_and_zeros_are_counted_and_other_types_refused() {
     let many: ArrayRef = Arc::new(arrow::array::UInt32Array::from_iter_values(
         (0..3_000_000u32).map(|i| i % 1000 * 7),
     ));

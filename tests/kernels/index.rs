@@ -1,4 +1,4 @@
-//! Slices, indices, lookups by coordinates.
+//! Slices, index expressions, and values at coordinates.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::common::torture::{
 };
 use crate::configure_cases;
 
-/// Length, start, stop, step, and the remaining elements.
+/// Length of a list, start, stop and step of a slice, and the positions that it selects.
 type Slice = (usize, Option<i64>, Option<i64>, Option<i64>, &'static [i64]);
 
-/// Results of Python.
+/// Slices of Python lists, recorded from Python.
 const SLICES: &[Slice] = &[
     (2, Some(-7), Some(-1), None, &[0]),
     (0, Some(9), Some(1), Some(1), &[]),
@@ -74,7 +74,7 @@ const SLICES: &[Slice] = &[
 ];
 
 #[test]
-fn slices_are_those_of_python() {
+fn slices_equal_those_of_python() {
     for (n, start, stop, step, expected) in SLICES {
         let row = Node::List((0..*n as i64).map(Node::Int).collect());
         let a = build_plain(1, &DataType::Int64, &[row]);
@@ -84,7 +84,7 @@ fn slices_are_those_of_python() {
     }
 }
 
-/// Slices a list by Python's rules, element by element.
+/// Returns the slice `list[start:stop:step]` by the rules of Python, as a reference.
 fn cut_list(list: &[Node], start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Vec<Node> {
     let n = list.len() as i128;
     let step = i128::from(step.unwrap_or(1));
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(configure_cases(250))]
 
     #[test]
-    fn slicing_any_axis(seed: u64, levels in 1usize..4) {
+    fn slices_of_any_axis_equal_the_reference(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let case = draw_torture(&draw_deep(&mut rng, levels), &mut rng);
         let a = case.ragged();
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn heads_and_tails(seed: u64, n in -6i64..7) {
+    fn head_and_tail_equal_the_reference(seed: u64, n in -6i64..7) {
         let mut rng = seed_random(seed);
         let case = draw_torture(&draw_deep(&mut rng, 2), &mut rng);
         let a = case.ragged();
@@ -170,12 +170,13 @@ proptest! {
     }
 
     #[test]
-    fn index_expressions(seed: u64, levels in 1usize..4) {
+    fn index_expressions_equal_the_reference(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let mut spec = draw_deep(&mut rng, levels);
         spec.longest = 3;
         let case = draw_torture(&spec, &mut rng);
-        // At most one array, and no integers with it: numpy would pair them.
+        // At most one array and no integers next to it, because numpy would broadcast them
+        // together.
         let array = rng.random_range(0..2) == 0;
         let mut arrays = 0;
         let items: Vec<Index> = (0..rng.random_range(0..=levels)).map(|_| match rng.random_range(0..3) {
@@ -204,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn look_ups_by_coordinates(seed: u64, levels in 0usize..4) {
+    fn values_at_coordinates_equal_the_reference(seed: u64, levels in 0usize..4) {
         let mut rng = seed_random(seed);
         let mut spec = draw_deep(&mut rng, levels);
         spec.leaf = DataType::Int16;
@@ -230,14 +231,14 @@ proptest! {
     }
 
     #[test]
-    fn an_index_expression_never_panics(text in r"[-0-9:., x+\[\]TrueNon]{0,12}") {
+    fn parsing_an_index_expression_never_panics(text in r"[-0-9:., x+\[\]TrueNon]{0,12}") {
         if let Ok(items) = parse_index(&text) {
             prop_assert!(!items.is_empty() && items.iter().filter(|i| **i == Index::Rest).count() < 2);
         }
     }
 }
 
-/// Returns `None` if an index is out of range.
+/// Applies an index expression to a nested list. Returns `None` if an index is out of range.
 fn pick_items(node: &Node, items: &[Index]) -> Option<Node> {
     let Some((item, rest)) = items.split_first() else { return Some(node.clone()) };
     if node.is_null() {
@@ -260,7 +261,7 @@ fn pick_items(node: &Node, items: &[Index]) -> Option<Node> {
             });
             all.collect::<Option<_>>().map(Node::List)
         }
-        Index::Mask(_) | Index::Rest | Index::NewAxis => unreachable!("not made"),
+        Index::Mask(_) | Index::Rest | Index::NewAxis => unreachable!("tests draw no such index"),
     }
 }
 
@@ -305,9 +306,9 @@ fn errors_of_indices_say_where() {
 }
 
 #[test]
-fn masks_and_new_axes() {
+fn expressions_add_axes_and_masks_select_elements() {
     let get = |text: &str| get(&make_nested(), &parse_index(text).unwrap()).unwrap();
-    // [[[0, 1, 2], [3]], [[4, 5, 6]]]
+    // The array is [[[0, 1, 2], [3]], [[4, 5, 6]]].
     assert_eq!(get("None").shape(), [Some(2), Some(1), None, None]);
     assert_eq!(get("..., None").shape(), [Some(2), None, None, Some(1)]);
     assert_eq!(get("0, None").max_shape(), [2, 1, 3]);
@@ -317,12 +318,12 @@ fn masks_and_new_axes() {
 }
 
 #[test]
-fn whole_slices_share_and_parts_of_one_list_do_not_copy() {
+fn slices_of_all_elements_or_of_one_range_do_not_copy() {
     let a = make_nested();
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     let whole = slice(&a, 2, &0.into(), &9.into(), &RowArg::NONE).unwrap();
     assert_eq!(pointer(&whole), pointer(&a));
-    // The second halves of all lists are one range of the leaves.
+    // The selected elements are adjacent leaves, so that the result is a slice of the buffer.
     let row = a.slice(1, 1).unwrap();
     let part = slice(&row, 2, &1.into(), &RowArg::NONE, &RowArg::NONE).unwrap();
     assert_eq!(part.leaves().len(), 2);

@@ -1,4 +1,4 @@
-//! Softmax and norms.
+//! Softmax, norms and normalization.
 
 use std::sync::Arc;
 
@@ -18,14 +18,15 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn softmax_and_norms(seed: u64, levels in 1usize..4, axis in 1usize..4) {
+    fn softmax_and_norms_equal_the_reference(seed: u64, levels in 1usize..4, axis in 1usize..4) {
         let mut rng = seed_random(seed);
         let axis = axis.min(levels);
         let leaf = one_of(&[DataType::Int16, DataType::Float32, DataType::Float64], &mut rng);
         let case = draw_torture(&Spec { reach: 6, ..Spec::new(levels, leaf.clone()) }, &mut rng);
         let a = case.ragged();
         let at = i64::try_from(axis).unwrap();
-        // Groups elements along the axis, at the same position of every deeper axis.
+        // Collects the leaves that lie along the axis, grouped by their positions on the other
+        // axes.
         fn groups(
             node: &Node, path: &[usize], axis: usize, levels: usize, level: usize,
             out: &mut std::collections::BTreeMap<Vec<usize>, Vec<f64>>,
@@ -94,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn softmax_of_odd_values() {
+fn softmax_accepts_large_infinite_and_nan_values() {
     let of = |v: Vec<f32>| {
         let out = softmax(&make_row(Arc::new(Float32Array::from(v))), -1).unwrap();
         out.leaves().as_primitive::<Float32Type>().values().to_vec()

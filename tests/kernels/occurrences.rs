@@ -1,4 +1,4 @@
-//! Occurrences of values.
+//! Counts of a value, and whether it occurs.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn occurrences_are_those_of_a_mask(seed: u64, levels in 0usize..4) {
+    fn count_values_and_any_value_equal_reductions_of_isin(seed: u64, levels in 0usize..4) {
         let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::UInt16, DataType::UInt32, DataType::Int64, DataType::Utf8,

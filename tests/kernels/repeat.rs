@@ -1,9 +1,9 @@
-//! Repeated elements.
+//! `repeat`: elements repeated by a number, or each by its own.
 
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rand::RngExt;
-use serrate::kernels::Count;
+use serrate::kernels::CountArgument;
 use serrate::kernels::repeat::repeat;
 
 use crate::common::torture::{
@@ -16,7 +16,7 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn repeats(seed: u64, levels in 1usize..4, axis in 1usize..4, of in 0usize..4) {
+    fn repeated_elements_equal_the_reference(seed: u64, levels in 1usize..4, axis in 1usize..4, of in 0usize..4) {
         let mut rng = seed_random(seed);
         let (axis, of) = (axis.min(levels), of.min(axis.min(levels)));
         let case = draw_torture(&Spec::new(levels, some_leaf(&mut rng)), &mut rng);
@@ -43,11 +43,11 @@ proptest! {
             })
         }
         let numbers = build_plain(of, &DataType::Int32, &counts);
-        let found = repeat(&a, k, Count::Each(&numbers)).unwrap();
+        let found = repeat(&a, k, CountArgument::Each(&numbers)).unwrap();
         let expected: Vec<Node> =
             case.rows.iter().zip(&counts).map(|(r, c)| times(r, c, axis, of)).collect();
         assert_alike(&decode_ragged(&found), &expected);
         let twice: Vec<Node> = case.rows.iter().map(|r| times(r, &Node::Int(2), axis, 0)).collect();
-        assert_alike(&decode_ragged(&repeat(&a, k, Count::All(2)).unwrap()), &twice);
+        assert_alike(&decode_ragged(&repeat(&a, k, CountArgument::All(2)).unwrap()), &twice);
     }
 }

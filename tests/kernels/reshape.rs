@@ -1,10 +1,10 @@
-//! Axes added, removed, split and merged.
+//! Axes that are added, removed, split and merged.
 
 use arrow::array::Array;
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use serrate::array::RaggedArray;
-use serrate::kernels::Count;
+use serrate::kernels::CountArgument;
 use serrate::kernels::repeat::repeat;
 use serrate::kernels::reshape::{flatten, flatten_all, reshape, squeeze, unsqueeze};
 
@@ -22,7 +22,7 @@ proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn flattening(seed: u64, levels in 1usize..5) {
+    fn flattened_axes_equal_the_reference(seed: u64, levels in 1usize..5) {
         let mut rng = seed_random(seed);
         let mut spec = Spec::new(levels, DataType::Int16);
         spec.longest = 3;
@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn axes_come_and_go(seed: u64, levels in 1usize..4, axis in 1usize..5) {
+    fn axes_are_added_removed_and_split_like_the_reference(seed: u64, levels in 1usize..4, axis in 1usize..5) {
         let mut rng = seed_random(seed);
         let spec = Spec::new(levels, some_leaf(&mut rng));
         let case = draw_torture(&spec, &mut rng);
@@ -66,10 +66,10 @@ proptest! {
         assert_alike(&decode_ragged(&wider), &expected);
         prop_assert_eq!(&unsqueeze(&a, k - i64::try_from(levels + 2).unwrap()).unwrap(), &wider);
         prop_assert_eq!(&squeeze(&wider, k).unwrap(), &a);
-        // Every list is repeated three times, then split into threes.
+        // Each element is repeated three times, and the lists are then split into lists of three.
         let axis = axis.min(levels);
         let k = i64::try_from(axis).unwrap();
-        let long = repeat(&a, k, Count::All(3)).unwrap();
+        let long = repeat(&a, k, CountArgument::All(3)).unwrap();
         let cut = reshape(&long, k, &[-1, 3]).unwrap();
         let expected: Vec<Node> = case.rows.iter().map(|r| {
             r.map_at(axis, &mut |n| Node::List(vec![n.clone(); 3]))
@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn rows_do_not_merge() {
+fn the_axis_of_rows_cannot_be_merged() {
     let mut rng = seed_random(3);
     let a = draw_torture(&Spec::new(2, DataType::Int8), &mut rng).ragged();
     let merged = flatten(&a, 1).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Running sums, shifts, differences, filled gaps.
+//! Cumulative sums, shifts, differences and filled nulls.
 
 use std::sync::Arc;
 
@@ -9,18 +9,21 @@ use rand::RngExt;
 use serrate::Error;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::running::{
-    Running, backward_fill, cumsum, diff, forward_fill, running, shift,
+    RunningOp, backward_fill, cumsum, diff, forward_fill, running, shift,
 };
 
 use crate::common::torture::{
     Node, Spec, assert_alike, decode_ragged, draw_torture, one_of, seed_random,
 };
 use crate::configure_cases;
+use crate::support::make_lists;
 
-/// Maps the values of one slot, each with its position along the axis, to as many values.
+/// A function of the values at one position of all lists, each with its index along the axis.
+/// Returns as many values.
 type Along<'a> = dyn Fn(&[(usize, Node)]) -> Vec<Node> + 'a;
 
-/// Applies a change to stacked elements slot by slot; positions stay.
+/// Applies `work` across elements, which are nested lists of `levels` levels, to the values at each
+/// position. Returns the elements with the new values.
 fn run_over(elements: &[(usize, &Node)], levels: usize, work: &Along<'_>) -> Vec<Node> {
     if levels == 0 {
         let values: Vec<_> = elements.iter().map(|(at, n)| (*at, (*n).clone())).collect();
@@ -59,14 +62,14 @@ fn run_along(rows: &[Node], levels: usize, axis: usize, work: &Along<'_>) -> Vec
     rows.iter().map(|r| r.map_at(axis - 1, list)).collect()
 }
 
-fn cumulate_values(how: Running, float: bool, values: &[(usize, Node)]) -> Vec<Node> {
+fn cumulate_values(how: RunningOp, float: bool, values: &[(usize, Node)]) -> Vec<Node> {
     let mut acc: Option<f64> = None;
     let step = |a: f64, v: f64| match how {
-        Running::Sum => a + v,
-        Running::Prod => a * v,
+        RunningOp::Sum => a + v,
+        RunningOp::Prod => a * v,
         _ if a.is_nan() || v.is_nan() => f64::NAN,
-        Running::Min => a.min(v),
-        Running::Max => a.max(v),
+        RunningOp::Min => a.min(v),
+        RunningOp::Max => a.max(v),
     };
     let made = |(_, v): &(usize, Node)| match v.float() {
         None => Node::Null,
@@ -103,7 +106,7 @@ proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn along_every_axis(seed: u64, levels in 0usize..4) {
+    fn running_functions_along_every_axis_equal_the_reference(seed: u64, levels in 0usize..4) {
         let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::Int32, DataType::Int64, DataType::UInt16, DataType::UInt64,
@@ -119,16 +122,16 @@ proptest! {
         let a = case.ragged();
         for axis in 0..=levels {
             let named = if axis % 2 == 0 { axis as i64 } else { axis as i64 - levels as i64 - 1 };
-            for how in [Running::Sum, Running::Prod, Running::Min, Running::Max] {
+            for how in [RunningOp::Sum, RunningOp::Prod, RunningOp::Min, RunningOp::Max] {
                 let Ok(out) = how.output_type(&leaf) else {
                     prop_assert!(leaf == DataType::Utf8 && running(&a, how, named).is_err());
                     continue;
                 };
-                if how == Running::Prod && (float || case.rows.len() > 1) {
+                if how == RunningOp::Prod && (float || case.rows.len() > 1) {
                     continue;
                 }
                 let found = match running(&a, how, named) {
-                    Err(Error::Overflow(_)) if how == Running::Prod => continue,
+                    Err(Error::Overflow(_)) if how == RunningOp::Prod => continue,
                     found => found.unwrap(),
                 };
                 prop_assert_eq!(found.leaf_type(), &out);
@@ -180,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn gaps_across_words_and_lists(seed: u64, gap in 1usize..90) {
+    fn nulls_are_filled_across_words_of_the_bitmap_but_not_across_lists(seed: u64, gap in 1usize..90) {
         let mut rng = seed_random(seed);
         let lengths: Vec<usize> = (0..6).map(|_| rng.random_range(0..150)).collect();
         let n: usize = lengths.iter().sum();
@@ -203,26 +206,21 @@ proptest! {
     }
 }
 
-fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
-    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
-    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
-}
-
 #[test]
-fn what_does_not_fit_is_refused() {
-    let a = make_rows(&[1, 2], Arc::new(Int64Array::from(vec![i64::MAX, i64::MAX, 1])));
+fn overflow_and_unsuitable_types_are_refused() {
+    let a = make_lists(&[1, 2], Arc::new(Int64Array::from(vec![i64::MAX, i64::MAX, 1])));
     let e = cumsum(&a, -1).unwrap_err();
     assert_eq!(
         e.to_string(),
         "the cumsum of list 1 along axis -1: the result does not fit a 64-bit integer; cast the values to float64 first"
     );
     assert!(matches!(diff(&a, 1, 1).unwrap().leaves().len(), 3));
-    let a = make_rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, 1])));
+    let a = make_lists(&[2], Arc::new(Int64Array::from(vec![i64::MIN, 1])));
     assert!(matches!(diff(&a, 1, 1), Err(Error::Overflow(_))));
-    let a = make_rows(&[3], Arc::new(UInt64Array::from(vec![u64::MAX, u64::MAX - 5, u64::MAX])));
+    let a = make_lists(&[3], Arc::new(UInt64Array::from(vec![u64::MAX, u64::MAX - 5, u64::MAX])));
     let found = diff(&a, 1, 1).unwrap();
     assert_eq!(decode_ragged(&found), [Node::List(vec![Node::Null, Node::Int(-5), Node::Int(5)])]);
-    let text = make_rows(&[1], Arc::new(arrow::array::StringArray::from(vec!["a"])));
+    let text = make_lists(&[1], Arc::new(arrow::array::StringArray::from(vec!["a"])));
     assert!(diff(&text, 1, 1).is_err());
     let half: ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![0.5]));
     assert!(shift(&a, 1, Some(&half), 1).is_err());
@@ -230,13 +228,13 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn times_give_durations_and_lists_are_shared() {
+fn differences_of_times_are_durations_and_lists_are_shared() {
     let times = arrow::array::TimestampMicrosecondArray::from(vec![5, 9, 2]);
-    let a = make_rows(&[2, 1], Arc::new(times));
+    let a = make_lists(&[2, 1], Arc::new(times));
     let gaps = diff(&a, 1, -1).unwrap();
     assert_eq!(gaps.leaf_type(), &DataType::Duration(TimeUnit::Microsecond));
     assert_eq!(decode_ragged(&gaps)[0], Node::List(vec![Node::Null, Node::Int(4)]));
-    let first = running(&a, Running::Min, -1).unwrap();
+    let first = running(&a, RunningOp::Min, -1).unwrap();
     assert_eq!(first.leaf_type(), a.leaf_type());
     assert_eq!(decode_ragged(&first)[1], Node::List(vec![Node::Int(2)]));
     let sums = cumsum(&gaps, -1).unwrap();
@@ -248,7 +246,7 @@ fn times_give_durations_and_lists_are_shared() {
         };
         assert!(offsets(made).ptr_eq(&offsets(&a)));
     }
-    // No nulls to fill: all buffers are shared.
+    // Without nulls, nothing is filled, and all buffers are shared.
     let same = forward_fill(&a, 1).unwrap();
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     assert_eq!(pointer(&same), pointer(&a));

@@ -1,4 +1,4 @@
-//! Search in sorted lists.
+//! `searchsorted`: positions of values in sorted lists.
 
 use std::sync::Arc;
 
@@ -11,32 +11,20 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit};
 use proptest::prelude::*;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::search::{SearchSide, searchsorted, searchsorted_lists};
-use serrate::kernels::sort::{Order, sort};
+use serrate::kernels::sort::{SortOrder, sort};
 
 use crate::common::torture::{
     Node, Spec, assert_alike, build_plain, decode_rows, draw_torture, draw_tree, encode_nodes,
     one_of, seed_random,
 };
 use crate::configure_cases;
-use crate::support::draw_like;
-
-/// Orders numbers before NaN, and NaN before null.
-fn compare_nodes(a: &Node, b: &Node) -> std::cmp::Ordering {
-    match (a, b) {
-        (Node::Null, _) | (_, Node::Null) => a.is_null().cmp(&b.is_null()),
-        (Node::Text(a), Node::Text(b)) => a.cmp(b),
-        _ => {
-            let (a, b) = (a.float().unwrap(), b.float().unwrap());
-            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-        }
-    }
-}
+use crate::support::{compare_nodes, draw_like};
 
 proptest! {
     #![proptest_config(configure_cases(250))]
 
     #[test]
-    fn searching_sorted_lists(seed: u64) {
+    fn positions_in_sorted_lists_equal_the_reference(seed: u64) {
         let mut rng = seed_random(seed);
         let types = [
             DataType::Int8, DataType::UInt64, DataType::Float32, DataType::Float64, DataType::Utf8,
@@ -58,7 +46,7 @@ proptest! {
         let needles: Vec<Node> =
             case.rows.iter().map(|_| draw_tree(&spec, &[], &mut rng)).collect();
         let typed = build_plain(0, &leaf, &needles).leaves().clone();
-        // Needles of another numeric type are found, too.
+        // Values to search for may have another numeric type than the lists.
         let other = match &leaf {
             DataType::Utf8 => typed.clone(),
             t if t.is_floating() => cast(&typed, &DataType::Float64).unwrap(),
@@ -108,15 +96,15 @@ proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn needles_in_lists_of_their_own(seed: u64, levels in 1usize..4) {
+    fn searchsorted_lists_equals_searchsorted_for_each_list(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::Float64, DataType::Utf8], &mut rng).clone();
         let mut spec = Spec::new(levels, leaf.clone());
         spec.reach = 6;
         let case = draw_torture(&spec, &mut rng);
-        let a = sort(&case.ragged(), Order::ASCENDING).unwrap();
+        let a = sort(&case.ragged(), SortOrder::ASCENDING).unwrap();
         let below = Spec { null_lists: false, ..Spec::new(0, leaf.clone()) };
-        // One needle per innermost list, then three.
+        // One value to search for in each innermost list, then three.
         let mut one = || draw_tree(&below, &[], &mut rng);
         let needles: Vec<Node> =
             case.rows.iter().map(|r| draw_like(r, levels - 1, &mut one, false)).collect();
@@ -144,7 +132,7 @@ proptest! {
 }
 
 #[test]
-fn needles_of_other_units_are_exact() {
+fn times_in_other_units_are_compared_exactly() {
     let days = arrow::array::Date32Array::from(vec![10, 11, 12]);
     let axis = Offsets::from_lengths([3]).unwrap().into();
     let a = RaggedArray::try_new(1, vec![axis], Arc::new(days)).unwrap();
@@ -179,7 +167,7 @@ fn needles_of_other_units_are_exact() {
 }
 
 #[test]
-fn decimals_compare_by_value_with_every_number() {
+fn decimals_are_compared_by_value_with_every_numeric_type() {
     let array = |leaves: ArrayRef| {
         let axis = Offsets::from_lengths([leaves.len()]).unwrap().into();
         RaggedArray::try_new(1, vec![axis], leaves).unwrap()
@@ -188,7 +176,7 @@ fn decimals_compare_by_value_with_every_number() {
     let floats =
         array(Arc::new(Float64Array::from(vec![f64::NEG_INFINITY, -1e30, -5.0, 5.0, f64::NAN])));
     let decimals = array(cast(integers.leaves(), &DataType::Decimal128(20, 0)).unwrap());
-    // The needles are 0.5, 1.0 and -999.5.
+    // The values to search for are 0.5, 1.0 and -999.5.
     for (tenths, among_integers, among_floats) in [(5, 2, 3), (10, 2, 3), (-9995, 2, 2)] {
         let needle = Decimal128Array::from(vec![tenths]).with_precision_and_scale(5, 1).unwrap();
         let find = |a| searchsorted(a, &Scalar::new(&needle), SearchSide::Left).unwrap().value(0);
@@ -200,7 +188,7 @@ fn decimals_compare_by_value_with_every_number() {
 }
 
 #[test]
-fn needles_that_do_not_fit_are_refused() {
+fn values_of_unsuitable_types_are_refused() {
     let rows = |lengths: &[usize]| -> RaggedArray {
         let n: usize = lengths.iter().sum();
         let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();

@@ -1,4 +1,4 @@
-//! Selection, filled nulls, casts.
+//! Selection by a mask from two arrays, filled nulls, and casts.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn one_of_two(seed: u64, levels in 1usize..4, fewer in 0usize..4) {
+    fn a_mask_selects_from_two_arrays(seed: u64, levels in 1usize..4, fewer in 0usize..4) {
         let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int16, DataType::Utf8, DataType::Float32], &mut rng).clone();
         let spec = Spec { null_lists: false, ..Spec::new(levels, leaf.clone()) };
@@ -66,7 +66,7 @@ proptest! {
 }
 
 #[test]
-fn casts_refuse_or_give_null() {
+fn casts_of_invalid_values_are_errors_or_null() {
     let a = make_row(make_ints(&[1, 300]));
     assert!(cast(&a, &DataType::UInt8, false).is_err());
     let b = cast(&a, &DataType::UInt8, true).unwrap();

@@ -1,4 +1,4 @@
-//! Lengths, counts, shapes.
+//! Lengths, counts and shapes of arrays.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn lengths_counts_and_shapes(seed: u64, levels in 1usize..4) {
+    fn lengths_counts_and_shapes_equal_the_reference(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::UInt8, DataType::Utf8, DataType::Float32], &mut rng).clone();
         let case = draw_torture(&Spec::new(levels, leaf), &mut rng);
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn the_torture_array_means_what_it_says() {
+fn arrays_of_the_torture_generator_decode_to_their_rows() {
     let mut kinds = std::collections::HashSet::new();
     let (mut sliced, mut hidden) = (0, 0);
     for seed in 0..200 {
@@ -89,7 +89,10 @@ fn the_torture_array_means_what_it_says() {
         }
     }
     assert_eq!(kinds.len(), 3);
-    assert!(sliced > 10 && hidden > 10, "{sliced} sliced, {hidden} with hidden values");
+    assert!(
+        sliced > 10 && hidden > 10,
+        "{sliced} sliced arrays, {hidden} with elements in NULL lists"
+    );
 }
 
 #[test]

@@ -1,35 +1,24 @@
-//! Sorting, ranks, distinct values.
+//! Sorting, ranks and distinct values.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Float32Array, Int64Array};
+use arrow::array::{AsArray, BooleanArray, Float32Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, TimeUnit};
 use proptest::prelude::*;
 use rand::RngExt;
-use serrate::array::{Offsets, RaggedArray};
-use serrate::kernels::sort::{Order, argsort, is_sorted, rank, sort, sort_by, unique};
+use serrate::array::RaggedArray;
+use serrate::kernels::sort::{SortOrder, argsort, is_sorted, rank, sort, sort_by, unique};
 
 use crate::common::torture::{
     Node, Spec, assert_alike, build_plain, decode_ragged, draw_torture, draw_tree, one_of,
     seed_random,
 };
 use crate::configure_cases;
+use crate::support::{LEAVES, compare_nodes, make_lists};
 
-/// Orders numbers before NaN.
-fn compare_nodes(a: &Node, b: &Node) -> Ordering {
-    match (a, b) {
-        (Node::Text(a), Node::Text(b)) => a.cmp(b),
-        _ => {
-            let (a, b) = (a.float().unwrap(), b.float().unwrap());
-            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-        }
-    }
-}
-
-/// Returns the positions in sorted order.
-fn sort_indices(values: &[Node], order: Order) -> Vec<usize> {
+/// Returns the positions of the values in sorted order; equal values keep their order.
+fn sort_indices(values: &[Node], order: SortOrder) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).filter(|i| !values[*i].is_null()).collect();
     let nulls: Vec<usize> = (0..values.len()).filter(|i| values[*i].is_null()).collect();
     places.sort_by(|a, b| {
@@ -47,25 +36,20 @@ fn map_lists(rows: &[Node], levels: usize, f: &dyn Fn(&[Node]) -> Vec<Node>) -> 
     rows.iter().map(|r| r.map_at(levels - 1, list)).collect()
 }
 
-const ORDERS: [Order; 4] = [
-    Order { descending: false, nulls_first: false },
-    Order { descending: true, nulls_first: false },
-    Order { descending: false, nulls_first: true },
-    Order { descending: true, nulls_first: true },
+const ORDERS: [SortOrder; 4] = [
+    SortOrder { descending: false, nulls_first: false },
+    SortOrder { descending: true, nulls_first: false },
+    SortOrder { descending: false, nulls_first: true },
+    SortOrder { descending: true, nulls_first: true },
 ];
 
 proptest! {
     #![proptest_config(configure_cases(150))]
 
     #[test]
-    fn lists_in_every_order(seed: u64, levels in 1usize..4) {
+    fn lists_are_sorted_ranked_and_made_distinct_like_the_reference(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
-        let types = [
-            DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64, DataType::UInt8,
-            DataType::UInt16, DataType::UInt32, DataType::UInt64, DataType::Float16,
-            DataType::Float32, DataType::Float64, DataType::Boolean, DataType::Utf8,
-        ];
-        let leaf = one_of(&types, &mut rng).clone();
+        let leaf = one_of(&LEAVES, &mut rng).clone();
         let mut spec = Spec::new(levels, leaf.clone());
         spec.reach = *one_of(&[2, 100], &mut rng);
         spec.odd_floats = true;
@@ -85,7 +69,7 @@ proptest! {
                 &map_lists(&case.rows, levels, &numbers),
             );
             let ranks = |v: &[Node]| {
-                let places = sort_indices(v, Order { nulls_first: false, ..order });
+                let places = sort_indices(v, SortOrder { nulls_first: false, ..order });
                 let mut out = vec![Node::Null; v.len()];
                 for (rank, i) in places.into_iter().enumerate().filter(|(_, i)| !v[*i].is_null()) {
                     out[i] = Node::Int(rank as i64);
@@ -106,7 +90,7 @@ proptest! {
         }
         let different = |v: &[Node]| {
             let mut out: Vec<Node> = Vec::new();
-            for i in sort_indices(v, Order::ASCENDING).into_iter().filter(|i| !v[*i].is_null()) {
+            for i in sort_indices(v, SortOrder::ASCENDING).into_iter().filter(|i| !v[*i].is_null()) {
                 if out.last().is_none_or(|l| compare_nodes(l, &v[i]).is_ne()) {
                     out.push(v[i].clone());
                 }
@@ -120,17 +104,17 @@ proptest! {
         if leaf == DataType::Utf8 {
             let tagged = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
             let tagged = a.with_leaves(cast(a.leaves(), &tagged).unwrap()).unwrap();
-            let found = sort(&tagged, Order::DESCENDING).unwrap();
+            let found = sort(&tagged, SortOrder::DESCENDING).unwrap();
             let found = found.with_leaves(cast(found.leaves(), &DataType::Utf8).unwrap()).unwrap();
             prop_assert_eq!(
                 decode_ragged(&found),
-                decode_ragged(&sort(&a, Order::DESCENDING).unwrap()),
+                decode_ragged(&sort(&a, SortOrder::DESCENDING).unwrap()),
             );
         }
     }
 
     #[test]
-    fn by_a_sibling_on_any_axis(seed: u64, levels in 1usize..4) {
+    fn sort_by_equals_the_reference_on_any_axis(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int8, DataType::Utf8, DataType::Float64], &mut rng).clone();
         let case = draw_torture(&Spec::new(levels, leaf), &mut rng);
@@ -162,7 +146,7 @@ fn times_of(
     }
 }
 
-fn sorted_by(row: &Node, keys: &Node, levels: usize, order: Order) -> Node {
+fn sorted_by(row: &Node, keys: &Node, levels: usize, order: SortOrder) -> Node {
     if row.is_null() {
         return Node::Null;
     }
@@ -173,35 +157,30 @@ fn sorted_by(row: &Node, keys: &Node, levels: usize, order: Order) -> Node {
     })
 }
 
-fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
-    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
-    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
-}
-
 #[test]
-fn nan_of_either_sign_is_the_largest_and_zeros_are_one() {
+fn nan_of_either_sign_sorts_last_and_zeros_are_equal() {
     let odd = vec![f32::NAN, -1.0, -f32::NAN, 0.0, -0.0, f32::INFINITY];
-    let a = make_rows(&[6], Arc::new(Float32Array::from(odd)));
-    let found = sort(&a, Order::ASCENDING).unwrap();
+    let a = make_lists(&[6], Arc::new(Float32Array::from(odd)));
+    let found = sort(&a, SortOrder::ASCENDING).unwrap();
     let found = found.leaves().as_primitive::<Float32Type>().values().to_vec();
     assert_eq!(found[..4], [-1.0, 0.0, 0.0, f32::INFINITY]);
     assert!(found[4].is_nan() && found[5].is_nan());
-    let down = sort(&a, Order::DESCENDING).unwrap();
+    let down = sort(&a, SortOrder::DESCENDING).unwrap();
     assert!(down.leaves().as_primitive::<Float32Type>().value(1).is_nan());
     assert_eq!(unique(&a).unwrap().lengths(1).unwrap(), [4]);
 }
 
 #[test]
-fn times_keep_their_type_and_lists_are_shared() {
+fn sorted_times_keep_their_type_and_keys_must_fit() {
     let times = arrow::array::TimestampSecondArray::from(vec![9, 3, 5]).with_timezone("UTC");
-    let a = make_rows(&[2, 1], Arc::new(times));
-    let found = sort(&a, Order::ASCENDING).unwrap();
+    let a = make_lists(&[2, 1], Arc::new(times));
+    let found = sort(&a, SortOrder::ASCENDING).unwrap();
     assert_eq!(found.leaf_type(), &DataType::Timestamp(TimeUnit::Second, Some("UTC".into())));
     assert_eq!(decode_ragged(&found)[0], Node::List(vec![Node::Int(3), Node::Int(9)]));
     let flat = RaggedArray::try_new(1, vec![], Arc::new(Int64Array::from(vec![1]))).unwrap();
-    assert!(sort(&flat, Order::ASCENDING).unwrap_err().to_string().contains("has no lists"));
-    assert!(sort_by(&a, &flat, Order::ASCENDING).is_err());
-    let flags = make_rows(&[3], Arc::new(BooleanArray::from(vec![true, false, true])));
-    let e = sort_by(&a, &flags, Order::ASCENDING).unwrap_err().to_string();
+    assert!(sort(&flat, SortOrder::ASCENDING).unwrap_err().to_string().contains("has no lists"));
+    assert!(sort_by(&a, &flat, SortOrder::ASCENDING).is_err());
+    let flags = make_lists(&[3], Arc::new(BooleanArray::from(vec![true, false, true])));
+    let e = sort_by(&a, &flags, SortOrder::ASCENDING).unwrap_err().to_string();
     assert!(e.contains("2 row(s) on the left and 1 on the right"), "{e}");
 }

@@ -1,11 +1,13 @@
-//! Arrays, masks and indices that tests of several kernels use.
+//! Arrays, masks and indices for the tests of several kernels.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array};
 use arrow::datatypes::DataType;
 use rand::RngExt;
 use serrate::array::{Layout, ListKind, Offsets, RaggedArray};
+use serrate::kernels::elementwise::BinaryOp;
 
 use crate::common::torture::{
     Node, Random, Spec, Torture, build_plain, draw_torture, encode_nodes, one_of,
@@ -23,12 +25,30 @@ pub(crate) fn any_leaf(rng: &mut Random) -> DataType {
     one_of(&types, rng).clone()
 }
 
-/// Returns the type of a dictionary of strings.
+/// Numeric types of all widths, booleans and strings.
+pub(crate) const LEAVES: [DataType; 13] = [
+    DataType::Int8,
+    DataType::Int16,
+    DataType::Int32,
+    DataType::Int64,
+    DataType::UInt8,
+    DataType::UInt16,
+    DataType::UInt32,
+    DataType::UInt64,
+    DataType::Float16,
+    DataType::Float32,
+    DataType::Float64,
+    DataType::Boolean,
+    DataType::Utf8,
+];
+
+/// Returns the type of a dictionary of strings with keys of the type `keys`.
 pub(crate) fn dictionary_type(keys: DataType) -> DataType {
     DataType::Dictionary(Box::new(keys), Box::new(DataType::Utf8))
 }
 
-/// Builds leaves with `levels` of the levels of `row`; some lists are null.
+/// Builds values in the lists of the first `levels` levels of `row`, with leaves from `leaf`. With
+/// `nulls`, lists of one element become null.
 pub(crate) fn draw_like(
     row: &Node,
     levels: usize,
@@ -46,6 +66,30 @@ pub(crate) fn draw_like(
     }
 }
 
+/// Compares leaves: numbers are less than NaN, and NaN is less than null.
+pub(crate) fn compare_nodes(a: &Node, b: &Node) -> Ordering {
+    match (a, b) {
+        (Node::Null, _) | (_, Node::Null) => a.is_null().cmp(&b.is_null()),
+        (Node::Text(a), Node::Text(b)) => a.cmp(b),
+        _ => {
+            let (a, b) = (a.float().unwrap(), b.float().unwrap());
+            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        }
+    }
+}
+
+/// Returns whether the comparison `op` is true for operands whose order is `order`.
+pub(crate) fn is_met(op: BinaryOp, order: Ordering) -> bool {
+    match op {
+        BinaryOp::Eq => order.is_eq(),
+        BinaryOp::NotEq => order.is_ne(),
+        BinaryOp::Lt => order.is_lt(),
+        BinaryOp::LtEq => order.is_le(),
+        BinaryOp::Gt => order.is_gt(),
+        _ => order.is_ge(),
+    }
+}
+
 pub(crate) fn draw_mask(rows: &[Node], levels: usize, rng: &mut Random) -> RaggedArray {
     let mut leaf = || match rng.random_range(0..6) {
         0 => Node::Null,
@@ -55,7 +99,7 @@ pub(crate) fn draw_mask(rows: &[Node], levels: usize, rng: &mut Random) -> Ragge
     build_plain(levels, &DataType::Boolean, &rows)
 }
 
-/// Builds one row, a list of `leaves`.
+/// Builds an array of one row, which is a list of `leaves`.
 pub(crate) fn make_row(leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths([leaves.len()]).unwrap().into();
     RaggedArray::try_new(1, vec![axis], leaves).unwrap()
@@ -65,7 +109,7 @@ pub(crate) fn make_ints(values: &[i64]) -> ArrayRef {
     Arc::new(Int64Array::from(values.to_vec()))
 }
 
-/// Asserts that the lists of one array share the offsets of the other.
+/// Asserts that the two arrays use the same buffers of offsets.
 #[track_caller]
 pub(crate) fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
     for (x, y) in a.axes().iter().zip(b.axes()) {
@@ -76,7 +120,7 @@ pub(crate) fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
     }
 }
 
-/// Builds rows that are lists of these lengths.
+/// Builds an array whose rows are lists of the given lengths.
 pub(crate) fn make_lists(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
@@ -90,7 +134,8 @@ pub(crate) fn some_leaf(rng: &mut Random) -> DataType {
     one_of(&[DataType::Int32, DataType::Float32, DataType::Utf8, DataType::Boolean], rng).clone()
 }
 
-/// Draws indices for the lists of axis `axis` below `row`.
+/// Draws lists of indices into the lists of axis `axis` of a row, with nulls among indices and
+/// lists.
 fn draw_indices(row: &Node, axis: usize, rng: &mut Random) -> Node {
     if axis > 1 {
         return match row {
@@ -117,7 +162,7 @@ fn draw_indices(row: &Node, axis: usize, rng: &mut Random) -> Node {
     Node::List((0..many).map(|_| any(rng)).collect())
 }
 
-/// Encodes rows as lists of 32-bit and 64-bit offsets in any mixture.
+/// Encodes rows as nested lists. Each level has 32-bit or 64-bit offsets at random.
 pub(crate) fn encode_rows(
     levels: usize,
     leaf: &DataType,
@@ -130,13 +175,14 @@ pub(crate) fn encode_rows(
     RaggedArray::try_from_arrow(&array).unwrap()
 }
 
-/// Returns the position of an index that counts from the end if it is negative.
+/// Returns the position of `index` in `list`, counted from the end if it is negative.
 pub(crate) fn resolve_index(list: &[Node], index: i64) -> usize {
     let n = i64::try_from(list.len()).unwrap();
     usize::try_from(if index < 0 { index + n } else { index }).unwrap()
 }
 
-/// Combines the lists `depth` levels down in pairs; null where either is null.
+/// Combines the nodes of `a` and `b` at `depth` with `f`. A list above it is null if it is null in
+/// either.
 pub(crate) fn zip_nodes(
     a: &Node,
     b: &Node,
@@ -162,7 +208,7 @@ pub(crate) struct Beside {
     pub at: RaggedArray,
 }
 
-/// Draws an array, and indices for the lists of its axis `axis`.
+/// Draws an array and indices into its lists of axis `axis`.
 pub(crate) fn draw_beside(leaf: DataType, levels: usize, axis: usize, rng: &mut Random) -> Beside {
     let axis = axis.min(levels);
     let case = draw_torture(&Spec::new(levels, leaf), rng);

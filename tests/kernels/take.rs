@@ -1,4 +1,4 @@
-//! Elements by their indices, and lists in reverse.
+//! `take`: elements at given indices; and reversed lists.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use arrow::datatypes::Int32Type;
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::array::{Layout, RaggedArray};
-use serrate::kernels::Count;
+use serrate::kernels::CountArgument;
 use serrate::kernels::indices::mask_from_indices;
-use serrate::kernels::scatter::{Duplicates, scatter};
+use serrate::kernels::scatter::{DuplicateWrites, scatter};
 use serrate::kernels::take::{reverse, take};
 
 use crate::common::torture::{Node, Spec, assert_alike, decode_ragged, draw_torture, seed_random};
@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(configure_cases(400))]
 
     #[test]
-    fn take_by_lists_of_indices(seed: u64, levels in 1usize..4, axis in 1usize..4) {
+    fn taken_elements_equal_the_reference(seed: u64, levels in 1usize..4, axis in 1usize..4) {
         let mut rng = seed_random(seed);
         let b = draw_beside(some_leaf(&mut rng), levels, axis, &mut rng);
         let found = take(&b.array, &b.at).unwrap();
@@ -36,8 +36,8 @@ proptest! {
             })
         }).collect();
         assert_alike(&decode_ragged(&found), &expected);
-        // Scattering what was taken restores the array.
-        let back = scatter(&b.array, &b.at, &found, Duplicates::Last).unwrap();
+        // Writing elements back to the indices from which they were taken changes nothing.
+        let back = scatter(&b.array, &b.at, &found, DuplicateWrites::Last).unwrap();
         let expected: Vec<Node> = b.case.rows.iter().zip(&b.rows).map(|(x, i)| {
             zip_nodes(x, i, b.axis - 1, &mut |x, _| x.clone())
         }).collect();
@@ -75,11 +75,11 @@ fn indices_out_of_range_are_named() {
         "take: index 2 at position 2 of list 1 (row 1) is out of range for 2 element(s)"
     );
     assert_eq!(named(e), (1, 2, 2, 2));
-    assert_eq!(named(scatter(&a, &at, &at, Duplicates::Last).unwrap_err()), (1, 2, 2, 2));
-    assert_eq!(named(mask_from_indices(&at, Count::All(2)).unwrap_err()), (1, 2, 2, 2));
+    assert_eq!(named(scatter(&a, &at, &at, DuplicateWrites::Last).unwrap_err()), (1, 2, 2, 2));
+    assert_eq!(named(mask_from_indices(&at, CountArgument::All(2)).unwrap_err()), (1, 2, 2, 2));
     let at = int_lists(&[1, 0], &[-4]);
     assert_eq!(named(take(&a, &at).unwrap_err()), (0, 0, -4, 3));
-    // The same with nulls in between.
+    // The error is the same for an array with nulls.
     let holes =
         make_lists(&[3, 2], Arc::new(Int32Array::from(vec![Some(1), None, None, None, Some(5)])));
     assert_eq!(named(take(&holes, &at).unwrap_err()), (0, 0, -4, 3));
@@ -90,7 +90,7 @@ fn indices_out_of_range_are_named() {
 }
 
 #[test]
-fn lists_of_indices_are_shared() {
+fn results_share_the_offsets_of_the_indices() {
     let a = int_lists(&[3, 2], &[1, 2, 3, 4, 5]);
     let at = int_lists(&[1, 3], &[0, 1, -2, 0]);
     let out = take(&a, &at).unwrap();
@@ -100,6 +100,6 @@ fn lists_of_indices_are_shared() {
         Layout::Uniform { .. } => panic!("uniform"),
     };
     assert!(offsets(&out).ptr_eq(&offsets(&at)));
-    let written = scatter(&a, &at, &out, Duplicates::Last).unwrap();
+    let written = scatter(&a, &at, &out, DuplicateWrites::Last).unwrap();
     assert!(offsets(&written).ptr_eq(&offsets(&a)));
 }

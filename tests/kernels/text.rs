@@ -1,4 +1,5 @@
-//! String predicates: dictionaries against plain strings, and both against `str`.
+//! String predicates on dictionaries compared with those on plain strings, and both with methods of
+//! `str`.
 
 use std::sync::Arc;
 
@@ -10,18 +11,20 @@ use arrow::datatypes::{
 use proptest::prelude::*;
 use rand::RngExt;
 use serrate::array::RaggedArray;
-use serrate::kernels::elementwise::{Op, Operand, binary};
+use serrate::kernels::elementwise::{BinaryOp, Operand, binary};
 use serrate::kernels::text::{TextTest, test};
 
 use crate::common::torture::{
     Node, Random, Spec, assert_alike, decode_ragged, draw_torture, one_of, seed_random,
 };
 use crate::configure_cases;
+use crate::support::is_met;
 
 pub(crate) const WORDS: [&str; 9] =
     ["", "a", "A", "ab", "LAB//1", "LAB//2", "lab//1", "a%b", "\u{e9}t\u{e9}"];
 
-/// Encodes strings as a dictionary with values in any order, repeated, null or unused.
+/// Encodes strings as a dictionary whose values are in random order and may be repeated, null or
+/// unused.
 fn encode_dictionary<K: ArrowDictionaryKeyType>(texts: &ArrayRef, rng: &mut Random) -> ArrayRef
 where
     K::Native: TryFrom<usize>,
@@ -40,7 +43,7 @@ where
     let keys = texts.iter().map(|t| {
         let places: Vec<usize> = (0..values.len()).filter(|i| values[*i] == t).collect();
         match t {
-            // A null key or a null value.
+            // A null string has a null key or the key of a null value.
             None if places.is_empty() || rng.random() => None,
             _ => K::Native::try_from(*one_of(&places, rng)).ok(),
         }
@@ -63,7 +66,8 @@ pub(crate) fn encode_texts(array: &RaggedArray, rng: &mut Random) -> RaggedArray
     array.with_leaves(leaves).unwrap()
 }
 
-/// Draws strings of the words above, in lists from the torture generator.
+/// Draws an array whose strings are from `WORDS`, with the lists of the torture generator. Returns
+/// it with its rows.
 pub(crate) fn draw_texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
     let mut rng = seed_random(seed);
     let case = draw_torture(&Spec::new(levels, DataType::Utf8), &mut rng);
@@ -92,20 +96,13 @@ proptest! {
     #![proptest_config(configure_cases(300))]
 
     #[test]
-    fn comparisons_of_dictionaries_are_those_of_their_texts(seed: u64, levels in 1usize..4) {
+    fn comparisons_of_dictionaries_equal_those_of_their_strings(seed: u64, levels in 1usize..4) {
         let (plain, rows, mut rng) = draw_texts(seed, levels);
         let coded = encode_texts(&plain, &mut rng);
-        let op = *one_of(&[Op::Eq, Op::NotEq, Op::Lt, Op::LtEq, Op::Gt, Op::GtEq], &mut rng);
+        let op = *one_of(&[BinaryOp::Eq, BinaryOp::NotEq, BinaryOp::Lt, BinaryOp::LtEq, BinaryOp::Gt, BinaryOp::GtEq], &mut rng);
         let word = *one_of(&WORDS, &mut rng);
         let literal: ArrayRef = Arc::new(StringArray::from(vec![word]));
-        let compare = |o: std::cmp::Ordering| Some(match op {
-            Op::Eq => o.is_eq(),
-            Op::NotEq => o.is_ne(),
-            Op::Lt => o.is_lt(),
-            Op::LtEq => o.is_le(),
-            Op::Gt => o.is_gt(),
-            _ => o.is_ge(),
-        });
+        let compare = |o| Some(is_met(op, o));
         for array in [&plain, &coded] {
             let found = binary(op, Operand::Array(array), Operand::Scalar(&literal)).unwrap();
             assert_alike(
@@ -118,7 +115,7 @@ proptest! {
                 &map_texts(&rows, levels, |t| compare(word.cmp(t))),
             );
         }
-        // A slice of rows has its own lists, and keys that start in the middle.
+        // In a slice of the rows, offsets and keys do not start at 0.
         let from = rng.random_range(0..=coded.len());
         let part = coded.slice(from, coded.len() - from).unwrap();
         let found = binary(op, Operand::Array(&part), Operand::Scalar(&literal)).unwrap();
@@ -127,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn tests_of_dictionaries_are_those_of_their_texts(seed: u64, levels in 1usize..4) {
+    fn predicates_of_dictionaries_equal_those_of_their_strings(seed: u64, levels in 1usize..4) {
         let (plain, rows, mut rng) = draw_texts(seed, levels);
         let coded = encode_texts(&plain, &mut rng);
         type Case = (TextTest<'static>, fn(&str) -> bool);

@@ -1,20 +1,19 @@
-//! Windows over time.
+//! Windows over the times of elements.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, TimestampMicrosecondArray,
-    TimestampSecondArray,
+    Array, AsArray, Float64Array, Int64Array, TimestampMicrosecondArray, TimestampSecondArray,
 };
 use arrow::datatypes::{DataType, Float64Type, Int64Type, IntervalMonthDayNano};
 use proptest::prelude::*;
 use rand::RngExt;
-use serrate::array::{Offsets, RaggedArray};
-use serrate::kernels::between::Closure;
+use serrate::array::RaggedArray;
+use serrate::kernels::between::ClosedEnds;
 use serrate::kernels::reduce::{Reduction, quantile, reduce};
 use serrate::kernels::search::{SearchSide, searchsorted_lists};
 use serrate::kernels::window::{
-    Span, TimeWindow, asof, ngrams, rolling, rolling_quantile, window, window_quantile,
+    TimeWindow, WindowReach, asof, ngrams, rolling, rolling_quantile, window, window_quantile,
     window_reduce,
 };
 
@@ -23,6 +22,7 @@ use crate::common::torture::{
     draw_tree, one_of, seed_random,
 };
 use crate::configure_cases;
+use crate::support::make_lists;
 
 const HOW: [Reduction; 10] = [
     Reduction::Count,
@@ -37,17 +37,18 @@ const HOW: [Reduction; 10] = [
     Reduction::Last,
 ];
 
-/// Reference: the result of a window of elements and times for one time.
+/// A reference: returns the result for one time, given the elements of a list, their times and that
+/// time.
 type Reference<'a> = &'a dyn Fn(&[Node], &[Node], &Node) -> Node;
 
-/// A window as floats; infinite where there is no end.
+/// Returns the start and the end of the window at the time `at`, infinite if it is unbounded.
 fn find_ends(at: f64, window: &TimeWindow) -> (f64, f64) {
-    let span = |s: Span| match s {
-        Span::Unbounded => f64::INFINITY,
+    let span = |s: WindowReach| match s {
+        WindowReach::Unbounded => f64::INFINITY,
         #[allow(clippy::cast_precision_loss)]
-        Span::Exact(n) => n as f64,
-        Span::Float(n) => n,
-        Span::Calendar(_) => panic!("tested by itself"),
+        WindowReach::Exact(n) => n as f64,
+        WindowReach::Float(n) => n,
+        WindowReach::Calendar(_) => panic!("another test covers calendar windows"),
     };
     (at - span(window.before), at + span(window.after))
 }
@@ -55,17 +56,17 @@ fn find_ends(at: f64, window: &TimeWindow) -> (f64, f64) {
 fn is_inside(time: f64, at: f64, window: &TimeWindow) -> bool {
     let (low, high) = find_ends(at, window);
     let above = match window.closure {
-        Closure::Both | Closure::Left => time >= low,
+        ClosedEnds::Both | ClosedEnds::Left => time >= low,
         _ => time > low,
     };
     let below = match window.closure {
-        Closure::Both | Closure::Right => time <= high,
+        ClosedEnds::Both | ClosedEnds::Right => time <= high,
         _ => time < high,
     };
     above && below
 }
 
-/// The elements of a window, by time.
+/// Returns the elements whose time is in the window at `at`, sorted by time.
 fn select_inside(elements: &[Node], times: &[Node], at: &Node, window: &TimeWindow) -> Node {
     let Some(at) = at.float() else { return Node::Null };
     let mut found: Vec<(f64, &Node)> = elements
@@ -78,7 +79,7 @@ fn select_inside(elements: &[Node], times: &[Node], at: &Node, window: &TimeWind
     Node::List(found.into_iter().map(|(_, e)| e.clone()).collect())
 }
 
-/// Applies `f` to the elements, times and `at` of every list.
+/// Applies `f` to each list of elements with its times, for each time in `at`.
 fn map_lists(rows: [&[Node]; 3], levels: usize, f: Reference<'_>) -> Vec<Node> {
     fn below(x: &Node, time: &Node, at: &Node, levels: usize, f: Reference<'_>) -> Node {
         let known = !x.is_null() && !time.is_null();
@@ -125,7 +126,7 @@ fn times_of(row: &Node, levels: usize, spec: &Spec, sorted: bool, rng: &mut Rand
     }
 }
 
-/// Draws lists of times for each list of axis `levels`, or one time.
+/// Draws a list of times for each list of axis `levels` of a row, or with `one` a single time.
 fn at_of(row: &Node, levels: usize, one: bool, spec: &Spec, rng: &mut Random) -> Node {
     match (levels, row) {
         (1, _) if one => draw_tree(spec, &[], rng),
@@ -141,16 +142,16 @@ fn at_of(row: &Node, levels: usize, one: bool, spec: &Spec, rng: &mut Random) ->
 
 fn random_window(rng: &mut Random, floats: bool) -> TimeWindow {
     let mut span = || match rng.random_range(0..8) {
-        0 => Span::Unbounded,
-        n if n < 4 && floats => Span::Float(f64::from(rng.random_range(-2..9i32)) / 2.0),
-        _ => Span::Exact(rng.random_range(-1..6)),
+        0 => WindowReach::Unbounded,
+        n if n < 4 && floats => WindowReach::Float(f64::from(rng.random_range(-2..9i32)) / 2.0),
+        _ => WindowReach::Exact(rng.random_range(-1..6)),
     };
     let (before, after) = (span(), span());
-    let all = [Closure::Both, Closure::Left, Closure::Right, Closure::Neither];
+    let all = [ClosedEnds::Both, ClosedEnds::Left, ClosedEnds::Right, ClosedEnds::Neither];
     TimeWindow { before, after, closure: *one_of(&all, rng) }
 }
 
-/// A case: elements, their times and the times to look from.
+/// An array, the times of its elements, the times `at` of the windows, and all three as rows.
 struct Case {
     array: RaggedArray,
     rows: [Vec<Node>; 3],
@@ -195,14 +196,14 @@ proptest! {
     #![proptest_config(configure_cases(300))]
 
     #[test]
-    fn windows_hold_what_lies_within(seed: u64, levels in 1usize..4) {
+    fn windows_have_the_elements_within_their_bounds(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let c = draw_case(seed, levels, DataType::Int16, &mut rng);
         let found = window(&c.array, &c.times, &c.at, &c.window).unwrap();
         let expected = c.expected(&|x, t, at| select_inside(x, t, at, &c.window));
         assert_alike(&decode_ragged(&found), &expected);
 
-        let past = TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+        let past = TimeWindow { before: WindowReach::Unbounded, after: WindowReach::Exact(0), closure: ClosedEnds::Right };
         let last = |x: &[Node], t: &[Node], at: &Node| match select_inside(x, t, at, &past) {
             Node::List(all) => all.last().cloned().unwrap_or(Node::Null),
             other => other,
@@ -211,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_reduce_as_their_lists_do(seed: u64, levels in 1usize..4) {
+    fn window_reduce_equals_reducing_the_lists_of_window(seed: u64, levels in 1usize..4) {
         let mut rng = seed_random(seed);
         let leaves = [
             DataType::Int8, DataType::Int64, DataType::UInt32, DataType::Float32,
@@ -220,7 +221,7 @@ proptest! {
         let leaf = one_of(&leaves, &mut rng).clone();
         let c = draw_case(seed, levels, leaf.clone(), &mut rng);
         let lists = window(&c.array, &c.times, &c.at, &c.window).unwrap();
-        // Whole windows, whatever lists they hold.
+        // Reduces all elements of each window, even if they are lists.
         let windows = lists.inner(c.at.axes().len()).unwrap();
         for how in HOW.into_iter().filter(|how| how.output_type(&leaf).is_ok()) {
             let found = window_reduce(&c.array, &c.times, &c.at, how, &c.window).unwrap();
@@ -241,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn rolling_windows_and_ngrams(seed: u64, levels in 1usize..3, n in 1usize..5, least in 0usize..4) {
+    fn rolling_windows_and_ngrams_equal_the_reference(seed: u64, levels in 1usize..3, n in 1usize..5, least in 0usize..4) {
         let mut rng = seed_random(seed);
         let leaf = one_of(&[DataType::Int32, DataType::Float64], &mut rng).clone();
         let given = draw_torture(&Spec::new(levels, leaf.clone()), &mut rng);
@@ -289,12 +290,12 @@ proptest! {
             rng.random_range(-1.0..1.0f64) * 10f64.powi(scale)
         }).collect();
         let n = rng.random_range(1..6);
-        let whole = make_rows(&[values.len()], Arc::new(Float64Array::from(values.clone())));
+        let whole = make_lists(&[values.len()], Arc::new(Float64Array::from(values.clone())));
         let found = rolling(&whole, n, Reduction::Sum, 1).unwrap();
         let found = found.leaves().as_primitive::<Float64Type>().values().to_vec();
         for (i, sum) in found.iter().enumerate() {
             let own = &values[(i + 1).saturating_sub(n)..=i];
-            let alone = make_rows(&[own.len()], Arc::new(Float64Array::from(own.to_vec())));
+            let alone = make_lists(&[own.len()], Arc::new(Float64Array::from(own.to_vec())));
             let alone = rolling(&alone, n, Reduction::Sum, 1).unwrap();
             let alone = alone.leaves().as_primitive::<Float64Type>().value(own.len() - 1);
             prop_assert_eq!(sum.to_bits(), alone.to_bits());
@@ -302,34 +303,29 @@ proptest! {
     }
 }
 
-fn make_rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
-    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
-    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
-}
-
 #[test]
-fn sums_are_exact_before_they_are_rounded() {
-    let a = make_rows(&[3], Arc::new(Float64Array::from(vec![1e16, 1.0, -1e16])));
+fn sums_of_windows_are_exact_before_they_are_rounded() {
+    let a = make_lists(&[3], Arc::new(Float64Array::from(vec![1e16, 1.0, -1e16])));
     let found = rolling(&a, 3, Reduction::Sum, 1).unwrap();
     assert_eq!(found.leaves().as_primitive::<Float64Type>().value(2), 1.0);
-    let far = make_rows(&[3], Arc::new(Float64Array::from(vec![1e300, 1e-300, -1e300])));
+    let far = make_lists(&[3], Arc::new(Float64Array::from(vec![1e300, 1e-300, -1e300])));
     let found = rolling(&far, 3, Reduction::Sum, 1).unwrap();
     assert_eq!(found.leaves().as_primitive::<Float64Type>().value(2), 1e-300);
-    let most = make_rows(&[2], Arc::new(Int64Array::from(vec![i64::MAX, 1])));
+    let most = make_lists(&[2], Arc::new(Int64Array::from(vec![i64::MAX, 1])));
     let e = rolling(&most, 2, Reduction::Sum, 1).unwrap_err().to_string();
     assert!(e.contains("sum of window 1"), "{e}");
     assert_eq!(rolling(&most, 1, Reduction::Sum, 1).unwrap().leaves(), most.leaves());
 }
 
 #[test]
-fn durations_of_windows_reduce_as_those_of_lists() {
+fn durations_in_windows_reduce_like_those_in_lists() {
     let values = [Some(1), Some(2), None, Some(-1), Some(1 << 60), Some((1 << 60) + 1), Some(-4)];
     let leaves = arrow::array::DurationNanosecondArray::from(values.to_vec());
-    let a = make_rows(&[7], Arc::new(leaves));
-    let times = make_rows(&[7], Arc::new(Int64Array::from((0..7).collect::<Vec<i64>>())));
+    let a = make_lists(&[7], Arc::new(leaves));
+    let times = make_lists(&[7], Arc::new(Int64Array::from((0..7).collect::<Vec<i64>>())));
     for n in 1..5u8 {
-        let (before, after) = (Span::Exact(i128::from(n)), Span::Exact(0));
-        let given = TimeWindow { before, after, closure: Closure::Right };
+        let (before, after) = (WindowReach::Exact(i128::from(n)), WindowReach::Exact(0));
+        let given = TimeWindow { before, after, closure: ClosedEnds::Right };
         let lists = window(&a, &times, &times, &given).unwrap();
         for how in [Reduction::Mean, Reduction::Median] {
             let found = window_reduce(&a, &times, &times, how, &given).unwrap();
@@ -345,45 +341,57 @@ fn durations_of_windows_reduce_as_those_of_lists() {
 }
 
 #[test]
-fn times_of_different_units_and_far_ends_compare_exactly() {
-    let seconds = make_rows(&[3], Arc::new(TimestampSecondArray::from(vec![0, 60, i64::MAX])));
-    let at = make_rows(&[2], Arc::new(TimestampMicrosecondArray::from(vec![60_000_001, i64::MAX])));
+fn times_of_different_units_and_extreme_times_are_compared_exactly() {
+    let seconds = make_lists(&[3], Arc::new(TimestampSecondArray::from(vec![0, 60, i64::MAX])));
+    let at =
+        make_lists(&[2], Arc::new(TimestampMicrosecondArray::from(vec![60_000_001, i64::MAX])));
     let count = |before: i128, closure| {
-        let given = TimeWindow { before: Span::Exact(before), after: Span::Exact(0), closure };
+        let given = TimeWindow {
+            before: WindowReach::Exact(before),
+            after: WindowReach::Exact(0),
+            closure,
+        };
         let found = window_reduce(&seconds, &seconds, &at, Reduction::Count, &given).unwrap();
         found.leaves().as_primitive::<Int64Type>().values().to_vec()
     };
-    assert_eq!(count(60_000_001_000, Closure::Right), [1, 0]);
-    assert_eq!(count(60_000_001_000, Closure::Both), [2, 0]);
-    assert_eq!(count(1000, Closure::Right), [0, 0]);
-    assert_eq!(count(1001, Closure::Right), [1, 0]);
-    let ends = make_rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX])));
-    let given =
-        TimeWindow { before: Span::Exact(1), after: Span::Exact(1), closure: Closure::Both };
+    assert_eq!(count(60_000_001_000, ClosedEnds::Right), [1, 0]);
+    assert_eq!(count(60_000_001_000, ClosedEnds::Both), [2, 0]);
+    assert_eq!(count(1000, ClosedEnds::Right), [0, 0]);
+    assert_eq!(count(1001, ClosedEnds::Right), [1, 0]);
+    let ends = make_lists(&[2], Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX])));
+    let given = TimeWindow {
+        before: WindowReach::Exact(1),
+        after: WindowReach::Exact(1),
+        closure: ClosedEnds::Both,
+    };
     let found = window_reduce(&ends, &ends, &ends, Reduction::Count, &given).unwrap();
     assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 1]);
 }
 
 #[test]
-fn months_follow_the_calendar() {
+fn windows_of_months_follow_the_calendar() {
     let day = 86_400;
-    // 2020-02-29, 2020-03-30, 2020-03-31.
+    // The times are 2020-02-29, 2020-03-30 and 2020-03-31.
     let days = [18_321, 18_351, 18_352].map(|d| d * day);
-    let times = make_rows(&[3], Arc::new(TimestampSecondArray::from(days.to_vec())));
-    let month = Span::Calendar(IntervalMonthDayNano::new(1, 0, 0));
-    let given = TimeWindow { before: month, after: Span::Exact(0), closure: Closure::Both };
+    let times = make_lists(&[3], Arc::new(TimestampSecondArray::from(days.to_vec())));
+    let month = WindowReach::Calendar(IntervalMonthDayNano::new(1, 0, 0));
+    let given =
+        TimeWindow { before: month, after: WindowReach::Exact(0), closure: ClosedEnds::Both };
     let found = window_reduce(&times, &times, &times, Reduction::Count, &given).unwrap();
     assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 2, 3]);
 }
 
 #[test]
 fn lists_that_do_not_fit_are_refused() {
-    let a = make_rows(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
-    let short = make_rows(&[1, 1], Arc::new(Int64Array::from(vec![1, 2])));
+    let a = make_lists(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
+    let short = make_lists(&[1, 1], Arc::new(Int64Array::from(vec![1, 2])));
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
-    let times = make_rows(&[2, 1], Arc::new(TimestampSecondArray::from(vec![1, 2, 3])));
-    let past =
-        TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+    let times = make_lists(&[2, 1], Arc::new(TimestampSecondArray::from(vec![1, 2, 3])));
+    let past = TimeWindow {
+        before: WindowReach::Unbounded,
+        after: WindowReach::Exact(0),
+        closure: ClosedEnds::Right,
+    };
     assert!(window(&a, &short, &a, &past).is_err());
     assert!(window(&a, &flat, &a, &past).is_err());
     assert!(window(&a, &a, &times, &past).is_err());

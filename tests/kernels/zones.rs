@@ -1,4 +1,4 @@
-//! Local times in zones whose clocks change.
+//! Local times in time zones with clock changes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow::datatypes::{
     DataType, Int64Type, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType,
 };
 use arrow::util::display::array_value_to_string;
-use serrate::kernels::zones::{add_intervals, local_to_instants};
+use serrate_core::internal::zones::{add_intervals, local_to_instants};
 
 fn zoned_type(unit: TimeUnit, zone: &str) -> DataType {
     DataType::Timestamp(unit, Some(zone.into()))
@@ -18,7 +18,8 @@ fn make_texts(values: &[&str]) -> ArrayRef {
     Arc::new(StringArray::from(values.to_vec()))
 }
 
-/// The instant of a local time, as text in UTC.
+/// Returns the instant of a local time as a string in UTC. Strings and timestamps must give the
+/// same instant.
 fn find_instant(local: &str, zone: &str, unit: TimeUnit) -> String {
     let times = cast(&make_texts(&[local]), &DataType::Timestamp(unit, None)).unwrap();
     let found = local_to_instants(&times, &zoned_type(unit, zone), false).unwrap();
@@ -28,7 +29,7 @@ fn find_instant(local: &str, zone: &str, unit: TimeUnit) -> String {
 }
 
 #[test]
-fn every_local_time_is_an_instant() {
+fn local_times_that_are_skipped_or_repeated_are_instants() {
     for (zone, local, utc) in [
         ("Europe/Berlin", "2024-03-31T01:59:59", "2024-03-31T00:59:59Z"),
         ("Europe/Berlin", "2024-03-31T02:00:00", "2024-03-31T01:00:00Z"),
@@ -37,10 +38,10 @@ fn every_local_time_is_an_instant() {
         ("Europe/Berlin", "2024-10-27T01:59:59", "2024-10-26T23:59:59Z"),
         ("Europe/Berlin", "2024-10-27T02:00:00", "2024-10-27T01:00:00Z"),
         ("Europe/Berlin", "1850-01-01T00:00:00", "1849-12-31T23:06:32Z"),
-        // Clocks move by half an hour.
+        // In this zone, clocks change by half an hour.
         ("Australia/Lord_Howe", "2024-10-06T02:15:00", "2024-10-05T15:45:00Z"),
         ("Australia/Lord_Howe", "2024-04-07T01:45:00", "2024-04-06T15:15:00Z"),
-        // The day 2011-12-30 was skipped.
+        // In this zone, the day 2011-12-30 was skipped.
         ("Pacific/Apia", "2011-12-30T12:00:00", "2011-12-30T22:00:00Z"),
     ] {
         for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond] {

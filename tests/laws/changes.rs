@@ -1,11 +1,11 @@
-//! Random DELETE and UPDATE statements, each with a query that returns the rows that the table must
+//! Random DELETE and UPDATE statements. Each has a query that returns the rows that the table must
 //! have afterwards.
 
 use super::*;
 
 /// A statement that changes the table [`COPY`].
 pub struct Change {
-    /// A query that returns the rows from which the table is created.
+    /// A query whose rows the table [`COPY`] is created with.
     pub rows: String,
     pub sql: String,
     /// A query over the unchanged table that returns its rows after the change.
@@ -22,7 +22,7 @@ impl Queries {
         let schema = world.tables[at].rows.schema();
         let scope: Vec<Col> =
             columns.iter().map(|(n, ty)| Col { text: format!("{COPY}.{n}"), ty }).collect();
-        // Tables of files may have their columns in another order.
+        // Names the columns, because a table of files may have them in another order.
         let rows = format!("SELECT {} FROM {table}", join_names(&columns));
         let (condition, drawn) = self.draw_condition(&scope);
         if self.chance(40) {
@@ -54,7 +54,8 @@ impl Queries {
         }
     }
 
-    /// Returns one condition in two spellings: the first for the query, the second for the change.
+    /// Returns a condition in two equivalent forms: the first for the query, the second for DELETE
+    /// or UPDATE.
     fn draw_condition(&mut self, scope: &[Col]) -> (String, String) {
         if self.chance(70) {
             let text = self.condition(scope, true).sql(false);

@@ -1,10 +1,10 @@
-//! Columns that have the same name, or that DataFusion gives the same name.
+//! Statements with several columns of one name, whether the statement or DataFusion gives the name.
 
 use super::{Queries, SINGLE};
 use crate::forms::{Form, Parts, Role};
 
-/// Select lists over the columns `a`, `b`, `c` and `x`: first with a different name for each
-/// column, then with names that clash, and last the text after the relation in FROM.
+/// Pairs of equivalent select lists over the columns `a`, `b`, `c` and `x`. In the first, all names
+/// differ; in the second, names clash. The third string is the text after the relation in FROM.
 const CLASHES: &[(&str, &str, &str)] = &[
     ("a, b, c, x, CAST(a AS VARCHAR) AS d", "*, a::VARCHAR", ""),
     ("a, b, c, x, x AS d", "y.*, x", ""),
@@ -52,17 +52,12 @@ impl Queries {
         let from = self.relation(1);
         let mut p = Parts::default();
         let r = p.put(from.node);
-        let [a, b, c] = ["i", "i", "i"].map(|ty| {
-            let made = self.value(ty, &from.columns, 1);
-            p.put(made)
-        });
-        // Omits floats, because casts of floats to strings are compared elsewhere.
+        let [a, b, c] = ["i", "i", "i"].map(|ty| p.put(self.value(ty, &from.columns, 1)));
+        // Omits floats, because casts of floats to strings are compared in other statements.
         let types: Vec<&'static str> = SINGLE.into_iter().filter(|ty| *ty != "f").collect();
         let ty = self.pick(&types);
-        let made = self.value(ty, &from.columns, 1);
-        let x = p.put(made);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let x = p.put(self.value(ty, &from.columns, 1));
+        let w = p.put(self.condition(&from.columns, false));
         let (named, clashing, rest) = CLASHES[self.below(CLASHES.len())];
         let rows = format!(
             "(SELECT {a} AS a, {b} AS b, {c} AS c, {x} AS x FROM {r} WHERE {w}) AS y{rest}"

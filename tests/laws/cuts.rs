@@ -1,4 +1,4 @@
-//! Cuts: ways to run one statement that must not change its answer.
+//! Cuts: ways to run a statement that must not change its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,6 +6,7 @@ use std::fmt;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use crate::explained::OPTIMIZATIONS;
 use crate::foreign::{Foreign, Writers};
 use crate::sources::{run_query, split_rows};
 use crate::tables::Table;
@@ -18,33 +19,33 @@ pub enum Source {
     Nrt,
 }
 
-/// The statements that a cut puts around a statement.
+/// How a cut stores the result of the statement before it reads the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrapping {
-    /// None: the cut runs the statement itself.
+    /// The result is not stored: the cut runs the statement itself.
     Query,
-    /// CREATE TABLE .. AS the statement, and a query of all rows of this table.
+    /// The cut runs CREATE TABLE .. AS with the statement, and selects all rows of this table.
     Table,
-    /// CREATE VIEW .. AS the statement, and a query of all rows of this view.
+    /// The cut runs CREATE VIEW .. AS with the statement, and selects all rows of this view.
     View,
 }
 
-/// One way to run statements.
+/// A cut: the source of the tables, the settings of the session, and how the result is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     pub source: Source,
-    /// The program that wrote the files, if they are not ours.
+    /// How another program writes the files, or `None` if we write them.
     pub foreign: Option<Foreign>,
     pub files: usize,
     pub partitions: usize,
     pub batch: usize,
     pub parquet_lists: bool,
     pub pushdown_filters: bool,
-    /// The setting of a rule of ours that is switched off.
-    pub rule: Option<String>,
-    /// A setting of DataFusion's planner with a value other than its default.
+    /// A setting that switches off one or several of our rules, with its value.
+    pub rule: Option<(String, String)>,
+    /// A setting of DataFusion's planner with another value than the default.
     pub planner: Option<(String, String)>,
-    /// Whether the plan checks the claims of its nodes.
+    /// Whether the plan checks the claims of its nodes (see [`crate::claims`]).
     pub claims: bool,
     pub wrapping: Wrapping,
 }
@@ -68,7 +69,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Returns the settings of a session.
+    /// Returns the names and values of the settings that the session of this cut has.
     pub fn settings(&self) -> Vec<(String, String)> {
         let one = |name: &str, value: &dyn fmt::Display| (name.to_string(), value.to_string());
         let mut out = vec![
@@ -76,15 +77,15 @@ impl Setup {
             one("datafusion.execution.batch_size", &self.batch),
             one("datafusion.execution.parquet.pushdown_filters", &self.pushdown_filters),
             one("serrate.parquet_lists", &self.parquet_lists),
-            // Also divides small files into partitions.
+            // A size of 0 lets even small files be divided into partitions.
             one("datafusion.optimizer.repartition_file_min_size", &0),
         ];
-        out.extend(self.rule.iter().map(|rule| one(rule, &false)));
+        out.extend(self.rule.clone());
         out.extend(self.planner.clone());
         out
     }
 
-    /// Returns the settings by kind, to count how often each was used.
+    /// Returns a label for each property of the cut, so that a run can count how often it was used.
     pub fn kinds(&self) -> Vec<String> {
         let mut out = vec![
             format!("source {:?}", self.source),
@@ -96,7 +97,11 @@ impl Setup {
             out.push(format!("parquet_lists {}", self.parquet_lists));
             out.push(format!("pushdown_filters {}", self.pushdown_filters));
         }
-        out.push(format!("off {}", self.rule.as_deref().unwrap_or("no rule")));
+        out.push(match &self.rule {
+            None => "off no rule".into(),
+            Some((name, value)) if value == "false" => format!("off {name}"),
+            Some((_, names)) => format!("off {names}"),
+        });
         let planner = self.planner.as_ref().map_or("the default", |(name, _)| name);
         out.push(format!("planner {planner}"));
         out.push(format!("claims {}", self.claims));
@@ -108,11 +113,16 @@ impl Setup {
         out
     }
 
-    /// Returns the statements that set up this session over tables that `CREATE TABLE` has created.
+    /// Returns the statements that set up this cut, after `CREATE TABLE` has created the tables in
+    /// memory.
     pub fn script(&self, tables: &[&Table]) -> String {
         let mut out = format!("-- {self}\n");
         for (name, value) in self.settings() {
-            out.push_str(&format!("SET {name} = {value};\n"));
+            // The value is quoted because it is a list of names with commas.
+            match name == DISABLED {
+                true => out.push_str(&format!("SET {name} = '{value}';\n")),
+                false => out.push_str(&format!("SET {name} = {value};\n")),
+            }
         }
         let extension = match self.source {
             Source::Memory => return out,
@@ -121,8 +131,8 @@ impl Setup {
             Source::Nrt => "nrt",
         };
         if let Some(foreign) = &self.foreign {
-            // The COPY statements of the script do not write such files; SERRATE_LAWS_REPORT=FOLDER
-            // keeps the original ones.
+            // The COPY statements of the script write other files than that program. With
+            // SERRATE_LAWS_REPORT=FOLDER, the run keeps the original files.
             out.push_str(&format!("-- The difference needs the files of {foreign:?}\n"));
         }
         for table in tables {
@@ -157,8 +167,8 @@ impl fmt::Display for Setup {
         if self.source == Source::Parquet {
             write!(f, " lists={} pushdown={}", self.parquet_lists, self.pushdown_filters)?;
         }
-        if let Some(rule) = &self.rule {
-            write!(f, " without {rule}")?;
+        if let Some((name, value)) = &self.rule {
+            write!(f, " {name}={value}")?;
         }
         if let Some((name, value)) = &self.planner {
             write!(f, " {name}={value}")?;
@@ -176,7 +186,7 @@ impl fmt::Display for Setup {
     }
 }
 
-/// Deals values equally often: each once in random order before any is repeated.
+/// Deals values in random order. Each value is dealt once before any is dealt again.
 #[derive(Clone, Debug)]
 pub struct Deck<T> {
     values: Vec<T>,
@@ -197,17 +207,23 @@ impl<T: Clone> Deck<T> {
     }
 }
 
-/// The settings that can be switched, as a session lists them.
+/// The setting whose value is the names of the rules to switch off.
+const DISABLED: &str = "serrate.disabled_rules";
+
+/// The settings that a session lists and that a cut can change.
 #[derive(Clone, Debug)]
 pub struct Switches {
-    /// Settings of our rules.
-    pub rules: Vec<String>,
-    /// Settings of DataFusion's planner, each with a value other than the default.
+    /// Names of all our rules that only speed up queries.
+    pub optimizations: Vec<String>,
+    /// Settings that switch off rules which only speed up queries, each with the value that does
+    /// so.
+    pub rules: Vec<(String, String)>,
+    /// Settings of DataFusion's planner, each with another value than the default.
     pub planner: Vec<(String, String)>,
 }
 
 impl Switches {
-    /// Reads the settings from a session, so that cuts also use settings that are added later.
+    /// Reads the settings from a session, so that cuts also change settings that are added later.
     pub async fn listed() -> Self {
         let ctx = serrate::sql::session();
         let sql = "SELECT name, value FROM information_schema.df_settings ORDER BY name";
@@ -216,22 +232,33 @@ impl Switches {
             .iter()
             .map(|row| (row[0].trim_matches('"').into(), row[1].trim_matches('"').into()))
             .collect();
-        let rules = all.iter().filter(|(name, _)| name.starts_with("serrate.rule."));
+        let switched = all.iter().filter(|(name, _)| name.starts_with("serrate.rule."));
+        let switched: Vec<String> = switched.map(|(name, _)| name.clone()).collect();
+        let named = switched.iter().map(|name| name.replace("serrate.rule.", "serrate_"));
+        let further = OPTIMIZATIONS.iter().map(|(name, _)| (*name).to_string());
+        let optimizations: Vec<String> = named.chain(further).collect();
+        let disable = |names: &str| (DISABLED.to_string(), names.to_string());
+        let own = switched.iter().map(|name| (name.clone(), "false".to_string()));
+        let single = optimizations.iter().map(|name| disable(name));
+        let together = std::iter::once(disable(&optimizations.join(", ")));
+        let rules = own.chain(single).chain(together).collect();
         let planner = all.iter().filter(|(name, value)| {
             name.starts_with("datafusion.optimizer.")
                 && (value == "true" || name.contains("single_partition_threshold"))
         });
         let other = |value: &str| if value == "true" { "false" } else { "0" };
         Self {
-            rules: rules.map(|(name, _)| name.clone()).collect(),
+            optimizations,
+            rules,
             planner: planner.map(|(name, value)| (name.clone(), other(value).into())).collect(),
         }
     }
 }
 
-/// The cuts of one world, dealt so that every kind occurs equally often.
+/// Deals the cuts for the statements of one world, so that each value of each property occurs
+/// equally often.
 pub struct Cuts {
-    /// Sources, and whether another program wrote their files.
+    /// Sources of tables, each with whether another program writes the files.
     sources: Deck<(Source, bool)>,
     writers: Writers,
     files: Deck<usize>,
@@ -239,18 +266,19 @@ pub struct Cuts {
     batches: Deck<usize>,
     lists: Deck<bool>,
     filters: Deck<bool>,
-    rules: Deck<Option<String>>,
+    rules: Deck<Option<(String, String)>>,
     planner: Deck<Option<(String, String)>>,
     claims: Deck<bool>,
     wrappings: Deck<Wrapping>,
 }
 
-/// Returns the sources of a world, each with whether another program wrote its files.
+/// Returns the sources of the tables of a world, each with whether another program writes the
+/// files.
 ///
-/// In a plain world, which `.nrt` can hold, most cuts use `.nrt` files; cuts of other worlds use
-/// the other sources. A quarter of the worlds is plain, so the four sources occur about equally
-/// often. Some cuts of plain worlds use foreign files, because their values have no NULL, so that
-/// all fields of these files can be required.
+/// A plain world has only values that `.nrt` can hold, and most of its cuts use `.nrt` files. Cuts
+/// of other worlds use the other sources. A quarter of the worlds is plain, so that the four
+/// sources occur about equally often. Some cuts of plain worlds use files of other programs,
+/// because only values without NULL allow all fields of such files to be required.
 fn list_sources(plain: bool) -> Vec<(Source, bool)> {
     let all = match plain {
         true => vec![
@@ -279,7 +307,7 @@ fn list_sources(plain: bool) -> Vec<(Source, bool)> {
 impl Cuts {
     pub fn new(plain: bool, switches: &Switches) -> Self {
         let rules = std::iter::once(None).chain(switches.rules.iter().cloned().map(Some));
-        // Half of the statements use the default planner settings.
+        // Half of the cuts have the default settings of the planner.
         let planner = switches.planner.iter().cloned().flat_map(|s| [Some(s), None]);
         let stored = vec![Wrapping::Table, Wrapping::View];
         Self {
@@ -293,7 +321,7 @@ impl Cuts {
             rules: Deck::new(rules.collect()),
             planner: Deck::new(planner.collect()),
             claims: Deck::new(vec![true, false]),
-            // Stores few statements, because a stored statement is planned three times.
+            // Few cuts store the result, because a stored statement is planned three times.
             wrappings: Deck::new([vec![Wrapping::Query; 10], stored].concat()),
         }
     }
@@ -316,8 +344,8 @@ impl Cuts {
         }
     }
 
-    /// Returns the full product, except that each planner setting, each kind of foreign files and
-    /// each wrapping is tried only once.
+    /// Returns all combinations of the properties, except that each setting of the planner, each
+    /// kind of files of other programs and each way to store the result occurs only once.
     pub fn all(&self) -> Vec<Setup> {
         let mut out = Vec::new();
         let sources: BTreeSet<(Source, bool)> = self.sources.values.iter().copied().collect();
@@ -375,7 +403,7 @@ impl Cuts {
     }
 }
 
-/// How often each setting was used in a run.
+/// How often each property of cuts was used in a run.
 #[derive(Default)]
 pub struct Counts(BTreeMap<String, usize>);
 

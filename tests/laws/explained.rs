@@ -1,6 +1,14 @@
-//! Known differences that are not faults: refusals, and rules that cannot be switched off.
+//! Differences that are known and not faults: statements that may be refused, and rules without
+//! which results are wrong.
 
-/// Our rules without a setting, each with the fault that it corrects.
+/// Our rules that only speed up queries and have no setting of their own, each with what it saves.
+/// Cuts disable them by their names.
+pub const OPTIMIZATIONS: &[(&str, &str)] = &[
+    ("serrate_parquet_lists", "DataFusion decodes lists in Parquet files slowly"),
+    ("serrate_parquet_fields", "scans of Parquet read whole structs for one field"),
+];
+
+/// Our rules without which results are wrong, each with the fault that it corrects.
 pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("SortLists", "ORDER BY lists with NULL and LIMIT loses rows"),
     ("serrate_asof_order", "rows of meds_asof come in any order"),
@@ -9,6 +17,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_computed_keys", "ORDER BY a comparison of a function's result is refused"),
     ("serrate_computed_lists", "IN over a list with CASE finds values that the list has not"),
     ("serrate_constant_float_keys", "constant zeros and NaN of both signs are told apart"),
+    ("serrate_copied_inputs", "hash joins of lists take up to twice the memory limit"),
     ("serrate_counted_sets", "EXCEPT ALL and INTERSECT ALL do not count"),
     ("serrate_deep_stacks", "deep expressions overflow the stack"),
     ("serrate_dictionary_keys", "joins by dictionaries of integers fail"),
@@ -32,23 +41,24 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_lambda_parameters", "lambdas read columns in place of their parameters"),
     ("serrate_lambda_types", "lambdas over CASE whose branches have other lists fail"),
     ("serrate_lazy_conditions", "what a condition guards is evaluated next to it"),
+    ("serrate_large_texts", "strings of numbers beyond the range of float32 equal infinity"),
     ("serrate_list_hints", "errors of operators over lists do not say what to write"),
     ("serrate_list_texts", "lists as strings do not show NULL"),
     ("serrate_local_times", "local times that clocks skip or repeat fail"),
     ("serrate_lost_constants", "constants are taken for such above outer joins and GROUPING SETS"),
     ("serrate_memory_order", "LIMIT over tables in memory takes other rows than the first"),
     ("serrate_merge_join_filters", "merge joins with a condition fail over rows without a partner"),
+    ("serrate_merged_orders", "merges of partitions claim every order of them"),
     ("serrate_missing_partitions", "tables of several partitions without rows cannot be grouped"),
     ("serrate_missing_sorts", "plans lack sorts that operators need"),
     ("serrate_moved_keys", "rows by a rank and the key of a GROUP BY are not sorted by the key"),
     ("serrate_named_files", "errors do not name their file"),
+    ("serrate_narrow_floats", "lists of float32 compare with subqueries as with literals"),
     ("serrate_nested_constants", "windows over constant lists of lists fail"),
     ("serrate_nested_order", "lists with NULL compare in two orders"),
     ("serrate_number_truths", "an integer that is true counts as 1 in ORDER BY"),
     ("serrate_one_text", "LIKE of a dictionary and a column of text fails"),
     ("serrate_ordered_scan_limits", "LIMIT of an ordered scan takes other rows"),
-    ("serrate_parquet_lists", "has the setting serrate.parquet_lists, which is a cut of its own"),
-    ("serrate_parquet_fields", "scans of Parquet read whole structs for one field"),
     ("serrate_partition_constants", "merged partitions claim the order of each"),
     (
         "serrate_plain_equations",
@@ -58,6 +68,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_plain_negations", "conditions on `-x` fail over the least integer"),
     ("serrate_query_values", "IN and EXISTS as values are refused"),
     ("serrate_range_frames", "frames of NULL miss peers in later batches"),
+    ("serrate_repeated_constants", "long constants that are repeated for each row end the process"),
     ("serrate_rows_in", "rows in front of IN are refused"),
     ("serrate_similar_patterns", "SIMILAR TO is not anchored"),
     ("serrate_sorted_distinct", "DISTINCT with LIMIT over sorted rows fails"),
@@ -85,8 +96,8 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_yielding_joins", "joins without end cannot be interrupted"),
 ];
 
-/// Texts of errors with which one text of a statement may be refused although an equivalent text is
-/// accepted, each with the reason.
+/// Parts of error messages with which one text of a statement may be refused although an equivalent
+/// text is accepted, each with the reason.
 const REFUSALS: &[(&str, &str)] = &[
     (
         "Physical plan does not support logical expression",
@@ -110,16 +121,17 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Parts of errors caused by values: no statement of the generator `queries` causes one.
+/// Parts of messages of errors that a value causes. No statement of the generator `queries` may
+/// cause one.
 const FAILURES: &[&str] =
     &["Divide by zero", "Cast error", "Cannot cast string", "verflow", "panic"];
 
-/// Returns why a statement may be refused with an error.
+/// Returns the reason why a statement may be refused with an error, or `None` if it may not.
 pub fn find_refusal(error: &str) -> Option<&'static str> {
     REFUSALS.iter().find(|(start, _)| error.contains(start)).map(|(_, reason)| *reason)
 }
 
-/// Whether an error is caused by a value, or is a panic.
+/// Returns whether an error message is about a value, or about a panic.
 pub fn is_failure(error: &str) -> bool {
     find_refusal(error).is_none() && FAILURES.iter().any(|part| error.contains(part))
 }

@@ -1,4 +1,4 @@
-//! Statements with answers for other engines.
+//! Writes tables and statements with their results, so that other engines can be compared.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,10 +17,11 @@ use crate::sources::{Sessions, Stored, run_query};
 use crate::statements::{Statements, Steps};
 use crate::tables::World;
 
-/// Number of statements per world.
+/// Number of statements that are written for each world (set of random tables).
 const PER_WORLD: usize = 12;
 
-/// Writes `N/t0.parquet`, .. and `N/statements.jsonl` per world; returns the number of answers.
+/// Writes the tables of world N to `N/t0.parquet`, .. and its statements with their results to
+/// `N/statements.jsonl`. Returns the number of statements that have a result.
 pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
     let sessions = Sessions::new();
     let mut answered = 0;
@@ -57,7 +58,7 @@ pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
     answered
 }
 
-/// Converts a value to JSON: floats that JSON cannot represent become strings, times become
+/// Converts a value to JSON. Floats that JSON cannot represent become strings, and times become
 /// microseconds.
 fn export_cell(array: &ArrayRef, row: usize) -> Value {
     if array.is_null(row) {

@@ -1,4 +1,4 @@
-//! Random expressions of a given type over the columns in scope.
+//! Random expressions of a given type over given columns.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::functions::{AGGREGATES, Call, STOCK, WINDOWS, list_ours};
 
-/// The type of values below all lists.
+/// The type of a value, or of the innermost elements of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
     Int,
@@ -21,7 +21,7 @@ impl Leaf {
     pub const ALL: [Self; 5] = [Self::Int, Self::Float, Self::Bool, Self::Text, Self::Time];
 }
 
-/// The type of an expression: a leaf below a number of list levels.
+/// The type of an expression: the type of its leaves, and the number of list levels above them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
     pub depth: usize,
@@ -34,17 +34,18 @@ impl Type {
     }
 }
 
-/// Identifies the lists of a column. Columns whose lists have the same lengths have the same shape.
-/// The lists of `a:1/2` are elements of the lists of `a:1`.
+/// The name of the list lengths of a column. Columns whose lists have equal lengths have the same
+/// shape. The shape `a:1/2` belongs to the lists that are the elements of the lists of shape `a:1`.
 pub type Shape = Option<String>;
 
-/// A column in scope, or an expression over columns.
+/// The text of an expression over columns, with its type and shape.
 #[derive(Clone, Debug)]
 pub struct Expr {
     pub text: String,
     pub ty: Type,
     pub shape: Shape,
-    /// Whether the expression is a name, a literal or a call, which needs no parentheses.
+    /// Whether the expression is a name, a literal or a call, which needs no parentheses as an
+    /// operand.
     whole: bool,
 }
 
@@ -53,7 +54,7 @@ impl Expr {
         Self { text, ty, shape, whole: true }
     }
 
-    /// Adds parentheses if the expression needs them next to operators.
+    /// Returns the text as an operand of an operator, in parentheses if it needs them.
     pub fn closed(&self) -> String {
         if self.whole { self.text.clone() } else { format!("({})", self.text) }
     }
@@ -65,11 +66,12 @@ impl fmt::Display for Expr {
     }
 }
 
-/// Parentheses that change nothing: the reference writes them, the statement under test omits them.
+/// Marks of redundant parentheses. The reference runs the statement with these parentheses, a cut
+/// without them.
 pub const OPEN: char = '⟦';
 pub const CLOSE: char = '⟧';
 
-/// The context in which expressions are generated.
+/// A generator of expressions over `columns` that contain only calls allowed by `calls`.
 pub struct Maker<'a> {
     pub random: &'a mut ChaCha8Rng,
     pub columns: &'a [Expr],
@@ -79,9 +81,9 @@ pub struct Maker<'a> {
 /// The calls that an expression may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// Calls that DuckDB has as well.
+    /// Calls that DuckDB has with the same name and meaning.
     Shared,
-    /// Calls that do not fail on a value.
+    /// Calls that fail for no value.
     Safe,
     All,
 }
@@ -96,7 +98,7 @@ impl Calls {
     }
 }
 
-/// A type in a template.
+/// The type of an argument in the template of a call.
 struct Spec {
     depth: usize,
     leaf: Option<Leaf>,
@@ -123,21 +125,21 @@ fn parse_spec(text: &str) -> Spec {
             '#' => out.number = true,
             '=' => out.capture = chars.next(),
             '.' => {
-                let number = chars.next().expect("a number of the lists");
+                let number = chars.next().expect("a digit follows the period in a type");
                 out.shape = Some((number, chars.next_if_eq(&'^').is_some()));
             }
-            other => panic!("{other} in the type {text}"),
+            other => panic!("unknown character {other} in the type {text}"),
         }
     }
     out
 }
 
-/// Splits a template into strings and types of arguments.
+/// Splits a template into its text and the types of its arguments.
 fn split_pieces(text: &str) -> Vec<Result<String, Spec>> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('<') {
-        // Operators such as `< ` and `<>` are not arguments.
+        // A `<` that does not begin a type is an operator, as in `< ` and `<>`.
         let end = rest[at..].find('>').map(|e| at + e);
         let argument = end.filter(|e| {
             let inner = &rest[at + 1..*e];
@@ -159,8 +161,8 @@ fn split_pieces(text: &str) -> Vec<Result<String, Spec>> {
     out
 }
 
-/// The leaf type, the depth and the shapes for which the wildcards of a template stand in one
-/// expression.
+/// The leaf type, the depth and the shapes that the wildcards in the types of a template stand for
+/// in one expression.
 struct Choice {
     leaf: Leaf,
     depth: usize,
@@ -201,7 +203,7 @@ impl Maker<'_> {
         *self.pick(&Leaf::ALL)
     }
 
-    /// Returns a type, a scalar more often than a list.
+    /// Returns a random type; half of the types are not lists.
     pub fn ty(&mut self) -> Type {
         let depth = [0, 0, 0, 1, 1, 2][self.below(6)];
         Type::new(depth, self.leaf())
@@ -211,7 +213,8 @@ impl Maker<'_> {
         self.make(Type::new(0, Leaf::Bool), &None, levels)
     }
 
-    /// Returns an expression of a type, with lists of a given shape if there is one.
+    /// Returns a random expression of type `ty` with at most `levels` nested calls. If `shape` is
+    /// given, its lists have this shape.
     pub fn make(&mut self, ty: Type, shape: &Shape, levels: usize) -> Expr {
         let columns: Vec<&Expr> = self
             .columns
@@ -245,14 +248,14 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns a list of type `ty` with the shape `shape`, for a shape without a column of this
-    /// type: converts a column of another type.
+    /// Returns a list of type `ty` and the shape `shape` if no column has both, by converting a
+    /// column of that shape and another type.
     fn converted(&mut self, ty: Type, shape: &str) -> Expr {
         let same: Vec<&Expr> =
             self.columns.iter().filter(|c| c.shape.as_deref() == Some(shape)).collect();
         let given = if same.is_empty() {
-            // No column has this shape. Counts the elements of the lists one level below, which
-            // yields a list of this shape.
+            // No column has this shape. Counting the elements of lists of the shape one level below
+            // gives a list of this shape.
             let inner = format!("{shape}/2");
             let inside: Vec<&Expr> =
                 self.columns.iter().filter(|c| c.shape.as_deref() == Some(&inner)).collect();
@@ -301,8 +304,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns a call with arguments. If `wanted` is given, the result has this type and shape.
-    /// Returns `None` if this is impossible, or if there is no suitable argument.
+    /// Returns a call with random arguments. If `wanted` is given, the result has this type and
+    /// shape. Returns `None` if the call cannot have them, or if there is no suitable argument.
     pub fn call(
         &mut self,
         call: Call,
@@ -400,13 +403,14 @@ impl Maker<'_> {
             Some(_) => choice.shape(&result)?,
             None => None,
         };
-        // A template that does not start with a name and end with the parenthesis of its call is an
-        // operator.
+        // A template that is not one call, with a name at the start and its parenthesis at the end,
+        // is an operator.
         let whole = is_call(call.text);
         Some(Expr { text, ty: choice.ty(&result), shape, whole })
     }
 
-    /// Returns an aggregate, or a window function if `windows`, over rows in the order `order`.
+    /// Returns an aggregate, or with `windows` a window function, over the rows in the order of the
+    /// sort key `order`.
     pub fn over(&mut self, windows: bool, order: &str, levels: usize) -> Expr {
         let of = if windows { WINDOWS } else { AGGREGATES };
         loop {
@@ -423,10 +427,11 @@ impl Maker<'_> {
     }
 }
 
-/// Whether the text between `before` and `after` is one whole argument of a call.
+/// Returns whether the text between `before` and `after` is a complete argument of a call.
 fn is_argument(before: &str, after: &str) -> bool {
     let called = before.ends_with("(") || before.ends_with(", ");
-    // The `(` of a call follows a name. Lists in brackets and bodies of lambdas are not searched.
+    // The parenthesis of a call follows a name. Elements of lists in brackets and bodies of lambdas
+    // do not count as arguments.
     let open = before.rfind(['(', '[', ']']).map(|at| (at, before.as_bytes()[at]));
     let name = match open {
         Some((at, b'(')) => before[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_'),

@@ -1,9 +1,9 @@
-//! Files as other programs write them: the rows of a table with other types, statistics and pages.
+//! Files as other programs write them: rows of a table with other Arrow types, statistics and page
+//! formats than ours.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, DictionaryArray, FixedSizeListArray, Int32Array, LargeListArray,
     ListArray, RecordBatch, StringArray, StructArray, UInt64Array,
@@ -14,25 +14,24 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields, Int32Type, Schema};
 use datafusion::arrow::ipc::writer::FileWriter;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
-use datafusion::parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use datafusion::parquet::file::statistics::{Statistics, ValueStatistics};
 use datafusion::parquet::schema::types::ColumnPath;
 use rand_chacha::ChaCha8Rng;
 use serrate::datafusion;
 
 use crate::cuts::{Deck, Source};
+use crate::null_counts::remove_null_counts;
 use crate::sources::split_rows;
 use crate::tables::Table;
 
-/// The statistics in a Parquet file.
+/// The statistics that a Parquet file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bounds {
     /// Row groups and pages have statistics.
     Pages,
     /// Only row groups have statistics.
     Groups,
-    /// Bounds of strings are cut after the first byte.
+    /// Minima and maxima of strings are truncated to one byte.
     Short,
     /// Statistics have minima and maxima, but no null counts.
     Uncounted,
@@ -46,7 +45,8 @@ pub enum Texts {
     Plain,
     Large,
     View,
-    /// Columns of text have a dictionary with an unused value, in Arrow files also with NULL.
+    /// Strings are dictionary-encoded, with a value that no row uses; in Arrow files, the
+    /// dictionary may contain NULL.
     Dictionary,
 }
 
@@ -54,36 +54,36 @@ pub enum Texts {
 pub enum Lists {
     Small,
     Large,
-    /// Lists of one length are FixedSizeList.
+    /// Lists that all have the same length become FixedSizeList.
     Even,
 }
 
-/// How a program writes files.
+/// The properties of the files that another program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Foreign {
     pub bounds: Bounds,
-    /// The name of the elements of lists.
+    /// The name of the field of list elements in the schema.
     pub element: &'static str,
-    /// Whether fields without NULL are required.
+    /// Whether fields without NULL are declared as required.
     pub required: bool,
     pub texts: Texts,
     pub lists: Lists,
-    /// Whether Parquet files have pages of version 2.
+    /// Whether Parquet files have data pages of version 2.
     pub second_pages: bool,
     /// Whether Parquet files have dictionary pages.
     pub dictionary: bool,
     /// Whether Parquet files have Bloom filters.
     pub bloom: bool,
-    /// Rows per row group.
+    /// Number of rows per row group.
     pub group: usize,
-    /// Whether Parquet files hold their Arrow schema.
+    /// Whether Parquet files store the Arrow schema in their metadata.
     pub arrow_schema: bool,
-    /// Whether the statement that creates the table names the types of its columns.
+    /// Whether CREATE EXTERNAL TABLE declares the types of the columns.
     pub declared: bool,
 }
 
 impl Foreign {
-    /// A writer whose files differ from ours only in the names of elements.
+    /// Files that differ from ours only in the name of the field of list elements.
     const PLAIN: Self = Self {
         bounds: Bounds::Pages,
         element: "element",
@@ -98,7 +98,7 @@ impl Foreign {
         declared: false,
     };
 
-    /// Returns writers that differ from a plain one in one respect each.
+    /// Returns [`Self::PLAIN`], and files that differ from it in one property each.
     pub fn variants() -> Vec<Self> {
         let mut out = vec![Self::PLAIN];
         for bounds in BOUNDS {
@@ -123,7 +123,7 @@ impl Foreign {
         out
     }
 
-    /// Returns writers of which each has one property of a plain writer instead of its own.
+    /// Returns copies of which each has one property from [`Self::PLAIN`].
     pub fn plainer(self) -> Vec<Self> {
         let plain = Self::PLAIN;
         let all = [
@@ -142,7 +142,8 @@ impl Foreign {
         all.into_iter().filter(|other| *other != self).collect()
     }
 
-    /// Returns the properties that affect files of a source, to count how often each was used.
+    /// Returns a label for each property that affects files of this source, so that a run can count
+    /// how often it was used.
     pub fn kinds(&self, source: Source) -> Vec<String> {
         let mut out = vec![
             format!("element {}", self.element),
@@ -162,15 +163,16 @@ impl Foreign {
         out
     }
 
-    /// Returns a name for a folder.
+    /// Returns the properties as one word, which serves as the name of a folder.
     pub fn code(&self) -> String {
         format!("{self:?}").chars().filter(char::is_ascii_alphanumeric).collect()
     }
 
-    /// Returns the columns of CREATE EXTERNAL TABLE, or nothing if they are read from the files.
+    /// Returns the column definitions for CREATE EXTERNAL TABLE, or an empty string if the types
+    /// are read from the files.
     pub fn declared_columns(&self, table: &Table) -> String {
-        // Plain DataFusion refuses some calls over these types, and the generator of `statements`
-        // compares with it.
+        // Plain DataFusion, which is the reference of some statements, refuses some calls with
+        // these types.
         let is_refused = self.texts == Texts::Dictionary || self.lists == Lists::Even;
         let schema = table.rows.schema();
         let types: Option<Vec<String>> = schema
@@ -197,19 +199,19 @@ const ELEMENTS: [&str; 3] = ["element", "item", "array"];
 const TEXTS: [Texts; 4] = [Texts::Plain, Texts::Large, Texts::View, Texts::Dictionary];
 const LISTS: [Lists; 3] = [Lists::Small, Lists::Large, Lists::Even];
 
-/// Number of cuts that use the files of one writer.
+/// Number of cuts that use the files of one program.
 const CUTS: usize = 3;
 
-/// Deals writers so that every kind occurs equally often.
+/// Deals properties of files so that each value of each property occurs equally often.
 pub struct Writers {
-    /// The current writer, and the number of further cuts that use it.
+    /// The properties that were dealt last, and the number of further cuts that use them.
     last: Option<(Foreign, usize)>,
     bounds: Deck<Bounds>,
     elements: Deck<&'static str>,
     texts: Deck<Texts>,
     lists: Deck<Lists>,
     groups: Deck<usize>,
-    /// Required fields, pages, dictionaries, Bloom filters, Arrow schema and declared columns.
+    /// Decks for the six properties that are booleans, in the order of [`Foreign`].
     switches: [Deck<bool>; 6],
 }
 
@@ -263,7 +265,7 @@ impl Writers {
     }
 }
 
-/// Returns the name of a type in SQL; `None` for types without one.
+/// Returns the SQL name of an Arrow type, or `None` if it has none.
 fn sql_type(data_type: &DataType) -> Option<String> {
     Some(match data_type {
         DataType::Boolean => "BOOLEAN".into(),
@@ -283,7 +285,8 @@ fn sql_type(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// Writes the rows of a table to files `0.parquet`, .. of a folder.
+/// Writes the rows of a table to `files` files in a folder, with the names `0.parquet`, `1.parquet`
+/// and so on.
 pub fn write_files(
     source: Source,
     folder: &Path,
@@ -291,7 +294,7 @@ pub fn write_files(
     files: usize,
     foreign: &Foreign,
 ) {
-    // Converts the rows of all files together, so that the files have the same types.
+    // All rows are converted together, so that all files have the same types.
     let rows = convert_rows(rows, source, foreign);
     for (i, (from, n)) in split_rows(rows.num_rows(), files).into_iter().enumerate() {
         let part = rows.slice(from, n);
@@ -344,8 +347,8 @@ fn write_parquet(path: &Path, rows: &RecordBatch, foreign: &Foreign) {
             .set_statistics_enabled(EnabledStatistics::None)
             .set_offset_index_disabled(true),
     };
-    // Files with durations and time zones always have the Arrow schema, because readers without it
-    // return integers and instants in UTC.
+    // Durations and timestamps with a time zone need the Arrow schema. Readers without it would
+    // return integers and times in UTC.
     let arrow_schema =
         foreign.arrow_schema || schema.fields().iter().any(|f| needs_schema(f.data_type()));
     let options = ArrowWriterOptions::new()
@@ -362,7 +365,7 @@ fn write_parquet(path: &Path, rows: &RecordBatch, foreign: &Foreign) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Returns the path of a column, or of the elements of its outer lists.
+/// Returns the path of a column in a Parquet file; for a list, the path of its elements.
 fn path_of(field: &Field, element: &str) -> ColumnPath {
     let mut parts = vec![field.name().clone()];
     if field.data_type().is_list() {
@@ -371,7 +374,8 @@ fn path_of(field: &Field, element: &str) -> ColumnPath {
     ColumnPath::new(parts)
 }
 
-/// Whether a type contains a type that Parquet does not have.
+/// Returns whether a type is or contains a duration or a timestamp with a time zone, which Parquet
+/// cannot represent.
 fn needs_schema(data_type: &DataType) -> bool {
     match data_type {
         DataType::Duration(_) | DataType::Timestamp(_, Some(_)) => true,
@@ -383,55 +387,7 @@ fn needs_schema(data_type: &DataType) -> bool {
     }
 }
 
-/// Removes the numbers of nulls, which are optional, from the footer of a Parquet file.
-fn remove_null_counts(mut bytes: Vec<u8>) -> Vec<u8> {
-    let mut reader = ParquetMetaDataReader::new();
-    reader.try_parse(&Bytes::from(bytes.clone())).unwrap();
-    let mut builder = reader.finish().unwrap().into_builder();
-    let groups = builder.take_row_groups().into_iter().map(|group| {
-        let chunks = group.columns().iter().map(|chunk| {
-            let Some(known) = chunk.statistics() else { return chunk.clone() };
-            chunk
-                .clone()
-                .into_builder()
-                .set_statistics(without_null_count(known))
-                .set_column_index_offset(None)
-                .set_column_index_length(None)
-                .build()
-                .unwrap()
-        });
-        let chunks = chunks.collect();
-        group.into_builder().set_column_metadata(chunks).build().unwrap()
-    });
-    let groups = groups.collect();
-    let footer = builder.set_row_groups(groups).set_column_index(None).build();
-    let end = bytes.len() - 8;
-    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());
-    bytes.truncate(end - length as usize);
-    let mut written = Vec::new();
-    ParquetMetaDataWriter::new(&mut written, &footer).finish().unwrap();
-    bytes.extend(written);
-    bytes
-}
-
-fn without_null_count(known: &Statistics) -> Statistics {
-    macro_rules! uncounted {
-        ($known:expr, $($kind:ident),*) => {
-            match $known {
-                $(Statistics::$kind(of) => Statistics::$kind(ValueStatistics::new(
-                    of.min_opt().cloned(),
-                    of.max_opt().cloned(),
-                    None,
-                    None,
-                    false,
-                )),)*
-            }
-        };
-    }
-    uncounted!(known, Boolean, Int32, Int64, Int96, Float, Double, ByteArray, FixedLenByteArray)
-}
-
-/// Returns the rows with the types that a program gives them.
+/// Returns the rows with the types that the program `foreign` gives them.
 fn convert_rows(rows: &RecordBatch, source: Source, foreign: &Foreign) -> RecordBatch {
     let schema = rows.schema();
     let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = schema
@@ -457,9 +413,9 @@ fn describe_field(name: &str, values: &ArrayRef, required: bool) -> Field {
     Field::new(name, values.data_type().clone(), nullable)
 }
 
-/// Encodes strings with a dictionary that has an unused value. If `has_null`, the dictionary also
-/// has a NULL: strings that are NULL in even rows have the key of this NULL, those in odd rows have
-/// a NULL key.
+/// Encodes strings with a dictionary in which one value is not used. With `has_null`, the
+/// dictionary also has the value NULL: NULL strings in even rows have the key of this value, those
+/// in odd rows have a NULL key.
 fn encode_texts(texts: &ArrayRef, has_null: bool) -> ArrayRef {
     let texts = texts.as_string::<i32>();
     let mut values: Vec<Option<&str>> = vec![Some("unused")];
@@ -483,7 +439,7 @@ fn encode_texts(texts: &ArrayRef, has_null: bool) -> ArrayRef {
     Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::new(StringArray::from(values))))
 }
 
-/// Returns lists and structs of all levels with the types that a program gives them.
+/// Returns lists and structs, on all levels, with the types that the program `foreign` gives them.
 fn convert_lists(values: &ArrayRef, foreign: &Foreign) -> ArrayRef {
     match values.data_type() {
         DataType::List(_) => {
@@ -520,7 +476,7 @@ fn build_lists(
 ) -> ArrayRef {
     let elements = convert_lists(elements, foreign);
     if let (Lists::Even, Some(size)) = (foreign.lists, find_even_length(offsets, nulls)) {
-        // A NULL list of a fixed size has elements, too. Takes the elements at the start.
+        // A NULL list of a fixed size has elements, too; they are copies of the first elements.
         let mut at = Vec::new();
         for (row, bounds) in offsets.windows(2).enumerate() {
             let start = if is_valid(nulls, row) { bounds[0] } else { offsets[0] };
@@ -549,7 +505,8 @@ fn is_valid(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(row))
 }
 
-/// Returns the length of all lists that are not NULL, if it is the same and not zero.
+/// Returns the length of the lists that are not NULL, or `None` if they differ in length or are
+/// empty.
 fn find_even_length(offsets: &[i64], nulls: Option<&NullBuffer>) -> Option<i64> {
     let mut lengths = offsets
         .windows(2)

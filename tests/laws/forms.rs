@@ -1,27 +1,29 @@
-//! Statements as trees: each part has one meaning, and some parts can be written in several ways.
+//! Statements as trees. Some nodes can be written in several equivalent ways.
 //!
-//! The reference writes each part in its first way. A cut writes each part in a drawn way, so
-//! comparing the answers checks the laws that make the ways equal.
+//! The reference runs the statement with each node in its first way, and a cut runs it with each
+//! node in a random way. Comparing the results checks the laws that make the ways equivalent.
 
 use std::collections::BTreeSet;
 
-/// The replacements that are allowed for a part when a statement is reduced.
+/// The kind of a node, which decides what may replace it when a statement is reduced to a smaller
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A value of a type, replaceable by another value of that type or by a literal.
+    /// A value of this type. Another value of the type or a literal may replace it.
     Value(&'static str),
-    /// A query with columns of these names and types, replaceable by another such query.
+    /// A query with columns of these names and types. Another query with the same columns may
+    /// replace it.
     Query(String),
-    /// The part may be left out.
+    /// A part of the statement that may be left out.
     Optional,
-    /// The part must stay, but its own parts may be replaced.
+    /// A part that must stay, although its children may be replaced.
     Fixed,
 }
 
-/// One way to write a part; `{0}`, `{1}`, .. stand for its children.
+/// One way to write a node. In the text, `{0}`, `{1}` and so on stand for the children.
 #[derive(Clone, Debug)]
 pub struct Way {
-    /// The law that makes this text equivalent to the text of the first way.
+    /// The name of the law by which this text is equivalent to that of the first way.
     pub law: &'static str,
     pub text: String,
 }
@@ -31,16 +33,16 @@ pub struct Node {
     pub role: Role,
     pub children: Vec<Node>,
     pub ways: Vec<Way>,
-    /// The way that a cut uses.
+    /// The index of the way in which a cut writes the node.
     pub way: usize,
 }
 
-/// Children of a node under construction, in the order of their placeholders.
+/// The children of a node that is being built, in the order of their placeholders.
 #[derive(Default)]
 pub struct Parts(Vec<Node>);
 
 impl Parts {
-    /// Adds a child and returns its placeholder.
+    /// Adds a child and returns its placeholder, such as `{0}`.
     pub fn put(&mut self, node: Node) -> String {
         self.0.push(node);
         format!("{{{}}}", self.0.len() - 1)
@@ -57,15 +59,15 @@ impl Node {
         Parts::default().node(role, text)
     }
 
-    /// Adds another way to write the part.
+    /// Adds another way to write the node, with the law that makes it equivalent.
     #[must_use]
     pub fn or(mut self, law: &'static str, text: impl Into<String>) -> Self {
         self.ways.push(Way { law, text: text.into() });
         self
     }
 
-    /// Returns the SQL text, with each part in its drawn way if `drawn`, and otherwise in its first
-    /// way.
+    /// Returns the SQL text. With `drawn`, each node is written in the way `way`, otherwise in its
+    /// first way.
     pub fn sql(&self, drawn: bool) -> String {
         let text = &self.ways[if drawn { self.way } else { 0 }].text;
         let mut out = String::new();
@@ -81,7 +83,7 @@ impl Node {
         out
     }
 
-    /// Draws a way for each part; `pick` receives the number of ways.
+    /// Draws a way for each node. `pick` receives the number of ways and returns an index below it.
     pub fn draw(&mut self, pick: &mut dyn FnMut(usize) -> usize) {
         self.way = if self.ways.len() > 1 { pick(self.ways.len()) } else { 0 };
         for child in &mut self.children {
@@ -89,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Collects the laws that the drawn ways use.
+    /// Adds the names of the laws that the drawn ways use to `out`.
     pub fn laws(&self, out: &mut BTreeSet<&'static str>) {
         if self.way > 0 {
             out.insert(self.ways[self.way].law);
@@ -99,8 +101,7 @@ impl Node {
         }
     }
 
-    /// Returns smaller trees, of which each lacks some parts of this tree. The smallest trees come
-    /// first.
+    /// Returns smaller trees, each of which lacks some nodes of this one. The smallest come first.
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = Vec::new();
         for mut other in self.instead() {
@@ -120,7 +121,7 @@ impl Node {
         out
     }
 
-    /// Returns the nodes that may replace this part when a statement is reduced.
+    /// Returns the nodes that may replace this one when a statement is reduced.
     fn instead(&self) -> Vec<Self> {
         match &self.role {
             Role::Fixed => Vec::new(),
@@ -139,7 +140,7 @@ impl Node {
         }
     }
 
-    /// Returns the nearest descendants of the same role.
+    /// Returns at most `most` of the nearest descendants with the same role.
     fn descendants(&self, most: usize) -> Vec<Self> {
         let mut out = Vec::new();
         for child in &self.children {
@@ -167,19 +168,19 @@ impl Node {
     }
 }
 
-/// A statement of [`crate::queries`].
+/// A statement of the generator [`crate::queries`], as a tree.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub root: Node,
-    /// Whether ORDER BY determines the order of all rows.
+    /// Whether ORDER BY determines the order of all rows completely.
     pub ordered: bool,
-    /// Whether no statement may be put around the form, because its columns have no names or the
-    /// same name.
+    /// Whether the statement cannot be a subquery, because its columns have no names or share a
+    /// name.
     pub alone: bool,
 }
 
 impl Form {
-    /// Returns the form with newly drawn ways.
+    /// Returns the statement with newly drawn ways for its nodes.
     pub fn drawn(&self, pick: &mut dyn FnMut(usize) -> usize) -> Self {
         let mut out = self.clone();
         out.root.draw(pick);

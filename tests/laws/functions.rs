@@ -1,9 +1,11 @@
-//! Calls of every function by type, from which the generator of expressions draws.
+//! Templates of calls of every function with their types, from which the generator of expressions
+//! draws.
 //!
-//! A type is written as a leaf (`i`nteger, `f`loat, `b`oolean, `s`tring, `t`ime; `?` for any of
-//! them, `#` for a number) after an `l` per level of lists; `*` stands for one level or two.
-//! `<l#.1>` is an argument of that type; arguments with the same number have the same lists.
-//! `<l#.1^>` has the outer lists of these arguments. `<i=1>` is an argument that `{1}` repeats.
+//! A type is written as an `l` for each level of lists, or `*` for one or two levels, and the type
+//! of the leaves: `i`nteger, `f`loat, `b`oolean, `s`tring, `t`ime, `?` for any of them, or `#` for
+//! a number. In a template, `<l#.1>` is an argument of that type; arguments with the same number
+//! have lists of the same lengths. An argument `<l#.1^>` has only the outer lists of those. `<i=1>`
+//! is an argument that `{1}` repeats.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,19 +13,20 @@ use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::logical_expr::ReturnFieldArgs;
 use serrate::datafusion;
 
-/// A call and its type.
+/// The template of a call and the type of its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub result: &'static str,
     pub text: &'static str,
-    /// Whether the call can fail on a value. Such calls are used only in statements about failures.
+    /// Whether the call fails for some values. Such calls are generated only in statements that may
+    /// fail.
     pub fails: bool,
 }
 
 impl Call {
-    /// Whether DuckDB has the call with the same name and meaning. In DuckDB, `/` of integers is a
-    /// float, `BETWEEN` and `IN` bind stronger than `=`, and sums of floats are rounded at each
-    /// step.
+    /// Returns whether DuckDB has the call with the same name and meaning. Some operators differ:
+    /// in DuckDB, the quotient of integers is a float, `BETWEEN` and `IN` bind more tightly than
+    /// `=`, and sums of floats are rounded at each step.
     pub fn is_shared(&self) -> bool {
         let other = [
             " / ",
@@ -129,14 +132,16 @@ pub const STOCK: &[Call] = &[
     call("li", "array_append(<li>, <i>)"),
 ];
 
-/// Our functions: those of [`OURS`], and others over each type of list that they accept.
+/// Returns calls of our functions: those in [`OURS`], and generated ones of functions that it
+/// lacks.
 pub fn list_ours() -> &'static [Call] {
     static ALL: LazyLock<Vec<Call>> =
         LazyLock::new(|| OURS.iter().copied().chain(find_unnamed()).collect());
     &ALL
 }
 
-/// Calls of one list for functions that [`OURS`] does not name.
+/// Returns calls with one list as argument for functions that [`OURS`] does not name, for each type
+/// of list that they accept.
 fn find_unnamed() -> Vec<Call> {
     let time = DataType::Timestamp(TimeUnit::Microsecond, None);
     let leaves = [
@@ -178,8 +183,8 @@ fn find_unnamed() -> Vec<Call> {
     calls
 }
 
-/// Our functions: each function in each form of its syntax. A function that is missing here is
-/// called in its shortest form ([`ours`]).
+/// Calls of our functions, with each function in each form of its syntax. For a function that is
+/// missing here, [`list_ours`] adds its shortest call.
 pub const OURS: &[Call] = &[
     // Shape.
     call("i", "ragged_count(<*?>)"),
@@ -286,7 +291,7 @@ pub const OURS: &[Call] = &[
     call("l#", "ragged_sum(<ll#>, 1)"),
     call("f", "ragged_var(<*#>)"),
     call("lf.1^", "ragged_var(<ll#.1>, -1)"),
-    // Running.
+    // Functions whose result depends on the elements before or after.
     call("*i.1", "ragged_argsort(<*?.1>)"),
     call("*i.1", "ragged_argsort(<*?.1>, 'desc')"),
     call("*?.1", "ragged_bfill(<*?.1>)"),
@@ -437,7 +442,7 @@ pub const OURS: &[Call] = &[
     call("lli", "ragged_pad(<lli>, [NULL, 2], 0, 'left')"),
 ];
 
-/// Aggregates. `ORDER` stands for a total order of the rows.
+/// Aggregates. `ORDER` stands for sort keys that determine the order of the rows completely.
 pub const AGGREGATES: &[Call] = &[
     call("i", "count(*)"),
     call("i", "count(<?>)"),
@@ -479,7 +484,7 @@ pub const AGGREGATES: &[Call] = &[
     call("i", "CAST(ragged_sum(ragged_unzip(ragged_histogram_agg(<ls>), 'count')) AS BIGINT)"),
 ];
 
-/// Window functions. `ORDER` stands for a total order of the rows.
+/// Window functions. `ORDER` stands for sort keys that determine the order of the rows completely.
 pub const WINDOWS: &[Call] = &[
     call("i", "row_number() OVER (ORDER BY ORDER)"),
     call("i", "row_number() OVER (PARTITION BY <i> ORDER BY ORDER)"),
@@ -505,7 +510,7 @@ pub const WINDOWS: &[Call] = &[
     call("i", "max(<i>) OVER (ORDER BY ORDER ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"),
 ];
 
-/// Returns the names of the functions that a text calls.
+/// Returns the names of the functions that an SQL text calls.
 pub fn find_names(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('(').filter_map(move |(at, _)| {
         let start = text[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');

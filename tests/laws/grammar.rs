@@ -1,9 +1,10 @@
-//! The grammar of values, from which expressions of [`crate::queries`] are built.
+//! Templates of expressions with their equivalent forms, from which [`crate::queries`] builds
+//! expressions.
 //!
 //! Types are written `i`nteger, `u`nsigned 64-bit integer, `f`loat, `s`tring, `b`oolean, `d`ate,
-//! `t`imestamp without a zone, timestamp with a zone `tz`, duration `g`, decimal `n`, and `l` before
-//! the type of elements. In a template, `{i}` is an argument of a type, and `{0}`, `{1}`, .. repeat
-//! arguments.
+//! `t`imestamp without a time zone, `tz` for a timestamp with one, `g` for a duration, `n` for a
+//! decimal, and `l` before the type of elements. In a template, `{i}` is an argument of that type,
+//! and `{0}`, `{1}` and so on repeat the arguments.
 
 use std::sync::LazyLock;
 
@@ -12,7 +13,8 @@ use crate::tables::ZONE;
 pub const SINGLE: [&str; 10] = ["i", "u", "f", "s", "b", "d", "t", "tz", "g", "n"];
 pub const LISTS: [&str; 7] = ["li", "lf", "ls", "ll", "ld", "ltz", "lg"];
 
-/// A template and other ways to write it, each with its law.
+/// A template of an expression of type `ty`, and other ways to write it, each with the law that
+/// makes it equivalent.
 #[derive(Clone, Debug)]
 pub struct Template {
     pub ty: &'static str,
@@ -20,7 +22,7 @@ pub struct Template {
     pub ways: Vec<(&'static str, String)>,
 }
 
-/// Returns literals of a type, including NULL.
+/// Returns literals of a type. One of them is NULL.
 pub fn list_literals(ty: &str) -> &'static [&'static str] {
     match ty {
         "i" => &["1", "0", "CAST(NULL AS BIGINT)", "2", "-1", "7"],
@@ -46,7 +48,8 @@ pub fn list_literals(ty: &str) -> &'static [&'static str] {
             "TIMESTAMP '1600-01-01 00:00:01'",
             "TIMESTAMP '2999-12-31 23:59:59'",
         ],
-        // All instants have the zone `ZONE`. Its clocks skip the second time and repeat the third.
+        // All these timestamps have the time zone `ZONE`. Its clocks skip the third of them and
+        // repeat the fourth.
         "tz" => &[
             "arrow_cast('2020-02-29T00:00:00', 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')",
             "arrow_cast(NULL, 'Timestamp(Microsecond, Some(\"Europe/Berlin\"))')",
@@ -78,7 +81,7 @@ pub fn list_literals(ty: &str) -> &'static [&'static str] {
     }
 }
 
-/// Templates for all types.
+/// Templates that hold for every type, which replaces `Z`.
 const ANY: &[(&str, &[(&str, &str)])] = &[
     (
         "coalesce({Z}, {Z})",
@@ -94,7 +97,7 @@ const ANY: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Templates for scalars.
+/// Templates that hold for every type that is not a list, which replaces `Z`.
 const ONE: &[(&str, &[(&str, &str)])] = &[
     ("nullif({Z}, {Z})", &[("nullif is CASE", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END")]),
     (
@@ -114,7 +117,7 @@ const ORDERED: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Conditions on values of all types.
+/// Conditions on values of every type, which replaces `Z`.
 const TESTS: &[(&str, &[(&str, &str)])] = &[
     ("{Z} = {Z}", &[("= goes both ways", "{1} = {0}"), ("= is NOT <>", "NOT ({0} <> {1})")]),
     ("{Z} <> {Z}", &[("<> is NOT =", "NOT ({0} = {1})")]),
@@ -131,7 +134,7 @@ const TESTS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Conditions on scalars.
+/// Conditions on values of every type that is not a list, which replaces `Z`.
 const COMPARISONS: &[(&str, &[(&str, &str)])] = &[
     ("{Z} < {Z}", &[("< is >", "{1} > {0}"), ("< is NOT >=", "NOT ({0} >= {1})")]),
     ("{Z} <= {Z}", &[("<= is < or =", "({0} < {1} OR {0} = {1})")]),
@@ -384,6 +387,19 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
     ("n", "abs({n})", &[]),
     ("li", "[{i}, {i}]", &[("a list in two steps", "array_append([{0}], {1})")]),
     ("li", "({li})[2:]", &[]),
+    (
+        "li",
+        "({li})[({i}):({i}):-1]",
+        &[("a slice backwards is reversed", "array_reverse(({0})[({2}):({1})])")],
+    ),
+    (
+        "li",
+        "({li})[9:1:-2]",
+        &[("every second element backwards", "(array_reverse(({0})[1:9]))[1:9:2]")],
+    ),
+    ("i", "ragged_sum(({li})[5:-9:-1])", &[("a sum goes both ways", "ragged_sum(({0})[-9:5])")]),
+    ("ls", "({ls})[-1:-3:-1]", &[("the last elements backwards", "array_reverse(({0})[-3:-1])")]),
+    ("ll", "({ll})[3:0:-1]", &[("the first elements backwards", "array_reverse(({0})[:3])")]),
     ("li", "array_concat({li}, {li})", &[]),
     ("li", "ragged_sort({li})", &[]),
     ("li", "{li} + {i}", &[("broadcast is a lambda", "ragged_map({0}, lambda v: v + {1})")]),
@@ -409,8 +425,8 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
     ("ll", "[{li}, {li}]", &[]),
 ];
 
-/// Templates of instants next to local times and dates. `x@` is the instant of the local time `x` in
-/// the zone of all instants.
+/// Templates that combine timestamps with a time zone and local times or dates. `x@` stands for the
+/// timestamp with the time zone `ZONE` whose local time is `x`.
 const ZONED: &[(&str, &str, Replacements)] = &[
     (
         "b",
@@ -561,7 +577,7 @@ fn make_template(ty: &'static str, text: &str, ways: &[(&'static str, &str)]) ->
     Template { ty, text: text.into(), ways: ways.iter().map(|(l, t)| (*l, (*t).into())).collect() }
 }
 
-/// All templates.
+/// The templates for all types.
 pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
     let mut out = Vec::new();
     for ty in SINGLE.into_iter().chain(LISTS) {
@@ -593,7 +609,7 @@ pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
     out
 });
 
-/// Returns a template with its arguments numbered, and their types.
+/// Returns a template with numbers in place of the types of its arguments, and these types.
 pub fn number_columns(text: &str) -> (String, Vec<&'static str>) {
     let mut types = Vec::new();
     let mut out = String::new();

@@ -1,5 +1,5 @@
-//! The laws that every statement must obey: one answer from every cut, and answers that agree with
-//! each other.
+//! The laws that every statement must obey: it has the same result with every cut, and results of
+//! related statements agree.
 
 use std::sync::Arc;
 
@@ -19,18 +19,19 @@ use crate::tables::World;
 
 pub type Answer = Result<Rows, String>;
 
-/// A statement as the references and a cut receive it.
+/// A statement, with the text that the reference runs and the text that a cut runs.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// Plain DataFusion runs it step by step, a cut as one statement.
+    /// The reference is plain DataFusion, which runs the statement step by step. A cut runs it as
+    /// one statement.
     Steps(Statement, Steps),
-    /// Our session over tables in memory runs it with each part in its first way, a cut with each
-    /// part in its drawn way.
+    /// The reference is our session over tables in memory, with each node of the tree in its first
+    /// way. A cut runs the statement with each node in the drawn way.
     Form(Form),
 }
 
 impl Asked {
-    /// Returns the text for a cut.
+    /// Returns the text that a cut runs.
     pub fn sql(&self) -> String {
         match self {
             Self::Steps(statement, steps) => statement.text(*steps, false),
@@ -38,7 +39,7 @@ impl Asked {
         }
     }
 
-    /// Returns the text for the reference, if it is one statement.
+    /// Returns the text that the reference runs, or `None` if the reference runs several steps.
     pub fn reference(&self) -> Option<String> {
         match self {
             Self::Steps(..) => None,
@@ -46,7 +47,7 @@ impl Asked {
         }
     }
 
-    /// Returns the answer of the reference.
+    /// Runs the statement in the session of the reference.
     pub async fn expected(&self, sessions: &Sessions) -> Answer {
         match self {
             Self::Steps(statement, _) => answer(&sessions.plain, statement).await,
@@ -54,7 +55,7 @@ impl Asked {
         }
     }
 
-    /// Returns the answer of a cut.
+    /// Runs the statement as the cut `setup` requires, in the session `ctx` of that cut.
     pub async fn found(&self, ctx: &SessionContext, setup: &Setup) -> Answer {
         let wrapping = match self {
             Self::Form(form) if form.alone => Wrapping::Query,
@@ -63,14 +64,14 @@ impl Asked {
         run_wrapped(ctx, wrapping, &self.sql()).await
     }
 
-    /// Returns the expected and the found answer if they differ.
+    /// Returns the expected and the found result as text if they differ, otherwise `None`.
     pub fn compare(
         &self,
         expected: &Answer,
         found: &Answer,
         setup: &Setup,
     ) -> Option<(String, String)> {
-        // The query of all rows of a stored table or view has no ORDER BY.
+        // The query that reads the table or view with the stored result has no ORDER BY.
         let bare = setup.wrapping == Wrapping::Query;
         match self {
             Self::Steps(statement, _) => {
@@ -94,8 +95,8 @@ impl Asked {
     }
 }
 
-/// Returns the answer of the reference. The rows of each step become a table before the next step
-/// starts, so that no rule of the optimizer sees two steps.
+/// Runs a statement step by step. The rows of each step become a table before the next step starts,
+/// so that no rule of the optimizer sees two steps.
 async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     let statement = &statement.unrolled();
     let mut made = Vec::new();
@@ -126,7 +127,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     out
 }
 
-/// Returns the rows as text, in their order or sorted.
+/// Returns the rows as text: sorted, or in their order.
 fn list_lines(answer: &Answer, sorted: bool) -> String {
     match answer {
         Ok(rows) => {
@@ -140,8 +141,8 @@ fn list_lines(answer: &Answer, sorted: bool) -> String {
     }
 }
 
-/// Returns the distinct rows, sorted, with -0.0 replaced by 0.0. The reference sorts -0.0 before
-/// 0.0 although the next sort keys should decide, and distinguishes them in groups by lists.
+/// Returns the distinct rows, sorted, with 0.0 in place of -0.0. The reference sorts -0.0 before
+/// 0.0 instead of comparing the next sort key, and distinguishes them in groups by lists.
 fn with_one_zero(answer: &Answer) -> Vec<String> {
     let text = list_lines(answer, true).replace("-0.0", "0.0");
     let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
@@ -150,7 +151,8 @@ fn with_one_zero(answer: &Answer) -> Vec<String> {
     lines
 }
 
-/// Returns the expected and the found answer if they differ.
+/// Returns the expected and the found result as text if they differ. With `may_skip`, an error may
+/// be missing in the found result, because rows or columns can be left out.
 fn compare(
     expected: &Answer,
     found: &Answer,
@@ -172,13 +174,13 @@ fn compare(
     (!same).then(|| (list_lines(expected, !ordered), list_lines(found, !ordered)))
 }
 
-/// Whether the order of the rows is part of the answer.
+/// Returns whether the result includes the order of the rows.
 fn is_sequence(query: &Query) -> bool {
     query.is_ordered() || query.limit.is_some()
 }
 
-/// Like [`compare`], for two ways to write one statement in our sessions: zeros are equal, one way
-/// may be refused, and no statement fails on a value.
+/// Compares the results of two ways to write a statement, like [`compare`]. Zeros of either sign
+/// are equal, one of the ways may be refused, and an error caused by a value is a difference.
 fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(String, String)> {
     let text = |answer: &Answer| {
         let text = match answer {
@@ -203,7 +205,7 @@ fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(Str
     (!same).then(|| (text(expected), text(found)))
 }
 
-/// A law over several answers of one session.
+/// A law by which the results of related statements agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     Counted,
@@ -246,7 +248,8 @@ impl Law {
     }
 }
 
-/// Checks a law; `rows` is the session's answer to the statement.
+/// Checks a law with further statements. `rows` is the result of the statement in the session
+/// `ctx`. If they do not agree, returns the statement, the expected and the found result.
 pub async fn check_together(
     law: Law,
     ctx: &SessionContext,
@@ -313,7 +316,8 @@ pub async fn check_together(
     }
 }
 
-/// Returns the two answers of a statement over a world if they still differ.
+/// Runs a statement again in a smaller case. Returns the expected and the found result if they
+/// differ in the same way as in `like`.
 async fn find_difference(
     sessions: &Sessions,
     world: &World,
@@ -326,7 +330,7 @@ async fn find_difference(
     let ctx = sessions.cut(&like.setup, &mut tables).await;
     let found = asked.found(ctx, &like.setup).await;
     let out = asked.compare(&expected, &found, &like.setup);
-    // An error must begin with the same text as the error of `like`.
+    // Errors must begin with the same text as in `like`.
     let kind = |text: &str| match text.strip_prefix("error: ") {
         Some(error) => error.chars().filter(char::is_ascii_alphabetic).take(24).collect(),
         None => String::new(),
@@ -336,7 +340,7 @@ async fn find_difference(
     })
 }
 
-/// Returns cuts that are simpler than this one.
+/// Returns cuts that have one property of the default in place of their own.
 fn list_plainer(setup: &Setup) -> Vec<Setup> {
     let own = Setup::default();
     let mut out = Vec::new();
@@ -363,7 +367,8 @@ fn list_plainer(setup: &Setup) -> Vec<Setup> {
     out
 }
 
-/// Reduces a difference between cuts.
+/// Reduces a difference between the reference and a cut to a smaller world and statement, in at
+/// most `tries` steps.
 pub async fn shrink_case(
     sessions: &Sessions,
     world: World,
@@ -420,8 +425,8 @@ pub async fn shrink_case(
     }
 }
 
-/// Checks that files in a format that identifies rows by position keep the rows of their source in
-/// order.
+/// Checks that COPY to a format that identifies rows by position keeps the order of the rows.
+/// Returns the expected and the found rows if it does not.
 pub async fn written_in_order(
     plain: &SessionContext,
     ctx: &SessionContext,

@@ -1,17 +1,17 @@
-//! Expressions with all parentheses, and with as few as the precedence of operators allows.
+//! Expressions written with all parentheses, and with as few as the precedence of operators allows.
 
 use super::{Col, Columns, Queries, query_role};
 use crate::forms::{Node, Parts, Role};
 
-// Precedences of DuckDB, from loosest to tightest.
+// The precedences of operators in DuckDB. An operator with a larger number binds more tightly.
 const OR: u8 = 5;
 const AND: u8 = 10;
 const NOT: u8 = 15;
 const IS: u8 = 17;
 const COMPARISON: u8 = 20;
-/// LIKE, IN and BETWEEN.
+/// The precedence of LIKE, IN and BETWEEN.
 const PREDICATE: u8 = 21;
-/// `||`, `|`, `&`, `<<`, `>>` and the prefix `~`.
+/// The precedence of `||`, `|`, `&`, `<<`, `>>` and the prefix `~`.
 const OTHER: u8 = 25;
 const SUM: u8 = 30;
 const PRODUCT: u8 = 40;
@@ -20,13 +20,13 @@ const SIGN: u8 = 60;
 const CAST: u8 = 70;
 const ATOM: u8 = 100;
 
-/// An expression with all parentheses, and with few.
+/// The SQL of an expression in two forms: with all parentheses, and with few.
 struct Term {
     /// The text with all parentheses.
     full: String,
-    /// The text with only the parentheses that precedence requires.
+    /// The text with only those parentheses that the precedences require.
     few: String,
-    /// The precedence of its outermost operator.
+    /// The precedence of the outermost operator.
     level: u8,
 }
 
@@ -39,7 +39,8 @@ impl Term {
         Self { full: text.into(), few: text.into(), level: ATOM }
     }
 
-    /// Returns the short text of an operand that must bind at least as tightly as `least`.
+    /// Returns the text with few parentheses as an operand. The operand is in parentheses if its
+    /// precedence is less than `least`.
     fn within(&self, least: u8) -> String {
         match self.level >= least {
             true => self.few.clone(),
@@ -47,12 +48,13 @@ impl Term {
         }
     }
 
-    /// Joins operands of an operator that is evaluated from left to right.
+    /// Joins two operands with an operator that is left-associative.
     fn join(left: &Self, op: &str, right: &Self, level: u8) -> Self {
         Self::join_within(left, op, right, level, level)
     }
 
-    /// Joins operands of an operator; the left one must bind at least as tightly as `least`.
+    /// Joins two operands with an operator. The left operand needs parentheses if its precedence is
+    /// less than `least`.
     fn join_within(left: &Self, op: &str, right: &Self, level: u8, least: u8) -> Self {
         Self::new(
             level,
@@ -61,20 +63,22 @@ impl Term {
         )
     }
 
-    /// Writes an operator before its operand.
+    /// Returns a prefix operator applied to an operand, which needs parentheses if its precedence
+    /// is less than `least`.
     fn prefix(op: &str, of: &Self, level: u8, least: u8) -> Self {
         Self::new(level, format!("{op} {}", of.full), format!("{op} {}", of.within(least)))
     }
 
-    /// Writes a test, such as IS NULL, after its operand.
+    /// Returns a test such as IS NULL applied to the operand before it, in the forms `full` and
+    /// `few`.
     fn postfix(of: &Self, full: &str, few: &str) -> Self {
         Self::new(IS, format!("{} {full}", of.full), format!("{} {few}", of.within(IS)))
     }
 }
 
 impl Queries {
-    /// Returns a query of values that are written with all parentheses, or only with those that
-    /// precedence requires.
+    /// Returns a query of expressions in two ways: with all parentheses, and with only those that
+    /// the precedences require.
     pub(super) fn make_precedences(&mut self) -> (Node, Columns) {
         let from = self.base();
         let mut p = Parts::default();
@@ -87,8 +91,7 @@ impl Queries {
             items.push(format!("{} AS c{i}", p.put(item)));
             columns.push((format!("c{i}"), ty));
         }
-        let made = self.make_precedence("b", &from.columns);
-        let w = p.put(made);
+        let w = p.put(self.make_precedence("b", &from.columns));
         let text = format!("SELECT {} FROM {r} WHERE {w}", items.join(", "));
         (p.node(query_role(&columns), text), columns)
     }
@@ -103,7 +106,7 @@ impl Queries {
         if !fitting.is_empty() && self.chance(80) {
             return Term::from_atom(&fitting[self.below(fitting.len())].text);
         }
-        // Omits negative literals, which the parser reads as an operator and a literal.
+        // Omits negative literals, because the parser reads them as an operator and a literal.
         let literals: &[&str] = match ty {
             "i" => &["0", "1", "2", "7"],
             "f" => &["0.5::DOUBLE", "2.0::DOUBLE"],
@@ -122,7 +125,7 @@ impl Queries {
             "i" => self.integer_term(scope, depth - 1),
             "f" => self.float_term(scope, depth - 1),
             "b" => self.condition_term(scope, depth - 1),
-            // Strings and lists.
+            // Strings and lists are joined by `||`.
             _ => {
                 let left = self.term(ty, scope, depth - 1);
                 let right = if self.chance(40) { "i" } else { ty };
@@ -156,7 +159,7 @@ impl Queries {
         match self.below(8) {
             0 => return Term::prefix("-", &left, SIGN, SIGN),
             1 => {
-                // The operand is an integer, so that the cast changes its type.
+                // The operand of the cast is an integer, so that the cast changes the type.
                 let of = self.term("i", scope, depth);
                 let few = format!("{}::DOUBLE", of.within(CAST));
                 return Term::new(CAST, format!("{}::DOUBLE", of.full), few);

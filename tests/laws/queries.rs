@@ -1,5 +1,5 @@
-//! Random statements over [`World::wide`](crate::tables::World::wide), as trees of
-//! [`crate::forms`].
+//! Random statements over the tables of [`World::wide`](crate::tables::World::wide), as the trees
+//! of [`crate::forms`].
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -16,7 +16,7 @@ mod rarer;
 mod shapes;
 mod subqueries;
 
-/// A column in scope.
+/// The text of a column that an expression may use, and its type.
 #[derive(Clone, Debug)]
 struct Col {
     text: String,
@@ -30,25 +30,25 @@ type Columns = Vec<(String, &'static str)>;
 struct Relation {
     node: Node,
     columns: Vec<Col>,
-    /// The name of the relation; `None` for a join.
+    /// The name of the relation, or `None` if it is a join.
     alias: Option<String>,
-    /// Columns whose values together identify a row.
+    /// The columns that identify a row together, if there are any.
     unique: Option<String>,
 }
 
 pub struct Queries {
     random: ChaCha8Rng,
     tables: Vec<(String, Columns)>,
-    /// For each table, the fields of its structs.
+    /// The fields of the structs of each table.
     fields: Vec<Columns>,
     names: usize,
 }
 
 fn type_of(name: &str) -> &'static str {
-    SINGLE.into_iter().chain(LISTS).find(|t| *t == name).expect("a known type")
+    SINGLE.into_iter().chain(LISTS).find(|t| *t == name).expect("the type is in SINGLE or LISTS")
 }
 
-/// Returns the type of a column of [`World::wide`] by its name.
+/// Returns the type of a column of [`World::wide`], which its name determines.
 fn type_by_name(name: &str) -> &'static str {
     match name {
         "id" | "k" | "v" | "z" => "i",
@@ -64,12 +64,12 @@ fn join_names(columns: &Columns) -> String {
     columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the qualified names of columns, such as `z.c0, z.c1`.
+/// Returns the names of columns, qualified by `alias`, such as `z.c0, z.c1`.
 fn names_of(columns: &Columns, alias: &str) -> String {
     columns.iter().map(|(n, _)| format!("{alias}.{n}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The NULL of a type.
+/// Returns the literal NULL of a type.
 fn format_null(ty: &str) -> &'static str {
     list_literals(ty).iter().find(|l| l.contains("NULL") && !l.starts_with('[')).expect("NULL")
 }
@@ -118,7 +118,8 @@ impl Queries {
         format!("{start}{}", self.names)
     }
 
-    /// Returns a statement with one of the rarer clauses, or with columns of one name.
+    /// Returns the statement with the rare clause that `number` selects, or one with several
+    /// columns of one name.
     pub fn rare_form(&mut self, number: usize) -> Form {
         self.names = 0;
         match number % (RARE + 1) {
@@ -127,7 +128,7 @@ impl Queries {
         }
     }
 
-    /// Returns a statement; half of them are ordered.
+    /// Returns a random statement. Half of the statements have ORDER BY.
     pub fn form(&mut self) -> Form {
         self.names = 0;
         if self.chance(3) {
@@ -160,7 +161,7 @@ impl Queries {
         Form { root, ordered: true, alone: false }
     }
 
-    /// Returns all columns as sort keys.
+    /// Returns all columns as sort keys, in random order and directions.
     fn order(&mut self, columns: &Columns) -> String {
         let mut keys: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
         for i in (1..keys.len()).rev() {
@@ -172,7 +173,7 @@ impl Queries {
         keys.join(", ")
     }
 
-    // Values.
+    // Expressions of a value.
 
     fn atom(&mut self, ty: &'static str, scope: &[Col]) -> Node {
         let fitting: Vec<&Col> = scope.iter().filter(|c| c.ty == ty).collect();
@@ -203,7 +204,7 @@ impl Queries {
         node
     }
 
-    /// Returns a condition of WHERE; `inner` allows a subquery in it.
+    /// Returns a condition for WHERE. With `inner`, it may contain a subquery.
     fn condition(&mut self, scope: &[Col], inner: bool) -> Node {
         if inner && self.chance(35) {
             let first = self.subquery(scope);
@@ -298,7 +299,7 @@ impl Queries {
             let node = p.node(Role::Fixed, text);
             return Relation { node, columns: left.columns, alias: None, unique: None };
         }
-        // Joins associate to the left; a join on the right side needs parentheses.
+        // Joins are left-associative, so that a join on the right side would need parentheses.
         let mut node = p.node(Role::Fixed, text);
         if left.alias.is_some() {
             node = node.or("a join turned round", format!("{r} {turned} {l} ON {on}"));
@@ -306,7 +307,7 @@ impl Queries {
         Relation { node, columns: both, alias: None, unique }
     }
 
-    // Queries.
+    // Queries with all their clauses.
 
     fn items(&mut self, p: &mut Parts, scope: &[Col], n: usize, lists: bool) -> (String, Columns) {
         let mut columns = Vec::new();
@@ -356,10 +357,8 @@ impl Queries {
         let n = 1 + self.below(3);
         let (items, columns) = self.items(&mut p, &from.columns, n, true);
         let inner = self.chance(40);
-        let made = self.condition(&from.columns, inner);
-        let w = p.put(made);
-        let made = self.value("b", &from.columns, 2);
-        let q = p.put(made);
+        let w = p.put(self.condition(&from.columns, inner));
+        let q = p.put(self.value("b", &from.columns, 2));
         let mut node = p
             .node(query_role(&columns), format!("SELECT {items} FROM {r} WHERE {w}"))
             .or(
@@ -391,7 +390,8 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns an aggregate over a scope, written in all its ways, and its type.
+    /// Returns an aggregate over the columns in scope, with all its ways to be written, and the
+    /// type of its result.
     fn aggregate(&mut self, scope: &[Col]) -> (Node, &'static str) {
         let mut p = Parts::default();
         let single = ["i", "f", "s", "d", "t", "tz", "n", "u", "g"];
@@ -399,10 +399,8 @@ impl Queries {
             0..=3 => "i",
             _ => single[self.below(single.len())],
         };
-        let made = self.value(ty, scope, 1);
-        let x = p.put(made);
-        let made = self.value("b", scope, 1);
-        let b = p.put(made);
+        let x = p.put(self.value(ty, scope, 1));
+        let b = p.put(self.value("b", scope, 1));
         let filtered = |p: Parts, ty, call: &str| {
             let text = |x: &str, filter: &str| call.replace("{x}", x).replace("{filter}", filter);
             let case = format!("CASE WHEN {b} THEN {x} END");
@@ -449,7 +447,8 @@ impl Queries {
         for i in 0..1 + self.below(2) {
             let of: Vec<Col> = from.columns.clone();
             let column = self.pick(&of);
-            // Adds no literal key, because GROUP BY would read it as the position of a column.
+            // A key is never a literal, because GROUP BY would read an integer as the position of a
+            // column.
             let made = match self.below(3) {
                 0 if SINGLE.contains(&column.ty) => self.key(column.ty, &from.columns),
                 _ => Node::text(Role::Fixed, column.text.clone()),
@@ -465,8 +464,7 @@ impl Queries {
             all.push(format!("{item} AS c{i}"));
             columns.push((format!("c{i}"), ty));
         }
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let w = p.put(self.condition(&from.columns, false));
         let having = ["count(*) > 1", "count(*) <= 2", "true", "true"][self.below(4)];
         let (items, keys) = (all.join(", "), keys.join(", "));
         let list = join_names(&columns);
@@ -482,7 +480,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns a key of GROUP BY that contains a column.
+    /// Returns an expression with at least one column, as a key of GROUP BY.
     fn key(&mut self, ty: &'static str, scope: &[Col]) -> Node {
         for _ in 0..8 {
             let made = self.value(ty, scope, 1);
@@ -582,8 +580,7 @@ impl Queries {
         let r = p.put(from.node);
         let n = 1 + self.below(3);
         let (items, columns) = self.items(&mut p, &from.columns, n, true);
-        let made = self.condition(&from.columns, true);
-        let w = p.put(made);
+        let w = p.put(self.condition(&from.columns, true));
         let list = join_names(&columns);
         let query = format!("SELECT {items} FROM {r} WHERE {w}");
         let node = p
@@ -600,8 +597,7 @@ impl Queries {
         let r = p.put(from.node);
         let n = 1 + self.below(3);
         let (items, columns) = self.items(&mut p, &from.columns, n, false);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let w = p.put(self.condition(&from.columns, false));
         let on: Vec<Col> = from.columns.iter().filter(|c| c.ty != "ll").cloned().collect();
         let k = self.pick(&on).text;
         let id = from.unique.unwrap_or_default();
@@ -619,8 +615,8 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns a window function over a base table, and the type of its result. `id` makes the
-    /// order of the rows of a partition total.
+    /// Returns a window function over a base table, and the type of its result. The column `id`
+    /// completes the sort keys, so that the order of the rows is determined.
     fn window(&mut self, p: &mut Parts, scope: &[Col], id: &str) -> (String, &'static str) {
         let by: Vec<Col> = scope.iter().filter(|c| c.ty != "ll").cloned().collect();
         let by = self.pick(&by).text;
@@ -637,8 +633,7 @@ impl Queries {
         ][self.below(4)];
         let framed = format!("OVER ({partition}ORDER BY {sort}{way}, {id} {frame})");
         let ty = ["i", "f", "s", "d", "n"][self.below(5)];
-        let made = self.value(ty, scope, 1);
-        let x = p.put(made);
+        let x = p.put(self.value(ty, scope, 1));
         match self.below(8) {
             6 => (format!("lag({x}, -1, {x}) {over}"), ty),
             7 => (format!("lead({x}, 2, {x}) {over}"), ty),
@@ -658,8 +653,7 @@ impl Queries {
         let r = p.put(from.node);
         let n = 1 + self.below(2);
         let (items, mut columns) = self.items(&mut p, &from.columns, n, true);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let w = p.put(self.condition(&from.columns, false));
         let (window, ty) = self.window(&mut p, &from.columns, &id);
         let last = format!("c{}", columns.len());
         columns.push((last.clone(), ty));
@@ -684,8 +678,7 @@ impl Queries {
         let r = p.put(from.node);
         let n = 1 + self.below(2);
         let (items, columns) = self.items(&mut p, &from.columns, n, true);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let w = p.put(self.condition(&from.columns, false));
         let (window, ty) = self.window(&mut p, &from.columns, &id);
         let test = match ty {
             "i" => ["= 1", "> 1", "IS NULL"][self.below(3)],
@@ -708,7 +701,8 @@ impl Queries {
         let from = self.relation(levels - 1);
         let mut p = Parts::default();
         let a = p.put(left);
-        // The second query has the same columns, from another relation.
+        // The second query of the set operation has columns of the same names and types, from
+        // another relation.
         let mut right = Parts::default();
         let r = right.put(from.node);
         let mut items = Vec::new();
@@ -790,13 +784,11 @@ impl Queries {
         let mut p = Parts::default();
         let r = p.put(from.node);
         let (items, mut columns) = self.items(&mut p, &from.columns, 1, true);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let w = p.put(self.condition(&from.columns, false));
         let (mut lists, mut plain) = (Vec::new(), Vec::new());
         for i in 1..2 + self.below(2) {
             let ty = LISTS[self.below(LISTS.len())];
-            let made = self.value(ty, &from.columns, 1);
-            let list = p.put(made);
+            let list = p.put(self.value(ty, &from.columns, 1));
             lists.push(format!("unnest({list}) AS c{i}"));
             plain.push(format!("{list} AS l{i}"));
             let element = if ty == "ll" { "li" } else { type_of(&ty[1..]) };
@@ -820,7 +812,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Turns lists into rows and back.
+    /// Returns a query that unnests lists into rows and nests the rows into lists again.
     fn nested(&mut self) -> (Node, Columns) {
         let at = self.below(self.tables.len());
         let (table, known) = self.tables[at].clone();
@@ -833,8 +825,7 @@ impl Queries {
             Col { text: format!("{e}.{list}"), ty: type_of(&ty[1..]) },
         ];
         let mut p = Parts::default();
-        let made = self.value("b", &scope, 1);
-        let w = p.put(made);
+        let w = p.put(self.value("b", &scope, 1));
         let columns = vec![("c0".to_string(), "i"), ("c1".to_string(), ty)];
         let rows = format!("ragged_explode((SELECT id, {list} FROM {table}))");
         let node = p
@@ -853,7 +844,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns a query of an aggregate that adds a constant, with a condition that reads no
+    /// Returns a query above an aggregation that adds a constant column and has a condition without
     /// columns.
     fn constant_above(&mut self, levels: usize) -> (Node, Columns) {
         let (query, inner) = match self.below(2) {
@@ -865,8 +856,7 @@ impl Queries {
         let ty = SINGLE[self.below(SINGLE.len())];
         let of = list_literals(ty);
         let constant = of[self.below(of.len())];
-        let made = self.value("b", &[], 1);
-        let w = p.put(made);
+        let w = p.put(self.value("b", &[], 1));
         let mut columns = inner.clone();
         columns.push(("c8".into(), ty));
         let all = join_names(&inner);

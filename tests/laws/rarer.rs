@@ -1,4 +1,5 @@
-//! Clauses that are rare in statements, each next to an equivalent query.
+//! Queries with clauses that are rare in statements. Each has an equivalent query without the
+//! clause.
 
 use super::shapes::SHAPES;
 use super::{Col, Columns, LISTS, Queries, SINGLE, WAYS, list_literals, query_role};
@@ -10,13 +11,14 @@ fn columns_of<const N: usize>(types: [&'static str; N]) -> Columns {
     types.into_iter().enumerate().map(|(i, ty)| (format!("c{i}"), ty)).collect()
 }
 
-/// Number of kinds of queries of this file and of `precedence`.
+/// Number of kinds of queries that this file and `precedence` generate.
 const CLAUSES: usize = 14;
 
-/// Number of kinds of queries that [`Queries::make_rare`] makes.
+/// Number of kinds of queries that [`Queries::make_rare`] generates.
 pub(super) const RARE: usize = CLAUSES + SHAPES.len();
 
-/// Types of columns of recursive queries, each with a step that is its own inverse.
+/// Columns of recursive queries: the type in the notation of `grammar`, the type in SQL, and a step
+/// that is its own inverse.
 const REVERTED: [(&str, &str, &str); 9] = [
     ("i", "BIGINT", "-a"),
     ("f", "DOUBLE", "-a"),
@@ -54,7 +56,7 @@ impl Queries {
         }
     }
 
-    /// Picks a column of each of two relations. Both columns have the same type.
+    /// Picks a column of the relation `left` and one of `right` that have the same type.
     fn pick_pair(
         &mut self,
         left: &[Col],
@@ -73,18 +75,16 @@ impl Queries {
         (self.pick(&of(left, ty)).text, self.pick(&of(right, ty)).text)
     }
 
-    /// A LATERAL query, which runs for every row of the outer relation.
+    /// Returns a query with LATERAL, which runs for every row of the outer relation.
     fn make_lateral(&mut self) -> (Node, Columns) {
         let (outer, inner) = (self.base(), self.base());
         let (k, j) = self.pick_pair(&outer.columns, &inner.columns, &["i", "i", "s", "d", "n"]);
         let id = outer.unique.unwrap_or_default();
         let mut p = Parts::default();
         let (o, i) = (p.put(outer.node), p.put(inner.node));
-        let made = self.value("b", &inner.columns, 1);
-        let w = p.put(made);
+        let w = p.put(self.value("b", &inner.columns, 1));
         let ty = ["i", "f", "s", "d"][self.below(4)];
-        let made = self.value(ty, &inner.columns, 1);
-        let x = p.put(made);
+        let x = p.put(self.value(ty, &inner.columns, 1));
         let l = self.name("l");
         let columns = columns_of(["i", "i", ty]);
         let select = format!("SELECT {id} AS c0, {l}.n AS c1, {l}.x AS c2 FROM {o}");
@@ -104,7 +104,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A join whose key columns USING merges.
+    /// Returns a join with USING, which merges the key columns.
     fn make_merged_keys(&mut self) -> (Node, Columns) {
         let tables = [0, 1].map(|_| {
             let at = self.below(self.tables.len());
@@ -142,7 +142,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A window with a ROWS, GROUPS or RANGE frame.
+    /// Returns a query with a window function whose frame is ROWS, GROUPS or RANGE.
     fn make_frame(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();
@@ -155,8 +155,7 @@ impl Queries {
         };
         let by = pick(self, &["i", "s", "b", "d", "f", "li"]);
         let ty = ["i", "i", "f", "s", "d", "n"][self.below(6)];
-        let made = self.value(ty, &from.columns, 1);
-        let x = p.put(made);
+        let x = p.put(self.value(ty, &from.columns, 1));
         let (call, ty) = match self.below(4) {
             0 => ("count(X)", "i"),
             1 if ty == "i" => ("CAST(sum(X) AS BIGINT)", "i"),
@@ -218,10 +217,8 @@ impl Queries {
         let from = self.base();
         let mut p = Parts::default();
         let r = p.put(from.node);
-        let made = self.value("i", &from.columns, 1);
-        let x = p.put(made);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let x = p.put(self.value("i", &from.columns, 1));
+        let w = p.put(self.condition(&from.columns, false));
         let c = self.name("w");
         let columns = columns_of(["i", "i"]);
         let start = format!("SELECT {x} AS a, 0 AS n FROM {r} WHERE {w}");
@@ -238,7 +235,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A recursive query over lists, which takes their first element away at each step.
+    /// Returns a recursive query over lists that removes their first element in each step.
     fn make_peeled_lists(&mut self) -> (Node, Columns) {
         let from = self.base();
         let mut p = Parts::default();
@@ -250,10 +247,8 @@ impl Queries {
             ("ll", "BIGINT[][]"),
             ("ld", "DATE[]"),
         ][self.below(5)];
-        let made = self.value(ty, &from.columns, 1);
-        let x = p.put(made);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let x = p.put(self.value(ty, &from.columns, 1));
+        let w = p.put(self.condition(&from.columns, false));
         let c = self.name("w");
         let columns = columns_of([ty]);
         let start = format!("SELECT (CAST({x} AS {cast}))[1:3] AS a FROM {r} WHERE {w}");
@@ -270,16 +265,14 @@ impl Queries {
         (node, columns)
     }
 
-    /// A recursive UNION, which ends when a step has no new rows.
+    /// Returns a recursive query with UNION, which ends when a step returns no new rows.
     fn make_reverted_rows(&mut self) -> (Node, Columns) {
         let from = self.base();
         let mut p = Parts::default();
         let r = p.put(from.node);
         let (ty, cast, step) = REVERTED[self.below(REVERTED.len())];
-        let made = self.value(ty, &from.columns, 1);
-        let x = p.put(made);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let x = p.put(self.value(ty, &from.columns, 1));
+        let w = p.put(self.condition(&from.columns, false));
         let c = self.name("w");
         let columns = columns_of([ty]);
         let start = format!("SELECT CAST({x} AS {cast}) AS a FROM {r} WHERE {w}");
@@ -299,18 +292,14 @@ impl Queries {
         (node, columns)
     }
 
-    /// A struct as a key of groups.
+    /// Returns a query with GROUP BY a struct.
     fn make_struct_keys(&mut self) -> (Node, Columns) {
         let from = self.relation(1);
         let mut p = Parts::default();
         let r = p.put(from.node);
         let types = [["i", "s"], ["f", "i"], ["d", "b"], ["s", "li"]][self.below(4)];
-        let [a, b] = types.map(|ty| {
-            let made = self.value(ty, &from.columns, 1);
-            p.put(made)
-        });
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let [a, b] = types.map(|ty| p.put(self.value(ty, &from.columns, 1)));
+        let w = p.put(self.condition(&from.columns, false));
         let columns = columns_of([types[0], types[1], "i"]);
         let structs =
             format!("(SELECT named_struct('a', {a}, 'b', {b}) AS s FROM {r} WHERE {w}) AS y");
@@ -330,7 +319,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Lists of the values of a group, in a given order.
+    /// Returns a query that aggregates the values of a group to a list in a given order.
     fn make_ordered_lists(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();
@@ -343,10 +332,8 @@ impl Queries {
         let sort = self.pick(&sorts).text;
         let way = WAYS[self.below(4)];
         let ty = ["i", "f", "s"][self.below(3)];
-        let made = self.value(ty, &from.columns, 1);
-        let x = p.put(made);
-        let made = self.condition(&from.columns, false);
-        let w = p.put(made);
+        let x = p.put(self.value(ty, &from.columns, 1));
+        let w = p.put(self.condition(&from.columns, false));
         let list = LISTS.into_iter().find(|l| l[1..] == *ty).unwrap_or("li");
         let columns = columns_of([key.ty, list]);
         let (k, order) = (key.text, format!("ORDER BY {sort}{way}, {id}"));
@@ -374,7 +361,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A subquery in the condition of a join.
+    /// Returns a join with a subquery in its condition.
     fn make_join_on_query(&mut self) -> (Node, Columns) {
         let (left, right) = (self.base(), self.base());
         let (a, b) = self.pick_pair(&left.columns, &right.columns, &["i", "i", "s", "d"]);
@@ -411,7 +398,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Reductions of lists, compared with aggregates of their elements as rows.
+    /// Returns a query of reductions of lists, which equal aggregates of their elements as rows.
     fn make_reduced_lists(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();
@@ -432,8 +419,7 @@ impl Queries {
             ("ragged_nunique", "count(DISTINCT e)", "0", "lf", "i"),
             ("ragged_max", "max(e)", "NULL", "lf", "f"),
         ][self.below(12)];
-        let made = self.value(list, &from.columns, 1);
-        let l = p.put(made);
+        let l = p.put(self.value(list, &from.columns, 1));
         let columns = columns_of(["i", ty]);
         let lists = format!("(SELECT {id} AS i, {l} AS l FROM {r})");
         let rows = format!(
@@ -448,7 +434,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// VALUES with rows of subqueries and literals.
+    /// Returns a VALUES whose rows contain subqueries and literals.
     fn make_queried_rows(&mut self) -> (Node, Columns) {
         let from = self.base();
         let mut p = Parts::default();
@@ -469,8 +455,7 @@ impl Queries {
                     ("b", 1) => format!("EXISTS (SELECT 1 FROM {r} WHERE {w})"),
                     ("i", 1) => format!("(SELECT count(*) FROM {r} WHERE {w})"),
                     _ => {
-                        let made = self.value(ty, &from.columns, 1);
-                        let x = p.put(made);
+                        let x = p.put(self.value(ty, &from.columns, 1));
                         format!("(SELECT max({x}) FROM {r} WHERE {w})")
                     }
                 };
@@ -489,7 +474,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// VALUES with rows of literals.
+    /// Returns a VALUES whose rows contain literals.
     fn make_listed_rows(&mut self) -> (Node, Columns) {
         let types: Vec<&'static str> =
             (0..1 + self.below(3)).map(|_| SINGLE[self.below(SINGLE.len())]).collect();

@@ -1,4 +1,4 @@
-//! Differences between answers, their reduction, and the scripts that report them.
+//! Differences between results, smaller cases of them, and the scripts that report them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use crate::laws::Asked;
 use crate::statements::{Query, Statement, Steps};
 use crate::tables::{World, create};
 
-/// Two answers that should be equal.
+/// A statement with two results that should be equal, and all that is needed to run it again.
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub law: &'static str,
@@ -21,8 +21,9 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns a text that differences with the same cause probably share: the beginning of the
-    /// error or, without an error, the laws of the statement. Returns `None` if neither exists.
+    /// Returns a string that differences with the same cause probably share: the beginning of the
+    /// error or, without an error, the laws that the statement uses. Returns `None` if there is
+    /// neither.
     pub fn kind(&self) -> Option<String> {
         let error = self.found.strip_prefix("error: ").or(self.expected.strip_prefix("error: "));
         if let Some(error) = error {
@@ -34,7 +35,7 @@ impl Difference {
         Some(format!("{laws:?}"))
     }
 
-    /// Returns the script to run, and both answers.
+    /// Returns a script that runs the statement in both ways, with both results as comments.
     pub fn script(&self, world: &World) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "-- {} (world {} statement {})", self.law, self.seed, self.number);
@@ -70,7 +71,7 @@ impl Difference {
     }
 }
 
-/// Returns the query of a step, or the last query.
+/// Returns the query of the step at index `at`, or the last query if there is no such step.
 fn find_query(statement: &mut Statement, at: usize) -> &mut Query {
     match statement.steps.get_mut(at) {
         Some((_, query)) => query,
@@ -78,7 +79,7 @@ fn find_query(statement: &mut Statement, at: usize) -> &mut Query {
     }
 }
 
-/// Returns smaller statements: each lacks some parts of this statement.
+/// Returns smaller statements, each of which lacks some parts of this one.
 pub fn list_smaller(statement: &Statement) -> Vec<Statement> {
     let mut out = Vec::new();
     let mut push = |change: &dyn Fn(&mut Statement)| {
@@ -142,7 +143,7 @@ pub fn list_smaller(statement: &Statement) -> Vec<Statement> {
     out
 }
 
-/// Returns smaller worlds: each lacks some rows of this world.
+/// Returns smaller worlds, each of which lacks some rows of this one.
 pub fn list_fewer(world: &World) -> Vec<World> {
     let mut out = Vec::new();
     for at in 0..world.tables.len() {

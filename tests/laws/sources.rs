@@ -1,4 +1,5 @@
-//! Sessions: the references, and ours over every source with every setting.
+//! The sessions that run statements: those of the references, and ours over every source with every
+//! setting.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,6 +15,10 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::datasource::{MemTable, TableProvider};
 use datafusion::execution::SessionStateBuilder;
+use datafusion::functions_nested::array_has::array_has_udf;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
 use datafusion::optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
@@ -43,7 +48,7 @@ pub fn split_rows(rows: usize, parts: usize) -> Vec<(usize, usize)> {
     (0..parts).map(|i| (i * each).min(rows)).map(|from| (from, each.min(rows - from))).collect()
 }
 
-/// Registers a small table in memory to join with and to look up in.
+/// Registers a small table in memory that statements use in joins and look-ups.
 pub fn register_names(ctx: &SessionContext) {
     let schema = Arc::new(Schema::new(vec![
         Field::new("key", DataType::Int64, true),
@@ -69,15 +74,16 @@ fn register_partitions(
     ctx.register_table(name, Arc::new(table)).unwrap();
 }
 
-/// Creates the reference session, plain DataFusion with our functions and syntax. It has a few of
-/// our rules, and only those rules of DataFusion that a plan requires. Aggregates are ours: answers
-/// are compared to the bit, and the aggregates of floats in DataFusion depend on the cut.
+/// Creates the session of the reference: plain DataFusion with our functions and syntax, a few of
+/// our rules, and only those rules of DataFusion that a plan requires. It has our aggregates,
+/// because results are compared bit by bit, and DataFusion's aggregates of floats depend on
+/// partitions and batches.
 fn create_plain_session() -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let mut builder = serrate::sql::configure(builder);
-    // Lists with NULL have an order of ours: the reference has to sort them by it.
+    // We define the order of lists that contain NULL, so that the reference needs our rule for it.
     let state = serrate::sql::session().state();
     let mut analyzer = Analyzer::new();
     let order = state.analyzer().rules.iter().filter(|r| r.name() == "serrate_nested_order");
@@ -90,17 +96,19 @@ fn create_plain_session() -> SessionContext {
     let own = |name| rules.clone().find(|r| r.name() == name).cloned().unwrap();
     let needed: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
         Arc::new(RewriteSetComparison::new()),
-        // The simplifier of plain DataFusion fails where it evaluates a constant that a CASE guards.
+        // DataFusion's own simplifier fails if it evaluates a constant that a CASE guards.
         own("simplify_expressions"),
         Arc::new(ReplaceDistinctWithAggregate::new()),
         Arc::new(DecorrelatePredicateSubquery::new()),
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),
-        // NOT IN over a list with NULL is right only with join keys.
+        // NOT IN a list with NULL is right only with join keys, which this rule extracts.
         Arc::new(ExtractEquijoinPredicate::new()),
-        // Our sessions treat both zeros as one value, and NaN of both signs as one value. The
-        // reference must do so, too.
+        // In our sessions, zeros of either sign are equal, and so are all NaN. The reference needs
+        // this rule for that.
         own("serrate_float_keys"),
+        // Windows over nested constants fail without it.
+        own("serrate_nested_constants"),
     ];
     *builder.optimizer() = Some(Optimizer::with_rules(needed));
     *builder.physical_optimizers() = Some(needed_physical());
@@ -110,16 +118,51 @@ fn create_plain_session() -> SessionContext {
     for aggregate in state.aggregate_functions().values() {
         ctx.register_udaf(aggregate.as_ref().clone());
     }
-    // Our window functions return ranks as Int64, those of DataFusion as UInt64.
+    // Our window functions return ranks as Int64, whereas those of DataFusion return UInt64.
     for window in state.window_functions().values() {
         ctx.register_udwf(window.as_ref().clone());
     }
+    ctx.register_udf(ScalarUDF::new_from_impl(SearchedList { inner: array_has_udf() }));
     register_names(&ctx);
     ctx
 }
 
-/// Returns the physical rules that add required sorts and repartitions, and the rule that checks
-/// the plan for them.
+/// DataFusion's `array_has` without its rewrite of constant lists to IN. The rewrite returns NULL
+/// instead of false if the list contains NULL and not the value. The test
+/// `stock_constant_lists_still_contain_null` in `tests/sql/quantified.rs` fails once DataFusion has
+/// corrected it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SearchedList {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for SearchedList {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> datafusion::error::Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn invoke_with_args(
+        &self,
+        args: ScalarFunctionArgs,
+    ) -> datafusion::error::Result<ColumnarValue> {
+        self.inner.invoke_with_args(args)
+    }
+}
+
+/// Returns the physical optimizer rules that add required sorts and repartitions and check the plan
+/// for them.
 fn needed_physical() -> PhysicalOptimizer {
     let needed =
         ["OutputRequirements", "EnsureRequirements", "LambdaParameters", "SanityCheckPlan"];
@@ -128,16 +171,17 @@ fn needed_physical() -> PhysicalOptimizer {
     PhysicalOptimizer::with_rules(rules)
 }
 
-/// The sessions of a thread. Tables and settings change, the sessions do not.
+/// The sessions of one thread. They are kept, while their tables and settings change.
 pub struct Sessions {
-    /// Plain DataFusion over tables in memory.
+    /// Plain DataFusion over tables in memory, which is a reference.
     pub plain: SessionContext,
-    /// Our session over tables in memory, with one partition and large batches.
+    /// Our session over tables in memory, with one partition and large batches, which is a
+    /// reference.
     pub own: SessionContext,
     ours: SessionContext,
     /// Our session whose plans check the claims of their nodes.
     checked: SessionContext,
-    /// The settings of `ours` before those of a cut are applied.
+    /// The settings of `ours` to which those of a cut are added.
     base: ConfigOptions,
 }
 
@@ -155,7 +199,8 @@ impl Sessions {
         Self { plain: create_plain_session(), own: session(), ours, checked, base }
     }
 
-    /// Registers the tables of a world in the references, and sets the time zone of ours.
+    /// Registers the tables of a world in the sessions of the references, and sets the time zone of
+    /// our sessions.
     pub fn enter(&self, world: &World) {
         for table in &world.tables {
             for ctx in [&self.plain, &self.own] {
@@ -165,7 +210,8 @@ impl Sessions {
         set_zone(&self.own, world.zone);
     }
 
-    /// Returns the session of a cut over the tables of a world.
+    /// Returns a session with the settings of a cut, in which the tables of a world are stored as
+    /// the cut requires.
     pub async fn cut(&self, setup: &Setup, tables: &mut Stored<'_>) -> &SessionContext {
         let ctx = if setup.claims { &self.checked } else { &self.ours };
         {
@@ -192,12 +238,12 @@ fn set_zone(ctx: &SessionContext, zone: &str) {
     state.config_mut().options_mut().execution.time_zone = Some(zone.to_string());
 }
 
-/// The settings that determine how tables are stored.
+/// The properties of a cut that determine how tables are stored.
 type Key = (Source, Option<Foreign>, usize, usize, usize);
 
 type NamedTable = (String, Arc<dyn TableProvider>);
 
-/// The tables of a world, stored in each way that a cut has used so far.
+/// The tables of a world, stored in each way that a cut has needed so far.
 pub struct Stored<'w> {
     pub world: &'w World,
     pub folder: TempDir,
@@ -228,7 +274,7 @@ impl<'w> Stored<'w> {
     }
 }
 
-/// Stores a table in memory, or in files of a folder.
+/// Stores a table in memory or in files in `folder`, as the cut requires.
 async fn store_table(
     ctx: &SessionContext,
     table: &Table,
@@ -264,7 +310,7 @@ async fn store_table(
     ctx.table_provider(table.name.as_str()).await.unwrap()
 }
 
-/// Writes a table to files of a new folder.
+/// Creates a folder and writes a table to files in it, as the cut requires.
 pub fn write_table(table: &Table, setup: &Setup, folder: &Path) {
     let rows = &table.rows;
     std::fs::create_dir_all(folder).unwrap();
@@ -284,7 +330,7 @@ fn write_source(source: Source, folder: &Path, number: usize, rows: &RecordBatch
         Source::Memory => {}
         Source::Arrow => {
             let mut writer = FileWriter::try_new(file("arrow"), &rows.schema()).unwrap();
-            // Two batches per file.
+            // Each file has two batches.
             let half = rows.num_rows() / 2;
             writer.write(&take_whole(&rows.slice(0, half))).unwrap();
             writer.write(&take_whole(&rows.slice(half, rows.num_rows() - half))).unwrap();
@@ -309,12 +355,12 @@ fn write_source(source: Source, folder: &Path, number: usize, rows: &RecordBatch
     }
 }
 
-/// Copies a slice to a batch of its own.
+/// Returns a copy of the rows that shares no buffers with other rows.
 fn take_whole(rows: &RecordBatch) -> RecordBatch {
     concat_batches(&rows.schema(), [rows]).unwrap()
 }
 
-/// Rows as text. The text of a value is exact, also for floats.
+/// The rows of a result as strings. The string of a value is exact, also for floats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     pub schema: SchemaRef,
@@ -322,7 +368,7 @@ pub struct Rows {
     pub batches: Vec<RecordBatch>,
 }
 
-/// Runs a statement and returns its rows, or its error or panic as text.
+/// Runs a statement and returns its rows. The text of an error or of a panic is returned as `Err`.
 pub async fn run_query(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
     let (ctx, text) = (ctx.clone(), sql.to_string());
     let task = tokio::spawn(async move {
@@ -348,7 +394,7 @@ pub async fn run_query(ctx: &SessionContext, sql: &str) -> Result<Rows, String> 
     }
 }
 
-/// Runs a statement, or stores it as a table or a view and returns all rows of that.
+/// Runs a statement itself, or stores its result as a table or a view and selects all rows of it.
 pub async fn run_wrapped(
     ctx: &SessionContext,
     wrapping: Wrapping,
@@ -369,7 +415,7 @@ pub async fn run_wrapped(
     }
 }
 
-/// Returns the types of the columns of a statement, without running it.
+/// Plans a statement and returns the types of its columns.
 async fn types_of(ctx: &SessionContext, sql: &str) -> Result<Vec<String>, String> {
     let (ctx, text) = (ctx.clone(), sql.to_string());
     let task = tokio::spawn(async move {
@@ -385,8 +431,7 @@ async fn types_of(ctx: &SessionContext, sql: &str) -> Result<Vec<String>, String
     }
 }
 
-/// Returns the name of a type; strings of all widths are alike, and whether values can be NULL is
-/// left out.
+/// Returns the name of a type without nullability. All string types have the same name.
 fn name_type(data_type: &DataType) -> String {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
@@ -410,8 +455,8 @@ async fn collect_checked(frame: DataFrame) -> datafusion::error::Result<Vec<Reco
     collect(plan, tasks).await
 }
 
-/// Converts a value to text: numbers of all widths alike, floats to the bit except for the bits of
-/// NaN.
+/// Converts a value to a string. Numeric types of all widths give the same string, and different
+/// floats give different strings; all NaN are the same.
 fn show_cell(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "NULL".into();

@@ -1,4 +1,4 @@
-//! Random statements: steps of a WITH, and a query over tables and steps.
+//! Random statements, which consist of the steps of a WITH and a query over tables and steps.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use rand_chacha::ChaCha8Rng;
 use crate::expressions::{CLOSE, Calls, Expr, Leaf, Maker, OPEN, Type};
 use crate::tables::{Column, World};
 
-/// How a statement is written.
+/// How the steps of a statement are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steps {
-    /// `WITH s0 AS (..)`.
+    /// The steps are in `WITH s0 AS (..)`.
     With,
-    /// Queries in FROM.
+    /// The steps are subqueries in FROM.
     Derived,
-    /// Names of tables that hold the results of the steps.
+    /// The statement names tables that hold the results of the steps.
     Tables,
 }
 
@@ -28,7 +28,7 @@ pub struct Statement {
 /// An item of FROM.
 #[derive(Clone, Debug)]
 pub struct Relation {
-    /// Names of tables and steps are enclosed in double braces.
+    /// The name of a table or step in double braces, or a join of several.
     pub text: String,
     pub alias: String,
 }
@@ -50,9 +50,9 @@ pub struct Query {
     pub filters: Vec<String>,
     pub group: Vec<String>,
     pub having: Option<String>,
-    /// Keys of ORDER BY before those that make the order total.
+    /// Keys of ORDER BY that come before those that make the order total.
     pub order: Vec<String>,
-    /// Whether all columns are the last keys of ORDER BY.
+    /// Whether all columns follow as keys of ORDER BY, so that the order is total.
     pub total: bool,
     pub limit: Option<(usize, usize)>,
     pub union: Option<Box<Query>>,
@@ -63,7 +63,7 @@ pub struct Query {
 pub struct Item {
     pub expr: Expr,
     pub name: String,
-    /// Whether its lists become rows.
+    /// Whether the item is unnested into rows.
     pub unnest: bool,
 }
 
@@ -79,7 +79,7 @@ pub enum Kind {
 }
 
 impl Query {
-    /// Returns the SQL text, with names of relations in double braces.
+    /// Returns the SQL text, in which names of tables and steps are in double braces.
     fn text(&self) -> String {
         let mut out = self.selected();
         if let Some(union) = &self.union {
@@ -135,13 +135,13 @@ impl Query {
         (self.order, self.total, self.limit) = (Vec::new(), false, None);
     }
 
-    /// Whether the rows have exactly one order.
+    /// Returns whether ORDER BY determines the order of all rows.
     pub fn is_ordered(&self) -> bool {
         self.total
     }
 }
 
-/// Writes or omits redundant parentheses.
+/// Returns the text with its redundant parentheses written, or without them.
 pub fn parentheses(text: &str, written: bool) -> String {
     if written {
         text.replace(OPEN, "(").replace(CLOSE, ")")
@@ -169,8 +169,8 @@ impl Statement {
         parentheses(&text, written)
     }
 
-    /// Returns the same statement in more steps: queries below an unnest, and the inputs of UNION
-    /// ALL, become steps.
+    /// Returns an equivalent statement with more steps: queries below an unnest and the inputs of
+    /// UNION ALL become steps.
     pub fn unrolled(&self) -> Self {
         let mut steps = Vec::new();
         for (name, query) in &self.steps {
@@ -190,7 +190,7 @@ impl Statement {
         self
     }
 
-    /// Returns the query of each step over tables of the steps before it.
+    /// Returns the names of the steps with their queries, in which earlier steps are tables.
     pub fn step_texts(&self) -> Vec<(String, String)> {
         let none = BTreeMap::new();
         self.steps
@@ -199,8 +199,8 @@ impl Statement {
             .collect()
     }
 
-    /// Whether a plan may omit work that fails, because nothing reads the rows or columns that
-    /// result from it.
+    /// Returns whether a plan may omit an expression that fails, because no other part of the
+    /// statement reads its rows or columns.
     pub fn may_skip(&self) -> bool {
         let cut = |q: &Query| q.limit.is_some();
         let last = &self.last;
@@ -217,8 +217,8 @@ impl Statement {
     }
 }
 
-/// Moves the query below an unnest, or the inputs of UNION ALL, to `steps`, and returns the
-/// remaining query.
+/// Moves the query below an unnest, or the inputs of UNION ALL, to `steps`. Returns the query that
+/// reads them.
 fn unroll(name: &str, query: &Query, steps: &mut Vec<(String, Query)>) -> Query {
     let unnests = query.items.iter().any(|i| i.unnest);
     if !unnests && query.union.is_none() {
@@ -264,27 +264,27 @@ fn resolve_text(text: &str, known: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// A table or step that may appear in FROM.
+/// A table or step that a query may select from.
 #[derive(Clone, Debug)]
 struct Source {
     name: String,
     columns: Vec<Column>,
-    /// Whether the source is a table, whose rows are in source order.
+    /// Whether the source is a table, whose rows have an order.
     table: bool,
 }
 
-/// Generates statements over a world.
+/// A generator of statements over the tables of a world.
 pub struct Statements {
     pub random: ChaCha8Rng,
     calls: Calls,
     sources: Vec<Source>,
 }
 
-/// Names of columns in scope, and the order of their rows.
+/// The columns that expressions may use, and the key by which their rows are ordered.
 struct Scope {
     columns: Vec<Expr>,
     traps: Vec<String>,
-    /// Columns that make an order total, if the relations have such columns.
+    /// Sort keys that make the order of the rows total, if all relations have them.
     unique: Option<String>,
 }
 
@@ -333,7 +333,7 @@ impl Statements {
         Statement { steps, last }
     }
 
-    /// Returns a statement that calls one function over one table.
+    /// Returns a statement with the given call over one table, or `None` if no arguments fit.
     pub fn about(&mut self, call: crate::functions::Call, aggregate: bool) -> Option<Statement> {
         let source = self.sources[0].clone();
         let relation = Relation { text: format!("{{{{{}}}}}", source.name), alias: "a".into() };
@@ -465,7 +465,7 @@ impl Statements {
         }
     }
 
-    /// Returns a condition with a subquery.
+    /// Returns a condition with a subquery, or `None` if the columns allow none.
     fn subquery(&mut self, scope: &Scope) -> Option<String> {
         let (relation, source) = self.relation("q");
         let inside: Vec<Expr> =
@@ -522,7 +522,7 @@ impl Statements {
         }
     }
 
-    /// Returns a call that fails on some rows, guarded against them.
+    /// Returns a call that fails on some rows, in a CASE or condition that excludes these rows.
     fn guarded(&mut self, scope: &Scope) -> Expr {
         let at = self.below(scope.traps.len());
         let trap = &scope.traps[at];
@@ -555,7 +555,8 @@ impl Statements {
                 Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             let depth = usize::from(maker.chance(10));
             let key = maker.make(Type::new(depth, leaf), &None, levels);
-            // Adds no literal key, because GROUP BY would read it as the position of a column.
+            // A key is never a literal, because GROUP BY would read an integer as the position of a
+            // column.
             let columns = scope.columns.iter().any(|c| key.text.contains(&c.text));
             if columns && !query.group.contains(&key.closed()) {
                 query.group.push(key.closed());
@@ -574,7 +575,7 @@ impl Statements {
             loop {
                 let levels = maker.below(2);
                 let over = maker.over(false, order.as_deref().unwrap_or("ORDER"), levels);
-                // Without an order of rows there is no order within a group.
+                // An aggregate with ORDER BY needs keys that order all rows.
                 if order.is_some() || !over.text.contains("ORDER BY") {
                     made.push(over);
                     break;
@@ -630,7 +631,7 @@ impl Statements {
         }
     }
 
-    /// Turns lists into rows, or rows into lists, over a table or a step.
+    /// Returns a query that turns lists into rows or rows into lists, over a table or a step.
     fn exploded(&mut self, steps: bool) -> Query {
         let of: Vec<Source> = self.sources.iter().filter(|s| !steps || !s.table).cloned().collect();
         let source = of[self.below(of.len())].clone();
@@ -710,7 +711,7 @@ impl Statements {
         query
     }
 
-    /// Returns a type; those of columns are more frequent.
+    /// Returns a type. The types of the columns in scope are more frequent than others.
     fn ty(maker: &mut Maker<'_>) -> Type {
         if maker.chance(60) {
             let at = maker.below(maker.columns.len());
@@ -719,7 +720,7 @@ impl Statements {
         maker.ty()
     }
 
-    /// Adds ORDER BY, LIMIT and OFFSET.
+    /// Adds ORDER BY, LIMIT and OFFSET to a query.
     fn finish(&mut self, query: &mut Query, scope: &Scope) {
         let one_table = query.joins.is_empty()
             && query.union.is_none()
@@ -737,8 +738,8 @@ impl Statements {
                 let key = if free {
                     let ty = Type::new(0, maker.leaf());
                     let key = maker.make(ty, &None, levels);
-                    // Adds no literal key, because ORDER BY would read it as the position of a
-                    // column.
+                    // A key is never a literal, because ORDER BY would read an integer as the
+                    // position of a column.
                     if !scope.columns.iter().any(|c| key.text.contains(&c.text)) {
                         continue;
                     }
@@ -754,7 +755,7 @@ impl Statements {
                 query.limit = Some((self.below(9), skip));
             }
         } else if one_table && self.chance(30) {
-            // Selects the first rows of the source.
+            // LIMIT without ORDER BY selects the first rows of the source.
             let skip = if self.chance(40) { self.below(5) } else { 0 };
             query.limit = Some((1 + self.below(9), skip));
         }

@@ -1,8 +1,9 @@
-//! Queries in conditions and as values, each in several spellings.
+//! Subqueries in conditions and as values, each written in several equivalent ways.
 
 use super::*;
 
-/// Whether values of two types compare: a local time or a date next to an instant is in its zone.
+/// Returns whether values of two types can be compared. A timestamp with a time zone can be
+/// compared with a local time or a date, which is read in that zone.
 fn are_comparable(a: &str, b: &str) -> bool {
     a == b || matches!((a, b), ("tz", "t" | "d") | ("t" | "d", "tz"))
 }
@@ -25,8 +26,7 @@ impl Queries {
             true => (list_literals("i")[0].to_string(), inside[0].text.clone()),
             false => (o.text, self.pick(&fitting).text),
         };
-        let made = self.value("b", &inside, 2);
-        let w = p.put(made);
+        let w = p.put(self.value("b", &inside, 2));
         let every = |op: &str, all: bool| {
             let test = if all { format!("NOT ({o} {op} {i})") } else { format!("{o} {op} {i}") };
             let (found, rest) = if all { ("false", "true") } else { ("true", "false") };
@@ -80,7 +80,8 @@ impl Queries {
         }
     }
 
-    /// Returns a query with one value per row of the scope.
+    /// Returns a scalar subquery that is correlated with the columns in scope, and the type of its
+    /// value.
     pub(super) fn scalar(&mut self, scope: &[Col]) -> (Node, &'static str) {
         let keys: Vec<Col> =
             scope.iter().filter(|c| matches!(c.ty, "i" | "s" | "d")).cloned().collect();
@@ -96,11 +97,9 @@ impl Queries {
             return (self.value("i", scope, 2), "i");
         }
         let (i, o) = (self.pick(&fitting).text, o.text);
-        let made = self.value("b", &relation.columns, 1);
-        let w = p.put(made);
+        let w = p.put(self.value("b", &relation.columns, 1));
         let ty = ["i", "s", "f", "n"][self.below(4)];
-        let made = self.value(ty, &relation.columns, 1);
-        let x = p.put(made);
+        let x = p.put(self.value(ty, &relation.columns, 1));
         match self.below(3) {
             0 => (
                 p.node(

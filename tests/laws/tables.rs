@@ -1,4 +1,4 @@
-//! Random tables with the same column names.
+//! Random tables whose columns have the same names in all tables.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use serrate::datafusion;
 
 use crate::expressions::{Expr, Leaf, Shape, Type};
 
-/// The tables of the statements of one session.
+/// A set of random tables over which statements run.
 #[derive(Clone, Debug)]
 pub struct World {
     pub seed: u64,
     pub tables: Vec<Table>,
-    /// Whether the tables hold only what `.nrt` can hold: numbers without nulls.
+    /// Whether the tables have only values that `.nrt` can hold: numbers without NULL.
     pub plain: bool,
     /// The time zone of our sessions.
     pub zone: &'static str,
@@ -38,19 +38,19 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-/// A column as the generator knows it.
+/// A column of a table, with what the generator of statements knows about it.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
     pub ty: Type,
     pub shape: Shape,
-    /// Whether some values of the column make calls fail. Only statements with a guard against
-    /// these values use the column.
+    /// Whether calls fail for some values of the column. Only statements that exclude these values
+    /// use it.
     pub trap: bool,
 }
 
 impl Column {
-    /// Returns the column of a relation with an alias.
+    /// Returns an expression for the column of the relation with the name `alias`.
     pub fn of(&self, alias: &str) -> Expr {
         let shape = self.shape.as_ref().map(|s| format!("{alias}:{s}"));
         Expr::column(format!("{alias}.{}", self.name), self.ty, shape)
@@ -68,7 +68,8 @@ impl World {
         Self { seed, tables, plain, zone: "UTC" }
     }
 
-    /// Creates one to three tables with extreme values of more types, for [`crate::queries`].
+    /// Creates one to three tables with extreme values and more types than those of [`Self::new`],
+    /// for the generator [`crate::queries`].
     pub fn wide(seed: u64, rows: usize) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x71de);
         let plain = random.random_range(0..4) == 0;
@@ -80,7 +81,7 @@ impl World {
     }
 }
 
-/// The time zone of all columns of instants. Its clocks change.
+/// The time zone of all columns of timestamps with a time zone. It has clock changes.
 pub const ZONE: &str = "Europe/Berlin";
 
 const KEYS: [DataType; 6] = [
@@ -98,15 +99,15 @@ const FLOATS: [f64; 9] = [0.0, -0.0, 1.5, -2.25, 0.1, 3.0, f64::NAN, 0.300000000
 
 struct Maker<'a> {
     random: &'a mut ChaCha8Rng,
-    /// Percentage of null values, in each third of the rows: three files may differ in nulls.
+    /// Percentage of NULL in each third of the rows, so that three files of a table differ in it.
     nulls: [u32; 3],
     plain: bool,
-    /// Whether all lists that are not NULL have one length.
+    /// Whether all lists that are not NULL have the same length.
     even: bool,
 }
 
 impl Maker<'_> {
-    /// Whether value `i` of `n` is null.
+    /// Draws whether value `i` of `n` values is NULL.
     fn null(&mut self, i: usize, n: usize) -> bool {
         self.random.random_range(0..100) < self.nulls[3 * i / n.max(1)]
     }
@@ -138,7 +139,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns lengths of lists, and which of them are valid.
+    /// Draws the lengths of `n` lists, and which of them are NULL.
     fn lists(&mut self, n: usize) -> (Vec<usize>, Option<NullBuffer>) {
         let mut valid = Vec::with_capacity(n);
         let mut lengths = Vec::with_capacity(n);
@@ -202,14 +203,14 @@ fn draw_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
     let mut columns: Vec<(&str, Type, Shape, ArrayRef)> = Vec::new();
     let one = |leaf| Type::new(0, leaf);
     columns.push(("id", one(Leaf::Int), None, Arc::new(Int64Array::from(ids))));
-    // Keys are small, not negative, and repeat.
+    // Keys are small and not negative, and they repeat.
     let k = Int64Array::from_iter(
         (0..n).map(|i| (!maker.null(i, n)).then(|| maker.random.random_range(0..5))),
     );
     columns.push(("k", one(Leaf::Int), None, cast(&k, &key).unwrap()));
     columns.push(("v", one(Leaf::Int), None, maker.values(Leaf::Int, n)));
-    // ORDER BY distinguishes -0.0 from 0.0, but the filters of TopK do not; scalars therefore have
-    // one zero.
+    // ORDER BY distinguishes -0.0 from 0.0, but the dynamic filters of a sort with LIMIT do not. So
+    // columns of floats have only 0.0.
     let f = maker.values(Leaf::Float, n);
     let f = f.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| v + 0.0);
     columns.push(("f", one(Leaf::Float), None, Arc::new(f)));
@@ -218,7 +219,7 @@ fn draw_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
         columns.push(("s", one(Leaf::Text), None, maker.values(Leaf::Text, n)));
         columns.push(("t", one(Leaf::Time), None, maker.values(Leaf::Time, n)));
     }
-    // Sibling lists of the same lengths, and lists within them.
+    // Columns of lists with equal lengths, and of lists in these lists.
     let (lengths, valid) = maker.lists(n);
     let total: usize = lengths.iter().sum();
     let shape = || Some("1".to_string());
@@ -254,13 +255,13 @@ fn draw_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
         columns.push((name, Type::new(2, leaf), Some("1/2".into()), lists));
     }
     if !plain {
-        // Lists of other lengths.
+        // A column of lists with other lengths.
         let (lengths, valid) = maker.lists(n);
         let values = maker.values(Leaf::Int, lengths.iter().sum());
         let lists = wrap_lists(&lengths, valid.as_ref(), values, false);
         columns.push(("w", Type::new(1, Leaf::Int), Some("w".into()), lists));
-        // If `id % 4 = 0`, sums of `big` overflow, and lists of `one` do not have exactly one
-        // element.
+        // In rows whose `id` is a multiple of 4, the sum of `big` overflows, and the list `one`
+        // does not have exactly one element.
         let id = columns[0].3.clone();
         let id = id.as_primitive::<Int64Type>().values();
         let lengths: Vec<usize> = id.iter().map(|i| if i % 4 == 0 { 2 } else { 1 }).collect();
@@ -302,7 +303,7 @@ fn draw_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
     Table { name: name.into(), rows, columns: known }
 }
 
-/// Creates a table of [`World::wide`]; the names of columns determine their types.
+/// Creates a table for [`World::wide`]. The name of a column determines its type.
 fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows / 2, rows, rows][random.random_range(0..6)];
     let nulls = draw_nulls(random, plain);
@@ -338,8 +339,8 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
     let values = wrap_lists(&inner, inner_valid.as_ref(), values, false);
     columns.push(("ll", wrap_lists(&lengths, valid.as_ref(), values, false)));
     if !plain {
-        // The last column, because `Queries` lists its fields `st.a`, `st.s` and `st.l` instead of
-        // the column.
+        // This column must be the last one, because `Queries` has its fields `st.a`, `st.s` and
+        // `st.l` in its place.
         columns.push(("st", Arc::new(maker.structs(n))));
     }
     let fields: Vec<Field> = columns
@@ -352,8 +353,8 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
 }
 
 impl Maker<'_> {
-    /// Returns structs of an integer, a text and a list. Structs that are NULL hide values in their
-    /// fields. In some tables, the fields are never NULL.
+    /// Draws structs of an integer, a string and a list. Structs that are NULL have values in their
+    /// fields. In some tables, no field is NULL.
     fn structs(&mut self, n: usize) -> StructArray {
         let nulls = self.nulls;
         let valid: Vec<bool> = (0..n).map(|i| !self.null(i, n)).collect();
@@ -380,12 +381,13 @@ impl Maker<'_> {
             .collect()
     }
 
-    /// Returns values of a column of [`World::wide`].
+    /// Draws values for the column `of` of [`World::wide`].
     fn wide(&mut self, of: &str, n: usize) -> ArrayRef {
         const DAY: i64 = 86_400_000_000;
-        // 1600-01-01, the days around 1970 and 2020-02-29, 2999-12-31.
+        // 1600-01-01, days around 1970-01-01 and 2020-02-29, and 2999-12-31.
         const DAYS: [i32; 7] = [-135_140, -1, 0, 18_320, 18_321, 18_321, 376_199];
-        // 2020-03-29 and 2020-10-25, when the clocks of `ZONE` skip and repeat the hour after 02:00.
+        // The days 2020-03-29 and 2020-10-25. On them, the clocks of `ZONE` skip and repeat the
+        // hour after 02:00.
         const CHANGES: [i64; 2] = [18_350 * DAY, 18_560 * DAY];
         const HOUR: i64 = DAY / 24;
         match of {
@@ -424,8 +426,8 @@ impl Maker<'_> {
                 Arc::new(TimestampMicrosecondArray::from(self.choose(&of, n)))
             }
             "tz" => {
-                // Midnight of days in winter, the ends of all years, and the half hours around the
-                // changes of the clocks.
+                // Midnight of winter days, the extremes of the years, and times every half hour
+                // around the clock changes.
                 let mut of: Vec<i64> =
                     DAYS[1..6].iter().map(|d| i64::from(*d) * DAY - HOUR).collect();
                 of.extend([DAYS[0], DAYS[6]].map(|d| i64::from(d) * DAY));
@@ -447,7 +449,8 @@ impl Maker<'_> {
     }
 }
 
-/// Returns the statement that creates a table with the columns that a text names.
+/// Returns a CREATE TABLE statement with the rows of a table and those columns whose names occur in
+/// `text`.
 pub fn create(table: &Table, text: &str) -> String {
     let schema = table.rows.schema();
     let named: Vec<usize> = (0..schema.fields().len())
@@ -483,7 +486,7 @@ pub fn create(table: &Table, text: &str) -> String {
     )
 }
 
-/// Writes a value as SQL.
+/// Returns a value as an SQL literal.
 fn literal(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "NULL".into();

@@ -1,5 +1,5 @@
-//! Workers as one more cut: over the same files, a statement has the same answer on three worker
-//! processes as in a session without workers.
+//! Compares three worker processes with a session without workers: over the same files, a statement
+//! must have the same result.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -23,15 +23,16 @@ use crate::tables::World;
 use crate::worker_process::{WorkerProcess, list_addresses, start_workers};
 use crate::{Findings, PER_WORLD, ROWS, block_on, read_setting};
 
-/// Time after which a statement counts as hanging.
+/// A statement that takes longer than this counts as hanging.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A session without workers, and one with workers.
+/// Two sessions with the same tables: `there` uses workers, `here` does not.
 struct Pair {
     here: SessionContext,
     there: SessionContext,
     cluster: Cluster,
-    /// Number of statements over files, and of those that ran in more than one task.
+    /// Number of statements that read files. `divided` is the number of those that ran in several
+    /// tasks.
     over_files: usize,
     divided: usize,
 }
@@ -46,7 +47,7 @@ impl Pair {
         Self { here, there, cluster, over_files: 0, divided: 0 }
     }
 
-    /// Writes the tables of a world to files, and names them in both sessions.
+    /// Writes the tables of a world to files, and creates tables of these files in both sessions.
     async fn enter(&self, world: &World, setup: &Setup, folder: &Path) {
         let source = format!("{:?}", setup.source);
         for table in &world.tables {
@@ -75,13 +76,13 @@ impl Pair {
         run_query(&self.there, "SET cluster.bytes_per_task = 1").await.unwrap();
     }
 
-    /// Counts the statement as divided or, if it is not divided, counts the reason.
+    /// Counts the statement as divided, or counts the reason why it is not.
     async fn count_tasks(&mut self, sql: &str, findings: &Findings) {
         // Discards the notes about the previous statement.
         self.cluster.take_notes();
         let shown = show_plan(&self.there, sql).await;
         let notes = self.cluster.take_notes().join("; ");
-        if shown.contains("DistributedExec") {
+        if shown.contains("DistributedExec") || shown.contains("SubqueriesFirstExec") {
             self.over_files += 1;
             self.divided += 1;
         } else if shown.contains(".parquet") || shown.contains(".nrt") {
@@ -92,7 +93,7 @@ impl Pair {
         }
     }
 
-    /// Returns both answers if they differ.
+    /// Runs a statement in both sessions. Returns both results if they differ.
     async fn find_difference(
         &mut self,
         asked: &Asked,
@@ -103,14 +104,14 @@ impl Pair {
         self.count_tasks(&sql, findings).await;
         let here = asked.found(&self.here, setup).await;
         let there = tokio::time::timeout(LIMIT, asked.found(&self.there, setup)).await;
-        let there = there.unwrap_or_else(|_| panic!("no answer in {LIMIT:?}: {sql}"));
+        let there = there.unwrap_or_else(|_| panic!("no result within {LIMIT:?}: {sql}"));
         let counter = if here.is_ok() { &findings.answered } else { &findings.failed };
         counter.fetch_add(1, Ordering::Relaxed);
         asked.compare(&here, &there, setup)
     }
 }
 
-/// Returns the physical plan of a statement as text, or nothing if it cannot be planned.
+/// Returns the physical plan of a statement as text, or an empty string if it cannot be planned.
 async fn show_plan(ctx: &SessionContext, sql: &str) -> String {
     let (ctx, text) = (ctx.clone(), sql.to_owned());
     let task = tokio::spawn(async move {
@@ -120,7 +121,7 @@ async fn show_plan(ctx: &SessionContext, sql: &str) -> String {
     task.await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-/// Returns a world; half of the worlds have tables that `.nrt` can hold.
+/// Returns a world (set of random tables). Half of the worlds have tables that `.nrt` can hold.
 fn make_world(seed: u64, number: u64) -> World {
     let plain = number % 4 < 2;
     let mut worlds = (0..).map(|i| {
@@ -130,12 +131,13 @@ fn make_world(seed: u64, number: u64) -> World {
     worlds.find(|world| world.plain == plain).unwrap()
 }
 
-/// Whether the tables and statements of a world are those of the generator `queries`.
+/// Returns whether the world with this number has the tables and statements of the generator
+/// `queries`.
 fn is_wide(number: u64) -> bool {
     number % 2 == 1
 }
 
-/// Generates the statements of a world, each written in ways drawn at random.
+/// Generates the statements of a world. Each is written in random ways.
 fn make_statements(world: &World, number: u64, count: u64) -> Vec<Asked> {
     let mut random = ChaCha8Rng::seed_from_u64(world.seed);
     let mut statements = Statements::new(world, Calls::Safe, world.seed ^ 0x5eed);
@@ -148,7 +150,7 @@ fn make_statements(world: &World, number: u64, count: u64) -> Vec<Asked> {
     }
     let mut queries = Queries::new(world, world.seed ^ 0xf0f0);
     let all = (0..count).map(|i| {
-        // Every fourth statement has one of the rarer clauses; the clauses take turns.
+        // Every fourth statement has a rare clause, and the clauses take turns.
         let form = match i % 4 {
             3 => queries.rare_form(usize::try_from(number * count + i / 4).unwrap()),
             _ => queries.form(),
@@ -209,7 +211,7 @@ fn statements_have_one_answer_on_workers() {
         }
         let (divided, all) = (pair.divided, pair.over_files);
         println!("{divided} of {all} statements over files ran in more than one task");
-        assert!(divided * 4 >= all, "{divided} of {all} are divided");
+        assert!(divided * 4 >= all, "only {divided} of {all} statements were divided");
     });
     findings.finish();
 }

@@ -1,20 +1,21 @@
-//! Reads which items a Rust source uses, without a compiler: paths from the top of the crate, also
-//! through groups (`use crate::{a, b::c}`) and upwards (`super::super::a`). Comments, literals and unit
-//! tests do not count.
+//! Finds which items a Rust source file uses, without a compiler: paths from the top of the crate,
+//! also in groups (`use crate::{a, b::c}`) and relative to a parent (`super::super::a`). Comments,
+//! literals and unit tests do not count.
 
-/// A path that a source names: the segments from the top of the crate, and the line.
+/// A path that a source file uses, as segments from the top of the crate, and the line on which it
+/// begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub path: Vec<String>,
     pub line: usize,
-    /// A module that names what is below itself for others: `pub use child::Name`.
+    /// Whether the path is re-exported, as by `pub use child::Name`.
     pub exported: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Word,
-    /// `::`
+    /// The token `::`.
     Colons,
     Sign(char),
 }
@@ -26,12 +27,13 @@ struct Token {
     line: usize,
 }
 
-/// The paths within the crate that a source of the module `module` names. `names` are those that the crate
-/// goes by: `crate`, and for a binary next to a library that of the library.
+/// Returns the paths within the crate that the source of the module `module` uses. `names` are the
+/// names of the crate: `crate`, and in a binary next to a library also that of the library.
 ///
 /// # Errors
-/// When the crate itself is renamed or taken whole (`use crate as c`, `use crate::*`), which would hide
-/// what is used.
+///
+/// Returns an error if the source renames or imports the whole crate (`use crate as c`, `use
+/// crate::*`), which would hide what it uses.
 pub(crate) fn list_uses(
     source: &str,
     module: &[String],
@@ -39,7 +41,7 @@ pub(crate) fn list_uses(
 ) -> Result<Vec<Use>, String> {
     let tokens = without_tests(&split_tokens(source));
     let mut found = Vec::new();
-    // Modules within the file, each with the depth of its brackets.
+    // The inline modules around the current token, each with the depth of its braces.
     let mut inner: Vec<(String, usize)> = Vec::new();
     let (mut depth, mut at) = (0, 0);
     while let Some(token) = tokens.get(at) {
@@ -66,7 +68,8 @@ pub(crate) fn list_uses(
                     read_tree(&tokens, &mut at, base, exported, &mut found)?;
                     continue;
                 }
-                // `use child::Name`: a module below, or another crate, whose name is none of ours.
+                // `use child::Name` names a child module, or another crate, which has none of our
+                // names.
                 if at.checked_sub(1).is_some_and(|before| tokens[before].text == "use") {
                     let path = here.into_iter().chain([token.text.clone()]).collect();
                     read_rest(&tokens, &mut at, path, exported, &mut found)?;
@@ -80,7 +83,8 @@ pub(crate) fn list_uses(
     Ok(found)
 }
 
-/// Returns the segments at which a path that starts with `word` begins; `None` for other words.
+/// Returns the module at which a path with the first segment `word` begins, or `None` if the
+/// segment is an ordinary name.
 fn base_of(word: &str, here: &[String], names: &[&str]) -> Option<Vec<String>> {
     match word {
         "self" => Some(here.to_vec()),
@@ -94,13 +98,14 @@ fn follows_colons(tokens: &[Token], at: usize) -> bool {
     at.checked_sub(1).is_some_and(|before| tokens[before].kind == Kind::Colons)
 }
 
-/// Whether the tokens end in `pub use` or `pub(..) use`.
+/// Returns whether the tokens end in `pub use` or `pub(..) use`.
 fn is_exported(before: &[Token]) -> bool {
     let words: Vec<&str> = before.iter().rev().take(2).map(|t| t.text.as_str()).collect();
     matches!(words[..], ["use", "pub" | ")", ..])
 }
 
-/// One path or tree of paths from `base` on; `at` is its first word.
+/// Reads a path or a tree of paths that continues `path`, and adds the paths to `found`. `at` is
+/// the index of its first token.
 fn read_tree(
     tokens: &[Token],
     at: &mut usize,
@@ -129,7 +134,7 @@ fn read_tree(
                 named = true;
                 *at += 1;
             }
-            // `::<` of a call, `*`.
+            // A turbofish `::<` or a `*` ends the path.
             _ => break,
         }
     }
@@ -142,7 +147,8 @@ fn read_tree(
     Ok(())
 }
 
-/// The paths of `{a, b::{c, d}}`; `at` is the opening bracket.
+/// Reads the paths in a group such as `{a, b::{c, d}}` and adds them to `found`. `at` is the index
+/// of the opening brace.
 fn read_group(
     tokens: &[Token],
     at: &mut usize,
@@ -167,7 +173,7 @@ fn read_group(
             (_, "as") => *at += 2,
             (Kind::Word, word) => {
                 let path = base.iter().cloned().chain([word.to_owned()]).collect();
-                // The path counts as one segment that was read; the rest follows it.
+                // The word at `at` is the next segment of the path, and the rest may follow.
                 read_rest(tokens, at, path, exported, found)?;
             }
             _ => *at += 1,
@@ -176,7 +182,7 @@ fn read_group(
     Ok(())
 }
 
-/// Like [`read_tree`], for a path that already has its first segment.
+/// Reads a path like [`read_tree`], if the token at `at` is the last segment of `path`.
 fn read_rest(
     tokens: &[Token],
     at: &mut usize,
@@ -193,7 +199,7 @@ fn read_rest(
     Ok(())
 }
 
-/// The tokens without items under `#[cfg(test)]` and `#[cfg(all(test, ..))]`.
+/// Returns the tokens without the items that have `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
 fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut at = 0;
@@ -214,7 +220,8 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// Behind the item at `at`: behind its `;`, or its last bracket.
+/// Returns the index of the token after the item that begins at `at`, which ends with a semicolon
+/// or a closing brace.
 fn skip_item(tokens: &[Token], mut at: usize) -> usize {
     let mut open = 0usize;
     while let Some(token) = tokens.get(at) {
@@ -235,7 +242,7 @@ fn skip_item(tokens: &[Token], mut at: usize) -> usize {
     at
 }
 
-/// Words, `::` and signs of a source, without comments and without what stands in literals.
+/// Splits a source into words, `::` and single characters. Comments and literals are omitted.
 fn split_tokens(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let mut tokens = Vec::new();
@@ -251,7 +258,7 @@ fn split_tokens(source: &str) -> Vec<Token> {
                 at = end_of_raw(&chars, at);
             }
             '"' => at = end_of_string(&chars, at, '"'),
-            // A lifetime has no second quote.
+            // A quote without a second one after one character begins a lifetime, not a literal.
             '\'' if next == '\\' || chars.get(at + 2) == Some(&'\'') => {
                 at = end_of_string(&chars, at, '\'');
             }
@@ -280,7 +287,7 @@ fn end_of(chars: &[char], from: usize, ends: impl Fn(char) -> bool) -> usize {
     chars[from..].iter().position(|c| ends(*c)).map_or(chars.len(), |n| from + n)
 }
 
-/// Comments nest.
+/// Returns the end of the block comment that begins at `from`. Block comments nest.
 fn end_of_comment(chars: &[char], from: usize) -> usize {
     let (mut at, mut open) = (from, 0);
     while at < chars.len() {
@@ -310,7 +317,8 @@ fn end_of_string(chars: &[char], from: usize, quote: char) -> usize {
     chars.len()
 }
 
-/// How many `#` a raw string that begins at `at` has: `r"`, `br##"`.
+/// Returns the number of `#` of the raw string that begins at `at`, such as `r"` or `br##"`, or
+/// `None` if no raw string begins there.
 fn raw_hashes(chars: &[char], at: usize) -> Option<usize> {
     let starts_word =
         at.checked_sub(1).is_none_or(|b| !chars[b].is_alphanumeric() && chars[b] != '_');

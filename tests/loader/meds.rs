@@ -1,4 +1,4 @@
-//! Batches of health records against nested lists.
+//! Batches of health records, compared with nested lists.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use arrow::array::{
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serrate::dense::Side;
-use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
-use serrate::loader::{Batch, Form};
+use serrate::dense::PaddingSide;
+use serrate::loader::meds::{MedsLoader, MedsOptions, SequenceUnit, SequenceWindow, StaticsMode};
+use serrate::loader::{Batch, BatchForm};
 
 use crate::records::*;
 
@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn batches_are_what_nested_lists_say(
+    fn batches_equal_those_built_from_nested_lists(
         seed in 0u64..10_000,
         rows in 0usize..9,
         cuts in 1usize..4,
@@ -36,7 +36,8 @@ proptest! {
         let shards = cut_shards(&subjects, cuts);
         let loader = MedsLoader::try_new(shards, batch.as_ref(), setup.options(3)).unwrap();
 
-        // Builds every item the slow way: subject, label, visible elements, window.
+        // Builds each item with the reference: a subject, perhaps a label, the number of visible
+        // elements, and the window.
         let by_id = |id: i64| subjects.iter().position(|s| s.id == id);
         let mut bases: Vec<(usize, Option<&Label>, usize)> = Vec::new();
         if labelled {
@@ -65,7 +66,7 @@ proptest! {
             return Ok(());
         }
 
-        // Several batches in a row, so that memory is reused.
+        // Draws several batches one after the other, so that buffers are reused.
         for round in 0..4u64 {
             let n = rng.random_range(1..6);
             let drawn: Vec<usize> = (0..n).map(|_| rng.random_range(0..items.len())).collect();
@@ -81,7 +82,7 @@ proptest! {
                     None => {
                         let most = setup.len - setup.before(subject);
                         prop_assert!(found.events.end <= *len);
-                        if setup.window == Window::BalancedRandom {
+                        if setup.window == SequenceWindow::BalancedRandom {
                             let cut = found.events.start == 0 || found.events.end == *len;
                             prop_assert!((1..=most).contains(&found.events.len()));
                             prop_assert!(found.events.len() == most || cut);
@@ -92,15 +93,15 @@ proptest! {
                     }
                 };
                 prop_assert_eq!(&found.events, &window);
-                // The event of every measurement.
+                // The event of each element.
                 let of_event: Vec<usize> = match setup.unit {
-                    Unit::Event => (0..subject.events.len()).collect(),
-                    Unit::Measurement => (0..subject.events.len())
+                    SequenceUnit::Event => (0..subject.events.len()).collect(),
+                    SequenceUnit::Measurement => (0..subject.events.len())
                         .flat_map(|e| std::iter::repeat_n(e, subject.events[e].2.len()))
                         .collect(),
                 };
                 let part = &of_event[window.clone()];
-                let whole_events = setup.unit == Unit::Event;
+                let whole_events = setup.unit == SequenceUnit::Event;
                 starts.push(part.first().map_or(if whole_events { window.start } else { 0 }, |e| *e) as i64);
                 ends.push(part.last().map_or(if whole_events { window.end } else { 0 }, |e| e + 1) as i64);
                 sequences.push(build_sequence(&setup, subject, &window));
@@ -144,7 +145,7 @@ proptest! {
                     add("prediction_time", make_numbers(drawn_labels.iter().map(|l| l.time)));
                 }
             }
-            let found = name_tensors(&batch);
+            let found = map_tensors(&batch);
             prop_assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
             for (name, expected) in &expected {
                 prop_assert_eq!(&found[name], expected, "{}", name);
@@ -153,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn epochs_are_the_same_on_any_threads_and_hold_every_item(
+    fn epochs_do_not_depend_on_threads_and_have_every_item(
         seed in 0u64..10_000,
         rows in 1usize..12,
         labelled in any::<bool>(),
@@ -182,30 +183,30 @@ proptest! {
         let all: Vec<Batch> = loader.epoch(5).unwrap().map(Result::unwrap).collect();
         prop_assert_eq!(all.len(), plan.num_batches());
         for (a, b) in all.iter().zip(threaded.epoch(5).unwrap()) {
-            prop_assert_eq!(name_tensors(a), name_tensors(&b.unwrap()));
+            prop_assert_eq!(map_tensors(a), map_tensors(&b.unwrap()));
         }
-        // An epoch resumed in the middle gives the same batches.
+        // An epoch that is resumed in the middle has the same batches.
         let middle = all.len() / 2;
         for (a, b) in all[middle..].iter().zip(loader.epoch_from(5, middle).unwrap()) {
-            prop_assert_eq!(name_tensors(a), name_tensors(&b.unwrap()));
+            prop_assert_eq!(map_tensors(a), map_tensors(&b.unwrap()));
         }
-        // The batches are divided among processes.
+        // Two processes, each with its part of the batches.
         let mut parts = Vec::new();
         for rank in 0..2 {
             let part = open(options.clone().part(rank, 2));
             let batches = part.epoch(5).unwrap();
-            parts.push(batches.map(|b| name_tensors(&b.unwrap())).collect::<Vec<_>>());
+            parts.push(batches.map(|b| map_tensors(&b.unwrap())).collect::<Vec<_>>());
         }
         for (i, batch) in all.iter().enumerate() {
-            prop_assert_eq!(&name_tensors(batch), &parts[i % 2][i / 2]);
+            prop_assert_eq!(&map_tensors(batch), &parts[i % 2][i / 2]);
         }
-        // The plan predicts the batches.
+        // The plan states the size of all batches.
         let stats = plan.stats().unwrap();
         let bytes: usize = all.iter().map(Batch::nbytes).sum();
         prop_assert_eq!(stats.bytes, bytes as u64);
-        // Every item occurs once.
+        // Every item occurs exactly once.
         if !setup.compat
-            && !matches!(setup.window, Window::Random | Window::BalancedRandom)
+            && !matches!(setup.window, SequenceWindow::Random | SequenceWindow::BalancedRandom)
         {
             let mut found: Vec<_> = all
                 .iter()
@@ -229,7 +230,7 @@ fn make_one_subject(events: Vec<(i64, f32, Vec<Measurement>)>) -> Vec<Subject> {
 }
 
 #[test]
-fn nothing_after_the_prediction_time_is_seen() {
+fn items_have_no_events_after_the_prediction_time() {
     let events = vec![
         (10, f32::NAN, vec![(1, 1.0)]),
         (20, 1.0, vec![(2, f32::NAN), (3, 3.0)]),
@@ -237,8 +238,8 @@ fn nothing_after_the_prediction_time_is_seen() {
     ];
     let label = |time| Label { subject: 1, time, boolean: Some(true), category: None };
     let labels: Vec<Label> = [9, 10, 19, 20, 29, 30, 31, 10].into_iter().map(label).collect();
-    for unit in [Unit::Measurement, Unit::Event] {
-        let options = MedsOptions::new(8, 100).unit(unit).window(Window::ToEnd);
+    for unit in [SequenceUnit::Measurement, SequenceUnit::Event] {
+        let options = MedsOptions::new(8, 100).unit(unit).window(SequenceWindow::ToEnd);
         let loader = MedsLoader::try_new(
             cut_shards(&make_one_subject(events.clone()), 1),
             Some(&label_batch(&labels)),
@@ -250,7 +251,7 @@ fn nothing_after_the_prediction_time_is_seen() {
             let codes = batch.tensor("code").unwrap().row(row).unwrap();
             codes.as_slice::<i64>().unwrap().iter().copied().max().unwrap()
         };
-        // Items are in the order of the labels, including a label without a past.
+        // Items have the order of the labels. The first label has no events before it.
         assert_eq!((0..8).map(last).collect::<Vec<_>>(), [0, 1, 1, 3, 3, 4, 4, 1], "{unit:?}");
         let ends = batch.tensor("event_end").unwrap();
         assert_eq!(ends.as_slice::<i64>().unwrap(), [0, 1, 1, 2, 2, 3, 3, 1]);
@@ -258,17 +259,17 @@ fn nothing_after_the_prediction_time_is_seen() {
 }
 
 #[test]
-fn random_windows_are_anywhere_and_of_the_seed() {
+fn random_windows_start_anywhere_and_depend_on_the_seed() {
     let events = (0..40).map(|i| (i, 1.0, vec![(i + 1, 0.0)])).collect();
     let subjects = make_one_subject(events);
-    for unit in [Unit::Measurement, Unit::Event] {
+    for unit in [SequenceUnit::Measurement, SequenceUnit::Event] {
         let options = MedsOptions::new(1, 10).unit(unit).seed(3);
         let loader = MedsLoader::try_new(cut_shards(&subjects, 1), None, options.clone()).unwrap();
         let start =
             |loader: &MedsLoader, epoch| loader.plan(epoch).items(0).next().unwrap().events.start;
         let mut found = vec![0; 31];
         (0..31_00).for_each(|epoch| found[start(&loader, epoch)] += 1);
-        // 100 expected, standard deviation 10.
+        // Each start is expected 100 times, with a standard deviation of 10.
         assert!(found.iter().all(|n| (50..150).contains(n)), "{found:?}");
         let other = MedsLoader::try_new(cut_shards(&subjects, 1), None, options.seed(4)).unwrap();
         assert!((0..20).any(|epoch| start(&loader, epoch) != start(&other, epoch)));
@@ -276,7 +277,7 @@ fn random_windows_are_anywhere_and_of_the_seed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_options_and_invalid_data_are_refused() {
     let subjects = make_one_subject(vec![(10, f32::NAN, vec![(1, 1.0)]), (5, 1.0, vec![(2, 1.0)])]);
     let open = |labels: Option<&RecordBatch>, options: MedsOptions| {
         MedsLoader::try_new(cut_shards(&subjects, 1), labels, options).unwrap_err().to_string()
@@ -286,27 +287,33 @@ fn what_makes_no_sense_is_refused() {
         (MedsOptions::new(0, 4), "the batch size is 0"),
         (MedsOptions::new(2, 0), "the length of windows is 0"),
         (
-            MedsOptions::new(2, 1).statics(Statics::Prepend),
+            MedsOptions::new(2, 1).statics(StaticsMode::Prepend),
             "sequences of length 1 have no element left",
         ),
         (options().measurements_per_event(3), "set the unit to 'event'"),
-        (options().unit(Unit::Event).measurements_per_event(0), "measurements per event is 0"),
-        (options().unit(Unit::Event).measurements_per_event(3).form(Form::Packed), "packed"),
-        (options().form(Form::Packed).compat(true), "packed"),
-        (options().form(Form::Packed).fixed_shape(true), "fixed_shape is set"),
-        (options().form(Form::Packed).side(Side::Left), "the padding side is left"),
-        (options().window(Window::Step { stride: 0 }), "stride of windows"),
-        (options().window(Window::Overlap { overlap: 4 }), "smaller overlap"),
+        (
+            options().unit(SequenceUnit::Event).measurements_per_event(0),
+            "measurements per event is 0",
+        ),
+        (
+            options().unit(SequenceUnit::Event).measurements_per_event(3).form(BatchForm::Packed),
+            "packed",
+        ),
+        (options().form(BatchForm::Packed).compat(true), "packed"),
+        (options().form(BatchForm::Packed).fixed_shape(true), "fixed_shape is set"),
+        (options().form(BatchForm::Packed).side(PaddingSide::Left), "the padding side is left"),
+        (options().window(SequenceWindow::Step { stride: 0 }), "stride of windows"),
+        (options().window(SequenceWindow::Overlap { overlap: 4 }), "smaller overlap"),
         (options().part(2, 2), "part 2 of 2"),
     ] {
         let found = open(None, options);
         assert!(found.contains(says), "{found}");
     }
-    // Events after the label could be visible if times did not ascend.
+    // Times must ascend. Otherwise, an event after the label could be visible.
     let labels = [Label { subject: 1, time: 7, boolean: None, category: None }];
     let found = open(Some(&label_batch(&labels)), options());
     assert!(found.contains("do not ascend"), "{found}");
-    // A label that meds-torch-data could not convert to a tensor.
+    // If `compat` is set, a label needs a boolean value, as in meds-torch-data.
     let known = make_one_subject(vec![(1, f32::NAN, vec![(1, 1.0)])]);
     let found = MedsLoader::try_new(
         cut_shards(&known, 1),
@@ -314,27 +321,27 @@ fn what_makes_no_sense_is_refused() {
         options().compat(true),
     );
     assert!(found.unwrap_err().to_string().contains("no boolean_value"));
-    // A subject with two rows.
+    // One subject in two rows.
     let twice = [make_one_subject(vec![]), make_one_subject(vec![])].concat();
     let found = MedsLoader::try_new(cut_shards(&twice, 1), Some(&label_batch(&labels)), options());
     assert!(found.unwrap_err().to_string().contains("two rows"));
-    // Codes that are strings.
+    // The column `code` has strings instead of integers.
     let mut text = cut_shards(&known, 1);
     let column = serrate::table::Column::new("code", 2, Arc::new(StringArray::from(vec!["a"])));
     let columns = text[0].events.columns().iter().filter(|c| c.name() != "code").cloned();
     text[0].events = text[0].events.with_columns(columns.chain([column]).collect()).unwrap();
     let found = MedsLoader::try_new(text, None, options()).unwrap_err().to_string();
     assert!(found.contains("train/0") && found.contains("code_id"), "{found}");
-    // Static facts are requested but missing.
+    // The options request static facts, but the shard has none.
     let mut bare = cut_shards(&known, 1);
     bare[0].statics = None;
     let found = MedsLoader::try_new(bare.clone(), None, options()).unwrap_err().to_string();
     assert!(found.contains("omit"), "{found}");
-    assert!(MedsLoader::try_new(bare, None, options().statics(Statics::Omit)).is_ok());
+    assert!(MedsLoader::try_new(bare, None, options().statics(StaticsMode::Omit)).is_ok());
 }
 
 #[test]
-fn rows_that_are_cut_already_bring_their_labels() {
+fn rows_with_columns_of_labels_are_items_with_these_labels() {
     let mut shard =
         cut_shards(&make_one_subject(vec![(10, f32::NAN, vec![(1, 1.0), (2, 2.0)])]), 1).remove(0);
     let mut columns = shard.events.columns().to_vec();
@@ -360,7 +367,7 @@ fn rows_that_are_cut_already_bring_their_labels() {
     assert_eq!(shown("static_numeric_value"), "float32[1, 1] [[0.5]]");
 }
 
-/// Builds labels of subject 1 at time 7, with values in a column.
+/// Builds labels of subject 1 at time 7, with the given columns of values.
 fn add_values(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     let n = columns.first().map_or(1, |(_, values)| values.len());
     let keys: [(&str, ArrayRef); 2] = [
@@ -371,13 +378,13 @@ fn add_values(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 }
 
 #[test]
-fn labels_that_are_no_targets_are_refused() {
+fn labels_with_unusable_values_are_refused() {
     let subjects = make_one_subject(vec![(1, f32::NAN, vec![(1, 1.0)])]);
     let open = |labels: &RecordBatch, compat: bool| {
         let options = MedsOptions::new(2, 4).compat(compat);
         MedsLoader::try_new(cut_shards(&subjects, 1), Some(labels), options)
     };
-    // Numbers that cannot be trained on, including one that exceeds 32 bits.
+    // Floats that are not finite or do not fit float32.
     for wrong in [f64::NAN, f64::INFINITY, 1e300] {
         let values: ArrayRef = Arc::new(Float64Array::from(vec![0.5, wrong]));
         let found =
@@ -386,12 +393,11 @@ fn labels_that_are_no_targets_are_refused() {
             assert!(found.contains(part), "{found}");
         }
     }
-    // A value that does not fit is an error instead of a label without a value.
+    // An integer that does not fit is an error. It must not become a missing value.
     let large: ArrayRef = Arc::new(arrow::array::UInt64Array::from(vec![u64::MAX]));
     let found = open(&add_values(vec![("integer_value", large.clone())]), false).unwrap_err();
     assert!(found.to_string().contains("integer_value"), "{found}");
-    // meds-torch-data reads only boolean values; labels of other kinds are refused instead of
-    // ignored.
+    // meds-torch-data reads only boolean values. Labels with other values are refused, not ignored.
     let small: ArrayRef = Arc::new(Int64Array::from(vec![3]));
     let found = open(&add_values(vec![("integer_value", small.clone())]), true).unwrap_err();
     assert!(found.to_string().contains("no boolean_value"), "{found}");
@@ -400,20 +406,20 @@ fn labels_that_are_no_targets_are_refused() {
     assert!(
         open(&add_values(vec![("integer_value", small), ("boolean_value", yes)]), true).is_ok()
     );
-    // Labels without any values lose nothing.
+    // Labels without values are accepted, because no value would be ignored.
     assert!(open(&add_values(vec![]), true).is_ok());
     let none: ArrayRef = Arc::new(Int64Array::from(vec![None]));
     assert!(open(&add_values(vec![("integer_value", none)]), true).is_ok());
 }
 
 #[test]
-fn without_numbers_static_facts_have_none() {
+fn without_numeric_values_static_facts_have_none_except_with_compat() {
     let subjects = make_one_subject(vec![(10, f32::NAN, vec![(1, 1.0)])]);
     for (compat, statics, has) in [
-        (false, Statics::Include, false),
-        (false, Statics::Prepend, false),
-        // The defaults of meds-torch-data.
-        (true, Statics::Include, true),
+        (false, StaticsMode::Include, false),
+        (false, StaticsMode::Prepend, false),
+        // The defaults of meds-torch-data keep the numbers of static facts.
+        (true, StaticsMode::Include, true),
     ] {
         let options = MedsOptions::new(2, 4).compat(compat).statics(statics).numeric_value(false);
         let loader = MedsLoader::try_new(cut_shards(&subjects, 1), None, options).unwrap();
@@ -422,18 +428,18 @@ fn without_numbers_static_facts_have_none() {
         for name in ["static_numeric_value", "static_numeric_value_mask"] {
             assert_eq!(batch.tensor(name).is_ok(), has, "{name}, {compat}");
         }
-        assert_eq!(batch.tensor("static_code").is_ok(), statics == Statics::Include);
+        assert_eq!(batch.tensor("static_code").is_ok(), statics == StaticsMode::Include);
     }
 }
 
 #[test]
-fn balanced_windows_hold_all_events_alike() {
+fn balanced_windows_contain_all_events_equally_often() {
     let events = (0..12).map(|i| (i, 1.0, vec![(i + 1, 1.0)])).collect();
     let subjects = make_one_subject(events);
     let options = MedsOptions::new(1, 4)
-        .unit(Unit::Event)
-        .statics(Statics::Omit)
-        .window(Window::BalancedRandom)
+        .unit(SequenceUnit::Event)
+        .statics(StaticsMode::Omit)
+        .window(SequenceWindow::BalancedRandom)
         .seed(5);
     let loader = MedsLoader::try_new(cut_shards(&subjects, 1), None, options).unwrap();
     let mut held = [0u32; 12];
@@ -443,6 +449,7 @@ fn balanced_windows_hold_all_events_alike() {
         assert!((1..=4).contains(&items[0].events.len()));
         items[0].events.clone().for_each(|i| held[i] += 1);
     }
-    // 4 of 15 windows contain each event: 800 expected, standard deviation 24.
+    // Each event is in 4 of the 15 possible windows: it is expected 800 times, with a standard
+    // deviation of 24.
     assert!(held.iter().all(|n| (680..920).contains(n)), "{held:?}");
 }

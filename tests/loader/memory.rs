@@ -1,15 +1,15 @@
-//! Memory is reused, and there are no more blocks than batches in flight.
+//! Tests that the loader reuses memory and has at most one set of buffers per batch in flight.
 
 use std::collections::HashSet;
 
 use serrate::dense::DenseTensor;
 use serrate::generate::mimic_table;
-use serrate::loader::{Batch, Loader, LoaderOptions, Sampling};
+use serrate::loader::{Batch, Loader, LoaderOptions, WindowSampling};
 
 use super::support::pack_options;
 
 fn make_options() -> LoaderOptions {
-    LoaderOptions::new(8).window(64, Sampling::Random).shuffle(3).columns([
+    LoaderOptions::new(8).window(64, WindowSampling::Random).shuffle(3).columns([
         "time_delta_days",
         "code",
         "numeric_value",
@@ -20,14 +20,14 @@ fn find_place(batch: &Batch, name: &str) -> *const u8 {
     batch.tensor(name).unwrap().as_bytes().as_ptr()
 }
 
-/// Returns the addresses of the codes of all batches of two epochs.
+/// Returns the distinct addresses of the tensor `code` in all batches of two epochs.
 fn list_places(loader: &Loader) -> HashSet<*const u8> {
     let both = (0..2).flat_map(|e| loader.epoch(e).unwrap());
     both.map(|b| find_place(&b.unwrap(), "code")).collect()
 }
 
 #[test]
-fn a_dropped_batch_lends_its_memory_to_the_next() {
+fn the_memory_of_a_dropped_batch_is_reused_by_the_next() {
     let table = mimic_table(120, 5).unwrap();
     for options in [make_options(), pack_options(&make_options())] {
         let loader = Loader::try_new([table.clone()], options).unwrap();
@@ -35,14 +35,14 @@ fn a_dropped_batch_lends_its_memory_to_the_next() {
         let first = epoch.next().unwrap().unwrap();
         let at = find_place(&first, "code");
         drop(first);
-        // Blocks have spare capacity, so that the next batch rarely needs another block.
+        // Buffers have spare capacity, so that the next batch rarely needs a larger one.
         assert_eq!(find_place(&epoch.next().unwrap().unwrap(), "code"), at);
         assert!(list_places(&loader).len() <= 3);
     }
 }
 
 #[test]
-fn what_is_still_held_is_not_touched() {
+fn memory_of_tensors_that_are_still_in_use_is_not_reused() {
     let loader = Loader::try_new([mimic_table(60, 5).unwrap()], make_options()).unwrap();
     let mut epoch = loader.epoch(0).unwrap();
     let first = epoch.next().unwrap().unwrap();
@@ -59,10 +59,10 @@ fn what_is_still_held_is_not_touched() {
 }
 
 #[test]
-fn no_more_blocks_than_batches_in_flight() {
+fn there_are_at_most_as_many_buffers_as_batches_in_flight() {
     let table = mimic_table(120, 5).unwrap();
     for (threads, prefetch) in [(1, 0), (1, 1), (2, 0), (2, 2)] {
-        let sizes = [serrate::dense::Size::Exactly(64), serrate::dense::Size::Exactly(40)];
+        let sizes = [serrate::dense::AxisSize::Exactly(64), serrate::dense::AxisSize::Exactly(40)];
         let options = make_options().threads(threads).prefetch(prefetch).sizes(sizes);
         let loader = Loader::try_new([table.clone()], options).unwrap();
         let places = list_places(&loader);
@@ -70,7 +70,7 @@ fn no_more_blocks_than_batches_in_flight() {
     }
 }
 
-/// Reads a value of `/proc/self/status`, in bytes.
+/// Returns a value of `/proc/self/status` in bytes.
 #[cfg(target_os = "linux")]
 fn read_status(name: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -79,8 +79,8 @@ fn read_status(name: &str) -> usize {
         * 1024
 }
 
-/// Builds 24 batches of 1000 rows, most of them with 3 events and one per batch with 60 to 99; the
-/// very last row has four times as many. All columns are equal.
+/// Builds 24 batches of 1000 rows. In each, the first row has 60 to 99 events and the others have
+/// 3; one more row has 400. All columns have the same size.
 #[cfg(target_os = "linux")]
 fn make_uneven_table() -> serrate::table::RaggedTable {
     let mut lengths: Vec<usize> = (0..24_000)
@@ -96,7 +96,7 @@ fn make_uneven_table() -> serrate::table::RaggedTable {
     builder.build().unwrap()
 }
 
-/// Runs in a process of its own, so that no other test affects its memory.
+/// Each case runs in its own process, so that no other test affects its memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn resident_memory_is_that_of_the_batches_in_flight() {
@@ -108,25 +108,26 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
             let child = std::process::Command::new(std::env::current_exe().unwrap())
                 .args([name, "--exact", "--nocapture", "--test-threads=1"])
                 .env(CHILD, case.to_string())
-                // Freed blocks of this size return to the system.
+                // Blocks above this threshold return to the operating system as soon as they are
+                // freed.
                 .env("MALLOC_MMAP_THRESHOLD_", "65536")
                 .output()
                 .unwrap();
             let out = String::from_utf8_lossy(&child.stdout).into_owned();
             let error = String::from_utf8_lossy(&child.stderr);
-            assert!(child.status.success() && out.contains("resident: "), "{out}{error}");
+            assert!(child.status.success() && out.contains("resident memory grew by "), "{out}{error}");
         }
         return;
     };
     let (threads, prefetch) = CASES[case.parse::<usize>().unwrap()];
     let in_flight = threads + prefetch;
-    // 8 tensors of less than 0.8 MB each, and a mask.
+    // A batch has 8 tensors of less than 0.8 MB each, and a mask.
     let options = LoaderOptions::new(1000).tokens_as_i64(true).threads(threads).prefetch(prefetch);
     let loader = Loader::try_new([make_uneven_table()], options).unwrap();
     let before = read_status("VmRSS");
     let (mut largest, mut most) = (vec![0; 9], 0);
     for epoch in 0..2 {
-        // The last batches are not even prefetched.
+        // Ends before the last batches are prefetched.
         for batch in loader.epoch(epoch).unwrap().take(12) {
             let batch = batch.unwrap();
             most = batch.nbytes().max(most);
@@ -137,8 +138,14 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
     }
     let rise = read_status("VmHWM").saturating_sub(before);
     let blocks: usize = largest.iter().map(|n| n + n / 4).sum();
-    println!("resident: {rise} of {} for {in_flight}", in_flight * blocks);
-    // Stacks, lists of rows and other small allocations.
-    assert!(rise <= in_flight * blocks + (4 << 20), "{rise} > {in_flight} * {blocks}");
-    assert!(rise >= most, "{rise} < {most}: not measured");
+    println!(
+        "resident memory grew by {rise} of {} bytes for {in_flight} batches",
+        in_flight * blocks
+    );
+    // The difference allows for stacks, lists of rows and other small allocations.
+    assert!(
+        rise <= in_flight * blocks + (4 << 20),
+        "{rise} bytes exceed {in_flight} batches of {blocks} bytes"
+    );
+    assert!(rise >= most, "the measured {rise} bytes are less than the {most} bytes of one batch");
 }

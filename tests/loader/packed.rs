@@ -1,14 +1,14 @@
-//! Packed batches, against padded batches under their masks.
+//! Packed batches, compared with the elements of padded batches at which their masks are true.
 
 use proptest::prelude::*;
 use serrate::dense::{DType, DenseTensor};
-use serrate::loader::{Batch, Form, Loader, LoaderOptions};
+use serrate::loader::{Batch, BatchForm, Loader, LoaderOptions};
 
 use super::support::{
     draw_options, gather_items, make_shards, make_table, make_wide, name_tensors, pack_options,
 };
 
-/// Returns the elements of a tensor at which a mask is true, as one axis.
+/// Returns the elements of a tensor at which a mask is true, as a tensor of one axis.
 fn mask_tensor(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
     let size = tensor.dtype().size();
     let cells = tensor.as_bytes().chunks_exact(size).zip(mask.as_bytes());
@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn packed_is_padded_under_the_mask(
+    fn packed_batches_have_the_elements_of_padded_batches_under_their_masks(
         seed in 0u64..60,
         mixed in any::<bool>(),
         options in draw_options(),
@@ -38,7 +38,7 @@ proptest! {
             for (padded, flat) in both {
                 let (padded, flat) = (padded.unwrap(), flat.unwrap());
                 assert_eq!(padded.items(), flat.items());
-                // Nothing is cut: each tensor contains every element once.
+                // No size is limited, so that each tensor contains every element.
                 let occupied = padded.tensors().iter().map(|(_, tensor)| {
                     flat.axis_len(tensor.ndim() - 1).unwrap() * tensor.dtype().size()
                 });
@@ -65,7 +65,7 @@ proptest! {
     }
 }
 
-/// Checks lengths, offsets and positions of a batch against its table.
+/// Checks the lengths, offsets and position ids of a packed batch against the table of its items.
 fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
     let rows = 0..table.num_rows();
     for axis in 1..4 {
@@ -93,9 +93,9 @@ fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
 }
 
 #[test]
-fn positions_are_of_the_type_asked_for() {
+fn position_ids_have_the_requested_type() {
     let flat = |options: LoaderOptions| {
-        let options = options.form(Form::Packed).columns(["code", "id"]);
+        let options = options.form(BatchForm::Packed).columns(["code", "id"]);
         let loader = Loader::try_new([make_table(4, 6, make_wide)], options).unwrap();
         let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
         assert_eq!(batch.nbytes(), batch.occupied_bytes());
@@ -112,6 +112,6 @@ fn positions_are_of_the_type_asked_for() {
     let names: Vec<_> = none.tensors().iter().map(|(n, _)| n.as_ref()).collect();
     let lists = ["dim1/cu_seqlens", "dim2/cu_seqlens", "dim2/offsets"];
     assert_eq!(names, [["code", "id"].as_slice(), &lists].concat());
-    // No axis has position ids unless a column lives on it.
+    // An axis without a column has no position ids.
     assert!(narrow.tensor("dim1/position_ids").is_err());
 }

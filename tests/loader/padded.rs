@@ -1,13 +1,14 @@
-//! Padded batches, against rows taken, cut, concatenated and padded one by one.
+//! Padded batches, compared with rows that are taken, truncated, concatenated and padded one by
+//! one.
 
 use std::sync::Arc;
 
 use arrow::array::{Float64Array, Int64Array, StringArray, TimestampMillisecondArray, UInt64Array};
 use proptest::prelude::*;
 use serrate::Error;
-use serrate::dense::{DType, Fill, Side, Size};
+use serrate::dense::{AxisSize, DType, Fill, PaddingSide};
 use serrate::index::parse_index;
-use serrate::loader::{Form, Loader, LoaderOptions, Sampling};
+use serrate::loader::{BatchForm, Loader, LoaderOptions, WindowSampling};
 use serrate::table::RaggedTable;
 
 use super::support::{
@@ -18,10 +19,10 @@ use super::support::{
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Buffers are reused by batches of other shapes, on either side, with zero and other fills: no
-    /// values of an earlier batch may remain.
+    /// Batches of other shapes, padding sides and fill values reuse the buffers, so that no values
+    /// of an earlier batch may remain.
     #[test]
-    fn batches_are_what_the_slow_way_makes(
+    fn padded_batches_equal_the_reference(
         seed in 0u64..60,
         mixed in any::<bool>(),
         options in draw_options(),
@@ -30,7 +31,7 @@ proptest! {
         fill in prop_oneof![Just(None), Just(Some(Fill::Int(1))), Just(Some(Fill::Bool(true)))],
     ) {
         let shards = make_shards(seed, mixed);
-        let side = if left { Side::Left } else { Side::Right };
+        let side = if left { PaddingSide::Left } else { PaddingSide::Right };
         let mut options = options.side(side).sizes(sizes.clone());
         if let Some(fill) = fill {
             options = options.fill(fill);
@@ -47,9 +48,9 @@ proptest! {
 }
 
 #[test]
-fn occupied_bytes_are_those_under_the_masks() {
+fn occupied_bytes_count_the_elements_under_the_masks() {
     let shards = make_shards(31, false);
-    for sizes in [vec![], vec![Size::AtMost(2), Size::Exactly(3), Size::AtMost(1)]] {
+    for sizes in [vec![], vec![AxisSize::AtMost(2), AxisSize::Exactly(3), AxisSize::AtMost(1)]] {
         let options = LoaderOptions::new(4).sizes(sizes).validity(false).masks([1, 2, 3]);
         let loader = Loader::try_new(shards.clone(), options).unwrap();
         let mut whole = (0, 0);
@@ -62,7 +63,7 @@ fn occupied_bytes_are_those_under_the_masks() {
                 let mask = batch.tensor(&format!("dim{axis}/mask")).unwrap();
                 mask.as_slice::<u8>().unwrap().iter().map(|b| usize::from(*b)).sum()
             };
-            // Bytes of all columns, and of the masks of each axis.
+            // The bytes of the elements of all columns, plus one per element for the masks.
             let expected =
                 8 * ones(0) + (4 + 1 + 1) * ones(1) + (2 + 8 + 1) * ones(2) + 2 * ones(3);
             assert_eq!(batch.occupied_bytes(), expected);
@@ -75,7 +76,7 @@ fn occupied_bytes_are_those_under_the_masks() {
 }
 
 #[test]
-fn columns_masks_fills_and_tokens() {
+fn options_select_columns_masks_and_fill_values_and_widen_tokens() {
     let options = LoaderOptions::new(3)
         .columns(["code", "id", "value"])
         .masks([1])
@@ -112,12 +113,12 @@ fn columns_masks_fills_and_tokens() {
 }
 
 #[test]
-fn tables_without_lists_have_batches_too() {
+fn tables_without_lists_have_batches() {
     let flat = RaggedTable::builder()
         .column("x", 0, Arc::new(Float64Array::from_iter_values((0..5).map(f64::from))))
         .build()
         .unwrap();
-    let options = LoaderOptions::new(2).window(3, Sampling::Random);
+    let options = LoaderOptions::new(2).window(3, WindowSampling::Random);
     let loader = Loader::try_new([flat], options).unwrap();
     let batches: Vec<_> = loader.epoch(0).unwrap().map(Result::unwrap).collect();
     assert_eq!(batches.len(), 3);
@@ -148,7 +149,7 @@ fn rows_without_events_are_all_padding() {
         .column("x", 0, Arc::new(UInt64Array::from(vec![1, 2])))
         .build()
         .unwrap();
-    let exactly = LoaderOptions::new(2).sizes([Size::Exactly(2), Size::Exactly(1)]);
+    let exactly = LoaderOptions::new(2).sizes([AxisSize::Exactly(2), AxisSize::Exactly(1)]);
     let loader = Loader::try_new([empty.clone()], exactly).unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
     assert_eq!(batch.tensor("code").unwrap().shape(), [2, 2, 1]);
@@ -164,7 +165,7 @@ fn expect_refusal(shards: Vec<RaggedTable>, options: LoaderOptions) -> String {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_by_name() {
+fn unsuitable_shards_and_options_are_errors_that_name_them() {
     let t = || make_table(3, 4, make_wide);
     let o = || LoaderOptions::new(2);
     assert!(expect_refusal(vec![], o()).contains("no shards"));
@@ -194,11 +195,11 @@ fn what_does_not_go_together_is_refused_by_name() {
         (o().masks([0]), "axes from 1 to 3"),
         (o().masks([1, 1]), "\"dim1/mask\""),
         (LoaderOptions::new(0), "at least 1 item"),
-        (o().window(0, Sampling::Random), "at least 1 event"),
-        (o().window(1, Sampling::Step { stride: 0 }), "stride"),
+        (o().window(0, WindowSampling::Random), "at least 1 event"),
+        (o().window(1, WindowSampling::Step { stride: 0 }), "stride"),
         (o().bucket(0), "pool for bucketing"),
         (o().threads(0), "number of threads"),
-        (super::support::pack_options(&o().sizes([Size::Longest])), "packed"),
+        (super::support::pack_options(&o().sizes([AxisSize::Longest])), "packed"),
         (o().position_ids(DType::U8), "int32 or int64"),
     ] {
         let e = expect_refusal(vec![t()], options);
@@ -220,7 +221,7 @@ fn a_value_that_does_not_fit_is_an_error_of_its_batch() {
 }
 
 #[test]
-fn too_large_batches_are_refused_before_they_are_made() {
+fn too_large_batches_are_refused_before_memory_is_allocated() {
     let loader =
         Loader::try_new([make_table(3, 9, make_wide)], LoaderOptions::new(9).limit(100)).unwrap();
     let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
@@ -229,7 +230,7 @@ fn too_large_batches_are_refused_before_they_are_made() {
 }
 
 #[test]
-fn tokens_of_shards_of_any_integer_type_are_int64() {
+fn tokens_of_all_integer_types_become_int64() {
     let one = |values: arrow::array::ArrayRef| {
         RaggedTable::builder().lengths([2]).unwrap().column("code", 1, values).build().unwrap()
     };
@@ -243,7 +244,7 @@ fn tokens_of_shards_of_any_integer_type_are_int64() {
     let largest = i64::MAX.cast_unsigned();
     let loader = Loader::try_new(shards(largest), options.clone()).unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
-    // The comparison is exact, because float64 cannot represent the number.
+    // The values are compared as integers, because float64 cannot represent them exactly.
     assert_eq!(
         batch.tensor("code").unwrap().as_slice::<i64>().unwrap(),
         [1, i64::MAX, -1, i64::MIN]
@@ -251,7 +252,7 @@ fn tokens_of_shards_of_any_integer_type_are_int64() {
     let loader = Loader::try_new(shards(largest + 1), options.clone()).unwrap();
     let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err().to_string();
     assert!(e.contains("does not fit the type int64"), "{e}");
-    // One float column among integers converts to float.
+    // If one shard has floats, the integers of the others become floats, too.
     let mut mixed = shards(1);
     mixed.push(one(Arc::new(Float64Array::from(vec![0.5, 1.0]))));
     let loader = Loader::try_new(mixed, options).unwrap();
@@ -263,12 +264,14 @@ fn tokens_of_shards_of_any_integer_type_are_int64() {
 fn options_without_effect_are_refused() {
     let t = || vec![make_table(3, 4, make_wide)];
     let o = || LoaderOptions::new(2);
-    let e = expect_refusal(t(), o().sizes([Size::Longest; 4]));
+    let e = expect_refusal(t(), o().sizes([AxisSize::Longest; 4]));
     assert!(e.contains("4 sizes are given, but the number of axes after the rows is 3"), "{e}");
-    assert!(Loader::try_new(t(), o().sizes([Size::Longest; 3])).is_ok());
-    assert!(expect_refusal(t(), o().form(Form::Packed).masks([1])).contains("masks"));
-    assert!(expect_refusal(t(), o().form(Form::Packed).masks([])).contains("masks"));
-    assert!(expect_refusal(t(), o().form(Form::Packed).side(Side::Left)).contains("side"));
+    assert!(Loader::try_new(t(), o().sizes([AxisSize::Longest; 3])).is_ok());
+    assert!(expect_refusal(t(), o().form(BatchForm::Packed).masks([1])).contains("masks"));
+    assert!(expect_refusal(t(), o().form(BatchForm::Packed).masks([])).contains("masks"));
+    assert!(
+        expect_refusal(t(), o().form(BatchForm::Packed).side(PaddingSide::Left)).contains("side")
+    );
 }
 
 #[test]
@@ -295,17 +298,17 @@ fn scalars_are_refused_by_name() {
     assert_eq!(point.ndim(), 0);
     assert!(expect_refusal(vec![point.clone()], o()).contains("\"t\""));
     let none = point.select(&[]).unwrap();
-    for options in [o(), o().masks([1]), o().form(Form::Packed)] {
+    for options in [o(), o().masks([1]), o().form(BatchForm::Packed)] {
         let e = expect_refusal(vec![none.clone()], options);
         assert!(e.contains("has no axes"), "{e}");
     }
 }
 
 #[test]
-fn sizes_beyond_all_memory_are_refused() {
+fn sizes_larger_than_memory_are_refused() {
     let t = make_table(3, 6, make_wide);
     for limit in [Some(1 << 30), None] {
-        let sizes = [Size::Exactly(usize::MAX); 2];
+        let sizes = [AxisSize::Exactly(usize::MAX); 2];
         let options =
             LoaderOptions::new(3).columns(["code", "t", "value"]).sizes(sizes).limit(limit);
         let loader = Loader::try_new([t.clone()], options).unwrap();

@@ -1,13 +1,13 @@
-//! Batches are the same whatever thread makes them; epochs can be resumed and abandoned.
+//! Batches do not depend on the threads that build them, and epochs can be resumed or abandoned.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
-use serrate::dense::Size;
+use serrate::dense::AxisSize;
 use serrate::io::nrt::{self, ReadOptions, WriteOptions};
-use serrate::loader::{Batch, Loader, LoaderOptions, Sampling};
+use serrate::loader::{Batch, Loader, LoaderOptions, WindowSampling};
 
 use super::support::{
     Named, assert_same, draw_options, make_shards, make_table, make_wide, name_tensors,
@@ -22,7 +22,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn threads_change_nothing(
+    fn batches_do_not_depend_on_threads_and_prefetching(
         seed in 0u64..60,
         options in draw_options(),
         prefetch in 0usize..4,
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn a_resumed_epoch_is_the_tail_of_a_whole_one(
+    fn a_resumed_epoch_has_the_remaining_batches(
         seed in 0u64..60,
         options in draw_options(),
         threads in 1usize..4,
@@ -69,7 +69,7 @@ proptest! {
         check(loader.epoch_from(2, from).unwrap().map(Result::unwrap).collect());
         check(loader.epoch(2).unwrap().skip_to(from).map(Result::unwrap).collect());
         check(loader.epoch(2).unwrap().skip(from).map(Result::unwrap).collect());
-        // Skips after some batches were taken, forwards and backwards.
+        // Skips forwards or backwards after three batches were taken.
         let mut started = loader.epoch(2).unwrap();
         for _ in 0..3 {
             started.next();
@@ -80,7 +80,7 @@ proptest! {
     }
 }
 
-/// Runs `f` on another thread, and fails if it does not end.
+/// Runs `f` on another thread and panics if it takes longer than a minute.
 fn assert_ends(f: impl FnOnce() + Send + 'static) {
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -88,13 +88,15 @@ fn assert_ends(f: impl FnOnce() + Send + 'static) {
         done.send(()).unwrap();
     });
     match wait.recv_timeout(Duration::from_secs(60)) {
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+            panic!("the loader does not end within a minute")
+        }
         _ => thread.join().unwrap(),
     }
 }
 
 #[test]
-fn leaving_early_stops_the_threads() {
+fn dropping_an_epoch_stops_its_threads() {
     assert_ends(|| {
         for (threads, prefetch) in [(1, 1), (2, 0), (2, 4), (4, 100)] {
             let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
@@ -103,11 +105,11 @@ fn leaving_early_stops_the_threads() {
                 let mut started = loader.epoch(0).unwrap();
                 let kept: Vec<Batch> = started.by_ref().take(taken).map(Result::unwrap).collect();
                 drop(started);
-                // Batches outlive their epoch.
+                // Batches remain valid after their epoch is dropped.
                 assert_eq!(kept.len(), taken);
                 kept.iter().enumerate().for_each(|(i, b)| assert_eq!(b.number(), i));
             }
-            // Batches outlive their loader, too.
+            // An epoch and its batches remain valid after the loader is dropped.
             let mut started = loader.epoch(0).unwrap();
             let first = started.next().unwrap().unwrap();
             drop(loader);
@@ -120,7 +122,7 @@ fn leaving_early_stops_the_threads() {
 }
 
 #[test]
-fn a_pool_whose_threads_are_all_busy_is_no_hang() {
+fn an_epoch_ends_even_if_all_threads_of_the_pool_are_busy() {
     assert_ends(|| {
         let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
         let options = LoaderOptions::new(2).pool(Arc::clone(&pool)).prefetch(2);
@@ -129,13 +131,13 @@ fn a_pool_whose_threads_are_all_busy_is_no_hang() {
         pool.spawn(move || wait.recv().unwrap());
         assert_eq!(loader.epoch(0).unwrap().map(Result::unwrap).count(), 15);
         go.send(()).unwrap();
-        // The epoch also runs on a thread of the pool.
+        // An epoch can also be read on a thread of the pool itself.
         assert_eq!(pool.install(|| loader.epoch(1).unwrap().count()), 15);
     });
 }
 
 #[test]
-fn several_epochs_at_a_time() {
+fn several_epochs_can_be_read_at_the_same_time() {
     let options = LoaderOptions::new(3).shuffle(5).threads(2).prefetch(1);
     let loader = Loader::try_new([make_table(8, 40, make_wide)], options).unwrap();
     let expected = [read_epoch(&loader, 0), read_epoch(&loader, 1)];
@@ -147,12 +149,12 @@ fn several_epochs_at_a_time() {
 }
 
 #[test]
-fn large_batches_are_made_by_all_threads_together() {
-    // Batches of 8 MiB and more, except the last, which is small.
+fn batches_that_several_threads_build_together_are_the_same() {
+    // All batches have at least 8 MiB, except the last, which is small.
     let options = LoaderOptions::new(4)
         .shuffle(5)
         .columns(["t", "code", "value"])
-        .sizes([Size::Exactly(900), Size::Exactly(300)])
+        .sizes([AxisSize::Exactly(900), AxisSize::Exactly(300)])
         .bucket(2);
     let shard = make_table(9, 17, make_wide);
     let alone = Loader::try_new([shard.clone()], options.clone()).unwrap();
@@ -167,14 +169,14 @@ fn large_batches_are_made_by_all_threads_together() {
                 assert_eq!(found.len(), expected.len());
                 found.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
             }
-            // Skips forwards and backwards, and ends early.
+            // Skips forwards and backwards, and drops the epoch before its end.
             let mut skipping = loader.epoch(0).unwrap().skip_to(2);
             assert_same(&name_tensors(&skipping.next().unwrap().unwrap()), &expected[2]);
             let mut back = skipping.skip_to(1);
             assert_same(&name_tensors(&back.next().unwrap().unwrap()), &expected[1]);
             assert_same(&name_tensors(&back.nth(1).unwrap().unwrap()), &expected[3]);
             drop(back);
-            // A thread of the pool requests the batches.
+            // A thread of the pool reads the batches.
             let inside = shared.install(|| read_epoch(&loader, 0));
             inside.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
         }
@@ -182,9 +184,9 @@ fn large_batches_are_made_by_all_threads_together() {
 }
 
 #[test]
-fn files_are_what_their_tables_are() {
+fn batches_of_files_equal_those_of_their_tables() {
     let dir = tempfile::tempdir().unwrap();
-    // The format has no nulls.
+    // Columns without NULL, which `.nrt` cannot hold.
     let columns = ["id", "t", "flag", "code"];
     let tables =
         [make_table(4, 9, make_wide), make_table(5, 0, make_wide), make_table(6, 8, make_wide)]
@@ -193,7 +195,8 @@ fn files_are_what_their_tables_are() {
     for (table, path) in tables.iter().zip(&paths) {
         nrt::write(path, table, &WriteOptions::default()).unwrap();
     }
-    let options = LoaderOptions::new(4).shuffle(2).window(3, Sampling::Random).columns(columns);
+    let options =
+        LoaderOptions::new(4).shuffle(2).window(3, WindowSampling::Random).columns(columns);
     let files = Loader::open(&paths, options.clone()).unwrap();
     let memory = Loader::try_new(tables, options.clone()).unwrap();
     let (files, memory) = (read_epoch(&files, 1), read_epoch(&memory, 1));
@@ -203,22 +206,22 @@ fn files_are_what_their_tables_are() {
 }
 
 #[test]
-fn files_have_the_axes_that_their_tables_have() {
+fn axes_without_selected_columns_are_known_from_files_too() {
     let dir = tempfile::tempdir().unwrap();
     let table = make_table(4, 12, make_wide).select(&["id", "t", "flag", "code", "deep"]).unwrap();
     let path = dir.path().join("t.nrt");
     nrt::write(&path, &table, &WriteOptions::default()).unwrap();
     let o = || LoaderOptions::new(3).shuffle(1);
-    let step = Sampling::Step { stride: 2 };
+    let step = WindowSampling::Step { stride: 2 };
     for (options, tensors) in [
-        // Windows and lengths refer to axis 1, whatever axes the columns are on.
+        // Windows and lengths refer to axis 1, even if no selected column is on it.
         (o().columns(["id"]).window(2, step), 1),
         (o().columns(["id"]).bucket(3), 1),
         (o().columns(["id"]).masks([1]), 2),
         (o().columns(["t", "id"]).masks([1, 2]), 4),
         (o().columns(["t"]).masks([3]), 2),
-        (o().columns(["t"]).sizes([Size::AtMost(4), Size::Exactly(2)]), 2),
-        (o().columns(["id"]).sizes([Size::Longest; 3]), 1),
+        (o().columns(["t"]).sizes([AxisSize::AtMost(4), AxisSize::Exactly(2)]), 2),
+        (o().columns(["id"]).sizes([AxisSize::Longest; 3]), 1),
         (pack_options(&o().columns(["id"]).window(3, step)), 1),
         (pack_options(&o().columns(["t"])), 3),
     ] {
@@ -237,8 +240,8 @@ fn files_have_the_axes_that_their_tables_have() {
     for options in [
         o().columns(["id"]).masks([4]),
         o().columns(["t"]).masks([0]),
-        o().columns(["id"]).sizes([Size::Longest; 4]),
-        o().sizes([Size::Longest; 4]),
+        o().columns(["id"]).sizes([AxisSize::Longest; 4]),
+        o().sizes([AxisSize::Longest; 4]),
     ] {
         let memory = Loader::try_new([table.clone()], options.clone()).unwrap_err();
         let files = Loader::open([&path], options).unwrap_err();
@@ -248,7 +251,7 @@ fn files_have_the_axes_that_their_tables_have() {
 }
 
 #[test]
-fn files_read_without_a_map_outlive_being_cut_short() {
+fn files_read_without_mmap_may_be_truncated_afterwards() {
     let dir = tempfile::tempdir().unwrap();
     let table = make_table(4, 12, make_wide).select(&["id", "t", "code"]).unwrap();
     let path = dir.path().join("t.nrt");

@@ -1,22 +1,22 @@
-//! Assignment of items to batches.
+//! Plans of epochs: which items are in which batch.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use serrate::loader::{EpochPlan, Item, Loader, LoaderOptions, Sampling};
+use serrate::loader::{BatchItem, EpochPlan, Loader, LoaderOptions, WindowSampling};
 use serrate::table::RaggedTable;
 
 use super::support::{draw_options, make_shards, make_table, make_wide, options_of};
 
-fn list_items(plan: &EpochPlan) -> Vec<Item> {
+fn list_items(plan: &EpochPlan) -> Vec<BatchItem> {
     (0..plan.num_batches()).flat_map(|b| plan.items(b).collect::<Vec<_>>()).collect()
 }
 
-fn count_rows(shards: &[RaggedTable], item: &Item) -> usize {
+fn count_rows(shards: &[RaggedTable], item: &BatchItem) -> usize {
     shards[item.shard].row(item.row).unwrap().len()
 }
 
-fn sort_items(items: &[Item]) -> Vec<(usize, usize, usize, usize)> {
+fn sort_items(items: &[BatchItem]) -> Vec<(usize, usize, usize, usize)> {
     let mut keys: Vec<_> =
         items.iter().map(|i| (i.shard, i.row, i.events.start, i.events.end)).collect();
     keys.sort_unstable();
@@ -27,7 +27,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn every_row_comes_once_and_windows_keep_their_law(
+    fn every_row_occurs_once_and_windows_follow_their_sampling(
         seed in 0u64..60,
         options in draw_options(),
         window in 1usize..6,
@@ -36,38 +36,38 @@ proptest! {
         let shards = make_shards(seed, false);
         let rows: usize = shards.iter().map(RaggedTable::num_rows).sum();
         for sampling in
-            [Sampling::Random, Sampling::BalancedRandom, Sampling::FromStart, Sampling::ToEnd, Sampling::Step { stride }]
+            [WindowSampling::Random, WindowSampling::BalancedRandom, WindowSampling::FromStart, WindowSampling::ToEnd, WindowSampling::Step { stride }]
         {
             let options = options.clone().window(window, sampling).drop_last(false);
             let loader = Loader::try_new(shards.clone(), options).unwrap();
             let plan = loader.plan(seed);
             let items = list_items(&plan);
             prop_assert_eq!(items.len(), plan.num_items());
-            let mut of: BTreeMap<(usize, usize), Vec<&Item>> = BTreeMap::new();
+            let mut of: BTreeMap<(usize, usize), Vec<&BatchItem>> = BTreeMap::new();
             items.iter().for_each(|i| of.entry((i.shard, i.row)).or_default().push(i));
             prop_assert_eq!(of.len(), rows);
             for items in of.values_mut() {
                 let len = count_rows(&shards, items[0]);
                 let events = items[0].events.clone();
-                if !matches!(sampling, Sampling::Step { .. }) {
+                if !matches!(sampling, WindowSampling::Step { .. }) {
                     prop_assert_eq!(items.len(), 1);
-                    let whole = sampling != Sampling::BalancedRandom || len <= window;
+                    let whole = sampling != WindowSampling::BalancedRandom || len <= window;
                     prop_assert!(!whole || events.len() == len.min(window));
                 }
                 match sampling {
-                    Sampling::Random => prop_assert!(events.end <= len),
-                    Sampling::BalancedRandom => {
+                    WindowSampling::Random => prop_assert!(events.end <= len),
+                    WindowSampling::BalancedRandom => {
                         prop_assert!(events.end <= len && events.len() <= window);
-                        // A window is short only if it was clipped.
+                        // A window is shorter than `window` only if an end of the row clips it.
                         let cut = events.start == 0 || events.end == len;
                         prop_assert!(events.len() == window || cut);
                         prop_assert!(len == 0 || !events.is_empty());
                     }
-                    Sampling::FromStart => prop_assert_eq!(events.start, 0),
-                    Sampling::ToEnd => prop_assert_eq!(events.end, len),
-                    Sampling::Step { stride } => {
+                    WindowSampling::FromStart => prop_assert_eq!(events.start, 0),
+                    WindowSampling::ToEnd => prop_assert_eq!(events.end, len),
+                    WindowSampling::Step { stride } => {
                         items.sort_by_key(|i| i.events.start);
-                        // The reference is a plain loop.
+                        // The expected windows come from a simple loop.
                         let mut expected = vec![(0, len.min(window))];
                         while expected[expected.len() - 1].1 < len {
                             let start = expected.len() * stride;
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn batches_are_full_but_one(
+    fn all_batches_but_the_last_are_full(
         seed in 0u64..60,
         (batch, options) in (1usize..7).prop_flat_map(|n| (Just(n), options_of(n))),
     ) {
@@ -100,7 +100,7 @@ proptest! {
         let stats = plan.stats().unwrap();
         prop_assert_eq!((stats.batches, stats.items), (sizes.len(), plan.num_items()));
 
-        // `drop_last` drops the incomplete batch, the end of the order.
+        // `drop_last` drops the last batch if it is not full.
         let cut = Loader::try_new(shards, options.drop_last(true)).unwrap().plan(3);
         prop_assert_eq!(cut.num_items(), plan.num_items() / batch * batch);
         prop_assert!((0..cut.num_batches()).all(|b| cut.items(b).len() == batch));
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn buckets_keep_the_items(seed in 0u64..60, options in draw_options(), pool in 1usize..5) {
+    fn bucketing_keeps_all_items(seed in 0u64..60, options in draw_options(), pool in 1usize..5) {
         let shards = make_shards(seed, false);
         let plain = Loader::try_new(shards.clone(), options.clone().bucket(1)).unwrap();
         let sorted_pools = Loader::try_new(shards, options.bucket(pool)).unwrap();
@@ -123,7 +123,7 @@ fn make_long_table() -> RaggedTable {
 }
 
 #[test]
-fn source_order_unless_shuffled() {
+fn items_are_in_source_order_unless_shuffled() {
     let shards = [make_table(1, 7, make_wide), make_table(2, 4, make_wide)];
     let rows = |plan: &EpochPlan| -> Vec<(usize, usize)> {
         list_items(plan).iter().map(|i| (i.shard, i.row)).collect()
@@ -140,10 +140,10 @@ fn source_order_unless_shuffled() {
 }
 
 #[test]
-fn random_windows_depend_on_row_seed_and_epoch_alone() {
+fn random_windows_depend_only_on_row_seed_and_epoch() {
     let table = make_long_table();
     let windows = |options: LoaderOptions, epoch| {
-        let options = options.window(20, Sampling::Random).columns(["code"]);
+        let options = options.window(20, WindowSampling::Random).columns(["code"]);
         let loader = Loader::try_new([table.clone()], options).unwrap();
         sort_items(&list_items(&loader.plan(epoch)))
     };
@@ -152,10 +152,11 @@ fn random_windows_depend_on_row_seed_and_epoch_alone() {
     assert_eq!(plain, windows(LoaderOptions::new(5).shuffle(3).bucket(4), 0));
     assert_ne!(plain, windows(LoaderOptions::new(7).seed(4), 0));
     assert_ne!(plain, windows(LoaderOptions::new(7).seed(3), 1));
-    // Every start is drawn: over 400 epochs, a row of 24 events starts 80 times at each of 0 to 4.
+    // A window of `len - 4` events can start at 0 to 4. Over 400 epochs, each start is expected 80
+    // times.
     let row = (0..200).find(|r| table.row(*r).unwrap().len() > 24).unwrap();
     let len = table.row(row).unwrap().len();
-    let options = LoaderOptions::new(1).window(len - 4, Sampling::Random);
+    let options = LoaderOptions::new(1).window(len - 4, WindowSampling::Random);
     let loader = Loader::try_new([table.slice(row, 1).unwrap()], options).unwrap();
     let mut starts = [0; 5];
     (0..400).for_each(|e| starts[loader.plan(e).items(0).next().unwrap().events.start] += 1);
@@ -163,9 +164,9 @@ fn random_windows_depend_on_row_seed_and_epoch_alone() {
 }
 
 #[test]
-fn buckets_lower_the_padding() {
+fn bucketing_reduces_padding() {
     let share = |pool: Option<usize>| {
-        let mut options = LoaderOptions::new(8).window(256, Sampling::Random).shuffle(1);
+        let mut options = LoaderOptions::new(8).window(256, WindowSampling::Random).shuffle(1);
         options = options.columns(["time_delta_days", "code", "numeric_value"]);
         if let Some(pool) = pool {
             options = options.bucket(pool);
@@ -178,17 +179,20 @@ fn buckets_lower_the_padding() {
 }
 
 #[test]
-fn parts_are_the_whole_and_nothing_twice() {
+fn parts_divide_the_batches_of_an_epoch() {
     for seed in [4, 31, 44] {
         for options in [
             LoaderOptions::new(2),
             LoaderOptions::new(2).shuffle(3),
-            LoaderOptions::new(2).shuffle(3).bucket(2).window(3, Sampling::Step { stride: 2 }),
+            LoaderOptions::new(2)
+                .shuffle(3)
+                .bucket(2)
+                .window(3, WindowSampling::Step { stride: 2 }),
         ] {
             let shards = make_shards(seed, false);
             let plan =
                 |options: LoaderOptions| Loader::try_new(shards.clone(), options).unwrap().plan(1);
-            let batches = |plan: &EpochPlan| -> Vec<Vec<Item>> {
+            let batches = |plan: &EpochPlan| -> Vec<Vec<BatchItem>> {
                 (0..plan.num_batches()).map(|b| plan.items(b).collect()).collect()
             };
             let whole = batches(&plan(options.clone()));
@@ -203,7 +207,7 @@ fn parts_are_the_whole_and_nothing_twice() {
                     assert_eq!(part.num_items(), items);
                     assert_eq!(part.items(part.num_batches()).len(), 0);
                     assert_eq!(part.stats().unwrap().items, items);
-                    // All parts have the same number of batches.
+                    // If `drop_last` is set, all parts have the same number of batches.
                     let even = batches(&plan(options.clone().part(rank, world).drop_last(true)));
                     assert_eq!(even.len(), full.len() / world);
                     assert!(even.iter().eq(full.iter().skip(rank).step_by(world).take(even.len())));
@@ -219,7 +223,7 @@ fn parts_are_the_whole_and_nothing_twice() {
 }
 
 #[test]
-fn a_part_makes_the_batches_of_its_plan() {
+fn a_part_of_an_epoch_has_the_batches_of_its_plan() {
     let options = LoaderOptions::new(3).shuffle(2).part(1, 3);
     let shards = [make_table(5, 40, make_wide)];
     let alone = Loader::try_new(shards.clone(), options.clone()).unwrap();
@@ -238,9 +242,9 @@ fn a_part_makes_the_batches_of_its_plan() {
 }
 
 #[test]
-fn fingerprints_tell_epochs_options_and_lengths_apart() {
-    use serrate::dense::{Side, Size};
-    use serrate::loader::Form;
+fn fingerprints_differ_by_epoch_options_and_lengths() {
+    use serrate::dense::{AxisSize, PaddingSide};
+    use serrate::loader::BatchForm;
     let o = || LoaderOptions::new(4).shuffle(1);
     let print = |shards: Vec<RaggedTable>, options: LoaderOptions| {
         Loader::try_new(shards, options).unwrap().plan(2).fingerprint()
@@ -250,7 +254,7 @@ fn fingerprints_tell_epochs_options_and_lengths_apart() {
     for same in [o().threads(3), o().prefetch(2), o().limit(1 << 20)] {
         assert_eq!(print(vec![t(4)], same), kept);
     }
-    let step = |stride| Sampling::Step { stride };
+    let step = |stride| WindowSampling::Step { stride };
     let mut all = vec![
         kept,
         Loader::try_new([t(4)], o()).unwrap().plan(3).fingerprint(),
@@ -268,22 +272,22 @@ fn fingerprints_tell_epochs_options_and_lengths_apart() {
         o().drop_last(true),
         o().part(0, 2),
         o().part(1, 2),
-        o().window(3, Sampling::Random),
-        o().window(4, Sampling::Random),
-        o().window(3, Sampling::FromStart),
-        o().window(3, Sampling::ToEnd),
+        o().window(3, WindowSampling::Random),
+        o().window(4, WindowSampling::Random),
+        o().window(3, WindowSampling::FromStart),
+        o().window(3, WindowSampling::ToEnd),
         o().window(3, step(1)),
         o().window(3, step(2)),
-        o().form(Form::Packed),
+        o().form(BatchForm::Packed),
         o().columns(["code"]),
         o().columns(["t"]),
         o().masks([1]),
         o().validity(false),
         o().tokens_as_i64(true),
-        o().sizes([Size::Exactly(3)]),
-        o().sizes([Size::AtMost(3)]),
-        o().sizes([Size::Longest, Size::AtMost(3)]),
-        o().side(Side::Left),
+        o().sizes([AxisSize::Exactly(3)]),
+        o().sizes([AxisSize::AtMost(3)]),
+        o().sizes([AxisSize::Longest, AxisSize::AtMost(3)]),
+        o().side(PaddingSide::Left),
         o().fill(1),
         o().fill(true),
         o().fill_column("code", 1),
@@ -295,13 +299,13 @@ fn fingerprints_tell_epochs_options_and_lengths_apart() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), n);
-    // The plan is the same on every machine and in every version.
+    // A plan must be the same on every machine and in every version.
     let fixed = RaggedTable::builder()
         .lengths([3, 0, 1])
         .unwrap()
         .column("code", 1, make_wide(vec![7, 8, 9, 4]))
         .build()
         .unwrap();
-    let options = o().window(2, Sampling::Random).bucket(2).fill_column("code", 9).part(0, 2);
+    let options = o().window(2, WindowSampling::Random).bucket(2).fill_column("code", 9).part(0, 2);
     assert_eq!(print(vec![fixed], options), 18_214_343_569_934_286_445);
 }

@@ -1,4 +1,4 @@
-//! Health records as nested lists, and the batches expected of them.
+//! Random health records as nested lists, and the batches that the loader must build from them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,10 +11,14 @@ use arrow::array::{
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use serrate::dense::{DenseTensor, Side};
-use serrate::loader::meds::{MedsOptions, Statics, Subjects, Unit, Window};
-use serrate::loader::{Batch, Form};
+use serrate::dense::{DenseTensor, PaddingSide};
+use serrate::loader::meds::{
+    MedsOptions, SequenceUnit, SequenceWindow, ShardSubjects, StaticsMode,
+};
+use serrate::loader::{Batch, BatchForm};
 use serrate::table::RaggedTable;
+
+use crate::support::name_tensors;
 
 pub(crate) type Measurement = (i64, f32);
 
@@ -22,7 +26,7 @@ pub(crate) type Measurement = (i64, f32);
 pub(crate) struct Subject {
     pub(crate) id: i64,
     pub(crate) facts: Vec<Measurement>,
-    /// Time, time since the previous event, measurements.
+    /// Time of each event, time since the previous event, and measurements.
     pub(crate) events: Vec<(i64, f32, Vec<Measurement>)>,
 }
 
@@ -52,7 +56,7 @@ pub(crate) fn draw_subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
     (0..n)
         .map(|i| {
             let facts = measurements(rng, 4, 0);
-            // Some subjects have only static facts, or nothing.
+            // Some subjects have no events. They have only static facts, or nothing.
             let events = if rng.random_bool(0.2) { 0 } else { rng.random_range(0..14) };
             let mut time = 1000 * i as i64;
             let events = (0..events)
@@ -67,11 +71,11 @@ pub(crate) fn draw_subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
         .collect()
 }
 
-/// Converts the subjects to tables: NaN becomes NULL in every other shard, codes have the narrowest
-/// type, and the first shard is a slice of a longer table.
-pub(crate) fn cut_shards(subjects: &[Subject], cuts: usize) -> Vec<Subjects> {
+/// Converts the subjects to `cuts` shards. In every second shard, NaN becomes NULL. Codes have the
+/// narrowest type, and the first shard is a slice of a longer table.
+pub(crate) fn cut_shards(subjects: &[Subject], cuts: usize) -> Vec<ShardSubjects> {
     let size = subjects.len().div_ceil(cuts).max(1);
-    let mut shards: Vec<Subjects> =
+    let mut shards: Vec<ShardSubjects> =
         subjects.chunks(size).enumerate().map(|(i, part)| make_shard(part, i)).collect();
     if shards.is_empty() {
         shards.push(make_shard(&[], 0));
@@ -79,7 +83,7 @@ pub(crate) fn cut_shards(subjects: &[Subject], cuts: usize) -> Vec<Subjects> {
     shards
 }
 
-pub(crate) fn make_shard(part: &[Subject], i: usize) -> Subjects {
+pub(crate) fn make_shard(part: &[Subject], i: usize) -> ShardSubjects {
     let before = Subject { id: -1, facts: vec![(9, 1.0)], events: vec![(0, 0.0, vec![(9, 1.0)])] };
     let all: Vec<&Subject> = std::iter::once(&before).filter(|_| i == 0).chain(part).collect();
     let numbers = |values: Vec<f32>| -> ArrayRef {
@@ -127,7 +131,7 @@ pub(crate) fn make_shard(part: &[Subject], i: usize) -> Subjects {
         .build()
         .unwrap();
     let rows = all.len() - part.len()..all.len();
-    Subjects {
+    ShardSubjects {
         name: format!("train/{i}"),
         events: table.slice(rows.start, rows.len()).unwrap(),
         statics: Some(statics.slice(rows.start, rows.len()).unwrap()),
@@ -158,7 +162,8 @@ pub(crate) fn draw_labels(rng: &mut ChaCha8Rng, subjects: &[Subject]) -> Vec<Lab
             let i = if unknown { 0 } else { rng.random_range(0..subjects.len()) };
             Label {
                 subject: if unknown { 3 } else { subjects[i].id },
-                // From before the first event to after the last.
+                // The time is anywhere from before the first event of the subject to after its last
+                // one.
                 time: 1000 * i as i64 + rng.random_range(-2..50),
                 boolean: rng.random_bool(0.8).then(|| rng.random_bool(0.5)),
                 category: rng.random_bool(0.8).then(|| ["b", "a", "c"][rng.random_range(0..3)]),
@@ -170,11 +175,11 @@ pub(crate) fn draw_labels(rng: &mut ChaCha8Rng, subjects: &[Subject]) -> Vec<Lab
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) len: usize,
-    pub(crate) unit: Unit,
-    pub(crate) window: Window,
-    pub(crate) statics: Statics,
-    pub(crate) side: Side,
-    pub(crate) form: Form,
+    pub(crate) unit: SequenceUnit,
+    pub(crate) window: SequenceWindow,
+    pub(crate) statics: StaticsMode,
+    pub(crate) side: PaddingSide,
+    pub(crate) form: BatchForm,
     pub(crate) cap: Option<usize>,
     pub(crate) fixed: bool,
     pub(crate) compat: bool,
@@ -197,35 +202,41 @@ impl Setup {
         options
     }
 
-    /// Returns the number of elements before the window of a subject.
+    /// Returns the number of elements that prepended facts take at the start of a sequence.
     pub(crate) fn before(&self, subject: &Subject) -> usize {
         match (self.statics, self.unit) {
-            (Statics::Prepend, Unit::Event) => 1,
-            (Statics::Prepend, Unit::Measurement) if self.compat => subject.facts.len(),
-            (Statics::Prepend, Unit::Measurement) => subject.facts.len().min(self.len - 1),
+            (StaticsMode::Prepend, SequenceUnit::Event) => 1,
+            (StaticsMode::Prepend, SequenceUnit::Measurement) if self.compat => subject.facts.len(),
+            (StaticsMode::Prepend, SequenceUnit::Measurement) => {
+                subject.facts.len().min(self.len - 1)
+            }
             _ => 0,
         }
     }
 
-    /// Returns the number of events or measurements in the first events of a subject.
+    /// Returns the number of elements (events or measurements) in the first `events` events of a
+    /// subject.
     pub(crate) fn count(&self, subject: &Subject, events: usize) -> usize {
         match self.unit {
-            Unit::Event => events,
-            Unit::Measurement => subject.events[..events].iter().map(|e| e.2.len()).sum(),
+            SequenceUnit::Event => events,
+            SequenceUnit::Measurement => subject.events[..events].iter().map(|e| e.2.len()).sum(),
         }
     }
 
-    /// Returns the windows of this length; `None` for a random window.
+    /// Returns the windows of a subject with `len` visible elements. `None` stands for a window at
+    /// a random position.
     pub(crate) fn windows(&self, subject: &Subject, len: usize) -> Vec<Option<Range<usize>>> {
         let window = self.len - self.before(subject);
         let stride = match self.window {
-            Window::Random | Window::BalancedRandom if len > window => return vec![None],
-            Window::FromStart => return vec![Some(0..len.min(window))],
-            Window::Random | Window::BalancedRandom | Window::ToEnd => {
+            SequenceWindow::Random | SequenceWindow::BalancedRandom if len > window => {
+                return vec![None];
+            }
+            SequenceWindow::FromStart => return vec![Some(0..len.min(window))],
+            SequenceWindow::Random | SequenceWindow::BalancedRandom | SequenceWindow::ToEnd => {
                 return vec![Some(len.saturating_sub(window)..len)];
             }
-            Window::Step { stride } => stride,
-            Window::Overlap { overlap } => window - overlap,
+            SequenceWindow::Step { stride } => stride,
+            SequenceWindow::Overlap { overlap } => window - overlap,
         };
         if len <= window {
             return vec![Some(0..len)];
@@ -251,15 +262,19 @@ impl Setup {
 
 pub(crate) fn draw_setup() -> impl Strategy<Value = Setup> {
     let window = prop_oneof![
-        Just(Window::Random),
-        Just(Window::BalancedRandom),
-        Just(Window::ToEnd),
-        Just(Window::FromStart),
-        (1usize..9).prop_map(|stride| Window::Step { stride }),
-        (0usize..3).prop_map(|overlap| Window::Overlap { overlap }),
+        Just(SequenceWindow::Random),
+        Just(SequenceWindow::BalancedRandom),
+        Just(SequenceWindow::ToEnd),
+        Just(SequenceWindow::FromStart),
+        (1usize..9).prop_map(|stride| SequenceWindow::Step { stride }),
+        (0usize..3).prop_map(|overlap| SequenceWindow::Overlap { overlap }),
     ];
-    let unit = prop_oneof![Just(Unit::Measurement), Just(Unit::Event)];
-    let statics = prop_oneof![Just(Statics::Include), Just(Statics::Prepend), Just(Statics::Omit)];
+    let unit = prop_oneof![Just(SequenceUnit::Measurement), Just(SequenceUnit::Event)];
+    let statics = prop_oneof![
+        Just(StaticsMode::Include),
+        Just(StaticsMode::Prepend),
+        Just(StaticsMode::Omit)
+    ];
     let cap = proptest::option::of(1usize..6);
     ((2usize..16), unit, window, statics, cap, any::<[bool; 4]>()).prop_map(
         |(len, unit, window, statics, cap, [left, packed, fixed, compat])| {
@@ -268,18 +283,22 @@ pub(crate) fn draw_setup() -> impl Strategy<Value = Setup> {
                 unit,
                 window,
                 statics,
-                side: if left { Side::Left } else { Side::Right },
-                form: if packed { Form::Packed } else { Form::Padded },
-                cap: cap.filter(|_| unit == Unit::Event && !packed),
+                side: if left { PaddingSide::Left } else { PaddingSide::Right },
+                form: if packed { BatchForm::Packed } else { BatchForm::Padded },
+                cap: cap.filter(|_| unit == SequenceUnit::Event && !packed),
                 fixed: fixed && !packed,
                 compat: compat && !packed && !fixed,
             };
             if packed {
-                setup.side = Side::Right;
+                setup.side = PaddingSide::Right;
             }
-            // These windows would leave no room for facts, or would omit elements.
-            let stepped = matches!(window, Window::Step { .. } | Window::Overlap { .. });
-            if stepped && statics == Statics::Prepend || matches!(window, Window::Overlap { .. }) {
+            // Makes sequences longer. Otherwise, such windows would leave no room for prepended
+            // facts, or would omit elements.
+            let stepped =
+                matches!(window, SequenceWindow::Step { .. } | SequenceWindow::Overlap { .. });
+            if stepped && statics == StaticsMode::Prepend
+                || matches!(window, SequenceWindow::Overlap { .. })
+            {
                 setup.len += 8;
             }
             if setup.compat {
@@ -290,10 +309,12 @@ pub(crate) fn draw_setup() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// A measurement in its slot: token, number, time since the previous event, whether it is a fact.
+/// A measurement in a sequence: token, number, time since the previous event, and whether it is a
+/// static fact.
 pub(crate) type Cell = (i64, f32, f32, bool);
 
-/// Returns the sequence of an item: lists of one measurement each, or events.
+/// Returns the expected sequence of an item. Its elements are events, or lists of one measurement
+/// each.
 pub(crate) fn build_sequence(
     setup: &Setup,
     subject: &Subject,
@@ -304,7 +325,7 @@ pub(crate) fn build_sequence(
     let before = setup.before(subject);
     let mut all = Vec::new();
     match setup.unit {
-        Unit::Event => {
+        SequenceUnit::Event => {
             if before > 0 {
                 all.push((0.0, true, subject.facts.iter().map(fact).collect()));
             }
@@ -313,7 +334,7 @@ pub(crate) fn build_sequence(
                 all.push((zero(*delta), false, cells));
             }
         }
-        Unit::Measurement => {
+        SequenceUnit::Measurement => {
             all.extend(subject.facts[..before].iter().map(|m| (0.0, true, vec![fact(m)])));
             let flat: Vec<_> = subject
                 .events
@@ -331,18 +352,23 @@ pub(crate) fn build_sequence(
     all
 }
 
-/// Pads lists of lists to a tensor, and truncates them at both sizes.
-pub(crate) fn pad_lists<T: Copy>(lists: &[Vec<T>], size: usize, side: Side, fill: T) -> Vec<T> {
+/// Pads or truncates each list to `size` elements, and concatenates the lists.
+pub(crate) fn pad_lists<T: Copy>(
+    lists: &[Vec<T>],
+    size: usize,
+    side: PaddingSide,
+    fill: T,
+) -> Vec<T> {
     let mut out = Vec::new();
     for list in lists {
         let kept = list.len().min(size);
         let rest = std::iter::repeat_n(fill, size - kept);
         match side {
-            Side::Right => {
+            PaddingSide::Right => {
                 out.extend(&list[..kept]);
                 out.extend(rest);
             }
-            Side::Left => {
+            PaddingSide::Left => {
                 out.extend(rest);
                 out.extend(&list[list.len() - kept..]);
             }
@@ -355,7 +381,7 @@ pub(crate) fn make_bools(shape: &[usize], values: Vec<bool>) -> DenseTensor {
     DenseTensor::from_bools(shape, values).unwrap()
 }
 
-/// Returns all expected tensors of the sequences, by name.
+/// Returns the expected tensors of a batch with these sequences, by name.
 pub(crate) fn build_expected(
     setup: &Setup,
     sequences: &[Vec<(f32, bool, Vec<Cell>)>],
@@ -366,7 +392,7 @@ pub(crate) fn build_expected(
     let number = |v: f32| if v.is_nan() { 0.0 } else { v };
     let mut put =
         |name: &str, tensor: DenseTensor| assert!(out.insert(name.into(), tensor).is_none());
-    if setup.form == Form::Packed {
+    if setup.form == BatchForm::Packed {
         let events: Vec<_> = sequences.iter().flatten().collect();
         let cells: Vec<&Cell> = events.iter().flat_map(|e| &e.2).collect();
         let n = [cells.len()];
@@ -383,16 +409,16 @@ pub(crate) fn build_expected(
             DenseTensor::from_vec([ends.len()], ends).unwrap()
         };
         put("dim1/cu_seqlens", ends(sequences.iter().map(Vec::len).collect()));
-        if setup.unit == Unit::Event {
+        if setup.unit == SequenceUnit::Event {
             let whole = |s: &Vec<(f32, bool, Vec<Cell>)>| s.iter().map(|e| e.2.len()).sum();
             put("dim2/cu_seqlens", ends(sequences.iter().map(whole).collect()));
             put("dim2/offsets", ends(events.iter().map(|e| e.2.len()).collect()));
         }
         match setup.statics {
-            Statics::Prepend => {
+            StaticsMode::Prepend => {
                 put("static_mask", make_bools(&m, events.iter().map(|e| e.1).collect()))
             }
-            Statics::Include => {
+            StaticsMode::Include => {
                 let facts: Vec<_> = subjects.iter().flat_map(|s| &s.facts).collect();
                 let n = [facts.len()];
                 put(
@@ -407,7 +433,7 @@ pub(crate) fn build_expected(
                 );
                 put("static/cu_seqlens", ends(subjects.iter().map(|s| s.facts.len()).collect()));
             }
-            Statics::Omit => {}
+            StaticsMode::Omit => {}
         }
         return out;
     }
@@ -425,10 +451,10 @@ pub(crate) fn build_expected(
         false,
     );
     let (shape, cells) = match setup.unit {
-        Unit::Measurement => {
+        SequenceUnit::Measurement => {
             (vec![b, size], events.iter().map(|e| e.2.first().copied()).collect::<Vec<_>>())
         }
-        Unit::Event => {
+        SequenceUnit::Event => {
             let longest = lists.iter().flatten().map(|e| e.2.len()).max().unwrap_or(0);
             let inner = match setup.cap {
                 Some(cap) if setup.fixed => cap,
@@ -448,25 +474,26 @@ pub(crate) fn build_expected(
     put("numeric_value_mask", make_bools(&shape, mask));
     let days = events.iter().map(|e| e.0).collect();
     put("time_delta_days", DenseTensor::from_vec([b, size], days).unwrap());
-    if setup.unit == Unit::Event {
+    if setup.unit == SequenceUnit::Event {
         put("event_mask", make_bools(&[b, size], there));
     }
     match setup.statics {
-        Statics::Prepend if setup.compat => {
+        StaticsMode::Prepend if setup.compat => {
             let first = |s: &&Subject| -> Vec<bool> {
-                let n = if setup.unit == Unit::Event { 1 } else { s.facts.len() };
+                let n = if setup.unit == SequenceUnit::Event { 1 } else { s.facts.len() };
                 (0..size).map(|i| i < n).collect()
             };
             put("static_mask", make_bools(&[b, size], subjects.iter().flat_map(first).collect()));
         }
-        Statics::Prepend => {
+        StaticsMode::Prepend => {
             put("static_mask", make_bools(&[b, size], events.iter().map(|e| e.1).collect()));
         }
-        Statics::Include => {
+        StaticsMode::Include => {
             let facts: Vec<_> =
                 subjects.iter().map(|s| s.facts.iter().map(Some).collect()).collect();
             let longest = subjects.iter().map(|s| s.facts.len()).max().unwrap_or(0);
-            let cells = pad_lists::<Option<&Measurement>>(&facts, longest, Side::Right, None);
+            let cells =
+                pad_lists::<Option<&Measurement>>(&facts, longest, PaddingSide::Right, None);
             let shape = [b, longest];
             let codes = cells.iter().map(|c| c.map_or(0, |c| c.0)).collect();
             put("static_code", DenseTensor::from_vec(shape, codes).unwrap());
@@ -475,7 +502,7 @@ pub(crate) fn build_expected(
             let mask = cells.iter().map(|c| c.map_or(setup.compat, |c| !c.1.is_nan())).collect();
             put("static_numeric_value_mask", make_bools(&shape, mask));
         }
-        Statics::Omit => {}
+        StaticsMode::Omit => {}
     }
     out
 }
@@ -485,6 +512,6 @@ pub(crate) fn make_numbers(values: impl IntoIterator<Item = i64>) -> DenseTensor
     DenseTensor::from_vec([values.len()], values).unwrap()
 }
 
-pub(crate) fn name_tensors(batch: &Batch) -> BTreeMap<String, DenseTensor> {
-    batch.tensors().iter().map(|(name, t)| (name.to_string(), t.clone())).collect()
+pub(crate) fn map_tensors(batch: &Batch) -> BTreeMap<String, DenseTensor> {
+    name_tensors(batch).into_iter().collect()
 }

@@ -1,9 +1,10 @@
-//! Batches made by meds-torch-data, compared with ours in the same form.
+//! Compares batches with those that the Python tool meds-torch-data has made from the same cohort
+//! with the same options.
 //!
 //! The test runs every file of `tests/data/synthea-meds-torch-data/reference-batches`, or of the
-//! folder in `SERRATE_REFERENCE_BATCHES`; `SERRATE_REFERENCE_COHORT` and `SERRATE_REFERENCE_MEDS`
-//! select another cohort and the data set of its labels. Unknown metadata in a file is a failure.
-//! `tests/interop/reference_batches.py` makes such files.
+//! folder that `SERRATE_REFERENCE_BATCHES` names. `SERRATE_REFERENCE_COHORT` and
+//! `SERRATE_REFERENCE_MEDS` select another cohort and the data set of its labels. Unknown metadata
+//! in a file is a failure. `tests/interop/reference_batches.py` makes such files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,21 +13,21 @@ use serde_json::Value;
 use serrate::dense::{DType, DenseTensor};
 use serrate::io::meds::Labels;
 use serrate::io::safetensors::{SafetensorsFile, dense};
-use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
+use serrate::loader::meds::{MedsLoader, MedsOptions, SequenceUnit, SequenceWindow, StaticsMode};
 
 fn find_folder(variable: &str, default: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| default.into(), PathBuf::from)
 }
 
-/// Metadata of a file.
+/// The members of the metadata of a file that describe its batch.
 struct Case {
     cohort: PathBuf,
     split: String,
     labels: Option<Labels>,
     options: MedsOptions,
-    statics: Statics,
+    statics: StaticsMode,
     items: Vec<usize>,
-    /// Subject of every item, and the number of its visible events.
+    /// The subject of each item, and the number of its visible events.
     index: Vec<(i64, i64)>,
     stepped: bool,
 }
@@ -54,7 +55,7 @@ fn parse_case(metadata: &BTreeMap<String, String>) -> Case {
     let config = json("config");
     let (mut len, mut strategy, mut stride, mut overlap) = (None, "random".to_owned(), None, None);
     let mut options = MedsOptions::new(1, 1).compat(true);
-    let mut statics = Statics::Include;
+    let mut statics = StaticsMode::Include;
     let number = |v: &Value| v.as_u64().map(|n| n as usize);
     for (key, value) in config.as_object().unwrap() {
         let text = || value.as_str().unwrap_or_else(|| panic!("{key}: {value}"));
@@ -73,7 +74,7 @@ fn parse_case(metadata: &BTreeMap<String, String>) -> Case {
             "include_numeric_value" => options = options.numeric_value(flag()),
             "include_time_delta" => options = options.time_delta(flag()),
             "include_subject_window_counts_in_batch" => options = options.window_counts(flag()),
-            // These keys describe values that are not in the batches.
+            // These keys do not affect the tensors of a batch.
             "include_window_last_observed_in_schema"
             | "task_labels_dir"
             | "tensorized_cohort_dir" => {}
@@ -81,8 +82,8 @@ fn parse_case(metadata: &BTreeMap<String, String>) -> Case {
         }
     }
     let len = len.expect("max_seq_len");
-    assert_ne!(strategy, "random", "the random windows of another library cannot be had");
-    let window = Window::named(&strategy, len, stride, overlap).unwrap();
+    assert_ne!(strategy, "random", "random windows of another library cannot be reproduced");
+    let window = SequenceWindow::named(&strategy, len, stride, overlap).unwrap();
     let labels = match text("labels").as_str() {
         "" => None,
         name => {
@@ -128,8 +129,9 @@ fn check_file(path: &Path) {
     let mut names: BTreeSet<&str> = batch.tensors().iter().map(|(name, _)| &**name).collect();
     assert_eq!(names.len(), batch.tensors().len());
     let theirs: BTreeSet<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
-    // The collated batch has the mask, but not every writer of such files keeps it.
-    if case.statics == Statics::Prepend && !theirs.contains("static_mask") {
+    // The collated batch of meds-torch-data has this mask, but not every writer of such files keeps
+    // it.
+    if case.statics == StaticsMode::Prepend && !theirs.contains("static_mask") {
         assert!(names.remove("static_mask"));
     }
     assert_eq!(names, theirs);
@@ -137,9 +139,9 @@ fn check_file(path: &Path) {
         assert_close(name, batch.tensor(name).unwrap(), expected);
     }
 
-    // The items of the file match those of the loader.
+    // The items of the file must be those of the loader.
     assert_eq!(case.index.len(), case.items.len());
-    let whole = case.options.clone().compat(false).statics(Statics::Omit);
+    let whole = case.options.clone().compat(false).statics(StaticsMode::Omit);
     let (subjects, ends): (Vec<i64>, Vec<i64>) = case.index.iter().copied().unzip();
     let ours = |batch: &serrate::loader::Batch, name: &str| {
         batch.tensor(name).unwrap().as_slice::<i64>().unwrap().to_vec()
@@ -147,7 +149,8 @@ fn check_file(path: &Path) {
     if case.stepped {
         return;
     }
-    let whole = open(whole.unit(Unit::Event).with_len(1 << 30).window(Window::ToEnd));
+    let whole =
+        open(whole.unit(SequenceUnit::Event).with_len(1 << 30).window(SequenceWindow::ToEnd));
     let batch = whole.batch_of(0, &case.items).unwrap();
     assert_eq!(ours(&batch, "subject_id"), subjects);
     assert_eq!(ours(&batch, "event_end"), ends);
@@ -155,7 +158,7 @@ fn check_file(path: &Path) {
 }
 
 #[test]
-fn batches_are_those_of_meds_torch_data() {
+fn batches_equal_those_of_meds_torch_data() {
     let default = "tests/data/synthea-meds-torch-data/reference-batches";
     let folder = find_folder("SERRATE_REFERENCE_BATCHES", default);
     let mut files: Vec<PathBuf> =
@@ -173,7 +176,7 @@ fn batches_are_those_of_meds_torch_data() {
             failed += 1;
         }
     }
-    assert_eq!(failed, 0, "of {} files", files.len());
+    assert_eq!(failed, 0, "number of failed files among {}", files.len());
 }
 
 fn list_codes(loader: &MedsLoader) -> Vec<DenseTensor> {
@@ -183,10 +186,11 @@ fn list_codes(loader: &MedsLoader) -> Vec<DenseTensor> {
 }
 
 #[test]
-fn data_sets_are_read_as_their_cohorts_are() {
+fn batches_of_a_data_set_equal_those_of_its_tensorized_cohort() {
     let labels = Labels::read("tests/data/synthea-meds/labels").unwrap();
-    for unit in [Unit::Measurement, Unit::Event] {
-        let options = || MedsOptions::new(100, 20).unit(unit).window(Window::ToEnd).shuffle(3);
+    for unit in [SequenceUnit::Measurement, SequenceUnit::Event] {
+        let options =
+            || MedsOptions::new(100, 20).unit(unit).window(SequenceWindow::ToEnd).shuffle(3);
         let open = |root: &Path, split: Option<&str>| {
             MedsLoader::open(root, split, Some(&labels), options()).unwrap()
         };
@@ -196,7 +200,7 @@ fn data_sets_are_read_as_their_cohorts_are() {
         assert_eq!(cohort.unknown_labels(), labels.len() - 1182);
         assert_eq!(list_codes(&open(meds, Some("train"))), list_codes(&cohort));
 
-        // The same, with splits from a file instead of folders.
+        // The same shards with a file of splits instead of folders of splits.
         let folder = tempfile::tempdir().unwrap();
         let copy = |from: &str, to: &str| {
             let to = folder.path().join(to);
@@ -221,7 +225,7 @@ fn data_sets_are_read_as_their_cohorts_are() {
 }
 
 #[test]
-fn subjects_with_static_facts_only_are_rows_of_padding() {
+fn subjects_with_only_static_facts_are_rows_of_padding() {
     let statics = |unit, statics| {
         let options = MedsOptions::new(100, 10).unit(unit).statics(statics);
         let loader = MedsLoader::open("tests/data/tiny-meds", None, None, options).unwrap();
@@ -235,8 +239,8 @@ fn subjects_with_static_facts_only_are_rows_of_padding() {
             .map(|i| tensor.row(i).unwrap().as_slice::<i64>().unwrap().to_vec())
             .collect()
     };
-    for unit in [Unit::Measurement, Unit::Event] {
-        let batch = statics(unit, Statics::Include);
+    for unit in [SequenceUnit::Measurement, SequenceUnit::Event] {
+        let batch = statics(unit, StaticsMode::Include);
         let (code, fact) = (rows(&batch, "code"), rows(&batch, "static_code"));
         let none = |row: &Vec<i64>| row.iter().all(|c| *c == 0);
         let only: Vec<usize> =
@@ -245,19 +249,19 @@ fn subjects_with_static_facts_only_are_rows_of_padding() {
         let ends = rows(&batch, "event_end");
         let numbers = rows(&batch, "numeric_value_mask");
         assert!(only.iter().all(|i| ends[*i] == [0] && none(&numbers[*i])));
-        // Prepended facts are the first event, or the first measurements.
-        let batch = statics(unit, Statics::Prepend);
+        // Prepended facts are the first event, or the first measurements, of the sequence.
+        let batch = statics(unit, StaticsMode::Prepend);
         let (code, mask) = (rows(&batch, "code"), rows(&batch, "static_mask"));
         for i in only {
             let known: Vec<i64> = fact[i].iter().copied().filter(|c| *c != 0).collect();
             assert!(code[i].starts_with(&known));
-            let n = if unit == Unit::Event { 1 } else { known.len() as i64 };
+            let n = if unit == SequenceUnit::Event { 1 } else { known.len() as i64 };
             assert_eq!(mask[i].iter().sum::<i64>(), n);
         }
     }
 }
 
-/// Returns all tensors of an epoch.
+/// Returns the names and tensors of each batch of an epoch.
 fn list_tensors(loader: &MedsLoader) -> Vec<Vec<(String, DenseTensor)>> {
     let batches = loader.epoch(0).unwrap().map(Result::unwrap);
     let of = |batch: serrate::loader::Batch| {
@@ -267,7 +271,7 @@ fn list_tensors(loader: &MedsLoader) -> Vec<Vec<(String, DenseTensor)>> {
 }
 
 #[test]
-fn in_compat_a_data_set_is_the_cohort_it_becomes() {
+fn with_compat_a_data_set_has_the_batches_of_the_cohort_made_from_it() {
     use serrate::io::meds::MedsDataset;
     use serrate::io::meds_torch::tensorize;
     let folder = tempfile::tempdir().unwrap();
@@ -280,9 +284,10 @@ fn in_compat_a_data_set_is_the_cohort_it_becomes() {
         let report = tensorize(&data, &out, &Default::default(), progress).unwrap();
         let mut seen = 0;
         for split in [None, Some("train"), Some("tuning"), Some("held_out")] {
-            for unit in [Unit::Measurement, Unit::Event] {
-                for statics in [Statics::Include, Statics::Prepend, Statics::Omit] {
-                    let labels = (name == "synthea-meds" && unit == Unit::Event).then_some(&labels);
+            for unit in [SequenceUnit::Measurement, SequenceUnit::Event] {
+                for statics in [StaticsMode::Include, StaticsMode::Prepend, StaticsMode::Omit] {
+                    let labels =
+                        (name == "synthea-meds" && unit == SequenceUnit::Event).then_some(&labels);
                     let open = |root: &Path| {
                         let options = MedsOptions::new(7, 40).compat(true).unit(unit).shuffle(2);
                         MedsLoader::open(root, split, labels, options.statics(statics))

@@ -9,13 +9,14 @@ use arrow::array::{
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serrate::dense::{DenseOptions, DenseTensor, Fill, Side, Size, TableDenseOptions};
+use serrate::dense::{AxisSize, DenseOptions, DenseTensor, Fill, PaddingSide, TableDenseOptions};
 use serrate::kernels::mask::validity_mask;
-use serrate::loader::{Batch, Form, Item, LoaderOptions, Sampling};
+use serrate::loader::{Batch, BatchForm, BatchItem, LoaderOptions, WindowSampling};
 use serrate::table::RaggedTable;
 
-/// Builds a table of `rows` rows: `id` on axis 0, `t` and `flag` on 1, `code` and `value` (with
-/// nulls) on 2, `deep` on 3. Values are numbered, so that each occurs once.
+/// Builds a table of `rows` rows with the columns `id` on axis 0, `t` and `flag` on axis 1, `code`
+/// and `value` (with NULL) on axis 2, and `deep` on axis 3. Values are numbered consecutively, so
+/// that most of them differ.
 pub(crate) fn make_table(seed: u64, rows: usize, code: fn(Vec<u16>) -> ArrayRef) -> RaggedTable {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut lengths = |n: usize, most: usize| -> Vec<usize> {
@@ -62,8 +63,8 @@ fn make_signed(values: Vec<u16>) -> ArrayRef {
     Arc::new(Int16Array::from_iter_values(values.into_iter().map(|v| v as i16)))
 }
 
-/// Draws up to three shards: the first is a slice, so that offsets do not start at 0, and (with
-/// `mixed`) types differ.
+/// Draws up to three shards. The first is a slice, so that its offsets do not start at 0. With
+/// `mixed`, the type of `code` differs between shards.
 pub(crate) fn make_shards(seed: u64, mixed: bool) -> Vec<RaggedTable> {
     let kinds: [fn(Vec<u16>) -> ArrayRef; 3] =
         if mixed { [make_narrow, make_wide, make_signed] } else { [make_wide; 3] };
@@ -76,22 +77,22 @@ pub(crate) fn make_shards(seed: u64, mixed: bool) -> Vec<RaggedTable> {
     all
 }
 
-pub(crate) fn draw_sampling() -> impl Strategy<Value = Sampling> {
+pub(crate) fn draw_sampling() -> impl Strategy<Value = WindowSampling> {
     prop_oneof![
-        Just(Sampling::Random),
-        Just(Sampling::BalancedRandom),
-        Just(Sampling::FromStart),
-        Just(Sampling::ToEnd),
-        (1usize..6).prop_map(|stride| Sampling::Step { stride }),
+        Just(WindowSampling::Random),
+        Just(WindowSampling::BalancedRandom),
+        Just(WindowSampling::FromStart),
+        Just(WindowSampling::ToEnd),
+        (1usize..6).prop_map(|stride| WindowSampling::Step { stride }),
     ]
 }
 
-/// Draws options, except those of padding.
+/// Draws options other than those of padding, with a random batch size.
 pub(crate) fn draw_options() -> impl Strategy<Value = LoaderOptions> {
     (1usize..7).prop_flat_map(options_of)
 }
 
-/// Draws options for batches of `batch` items; see [`options`].
+/// Draws options other than those of padding, for batches of `batch` items.
 pub(crate) fn options_of(batch: usize) -> impl Strategy<Value = LoaderOptions> {
     (
         proptest::option::of((1usize..6, draw_sampling())),
@@ -114,16 +115,16 @@ pub(crate) fn options_of(batch: usize) -> impl Strategy<Value = LoaderOptions> {
         })
 }
 
-pub(crate) fn draw_size() -> impl Strategy<Value = Size> {
+pub(crate) fn draw_size() -> impl Strategy<Value = AxisSize> {
     prop_oneof![
-        3 => Just(Size::Longest),
-        1 => (0usize..7).prop_map(Size::AtMost),
-        1 => (0usize..7).prop_map(Size::Exactly),
+        3 => Just(AxisSize::Longest),
+        1 => (0usize..7).prop_map(AxisSize::AtMost),
+        1 => (0usize..7).prop_map(AxisSize::Exactly),
     ]
 }
 
-/// Collects the rows `items` of the shards as one table, cut to their events.
-pub(crate) fn gather_items(shards: &[RaggedTable], items: &[Item]) -> RaggedTable {
+/// Returns a table of the rows of the given items, each truncated to the events of its item.
+pub(crate) fn gather_items(shards: &[RaggedTable], items: &[BatchItem]) -> RaggedTable {
     let whole = RaggedTable::concat(shards).unwrap();
     let before = |shard: usize| shards[..shard].iter().map(RaggedTable::num_rows).sum::<usize>();
     let rows: Vec<RaggedTable> = items
@@ -138,12 +139,12 @@ pub(crate) fn gather_items(shards: &[RaggedTable], items: &[Item]) -> RaggedTabl
 
 pub(crate) type Named = Vec<(String, DenseTensor)>;
 
-/// Returns the expected contents of a padded batch of these items.
+/// Returns the expected tensors of a padded batch of the given items.
 pub(crate) fn compute_reference(
     shards: &[RaggedTable],
-    items: &[Item],
-    sizes: &[Size],
-    side: Side,
+    items: &[BatchItem],
+    sizes: &[AxisSize],
+    side: PaddingSide,
     fill: Option<Fill>,
 ) -> Named {
     let table = gather_items(shards, items);
@@ -160,7 +161,7 @@ pub(crate) fn compute_reference(
         let tensor = &all.iter().find(|(n, _)| n == name).unwrap().1;
         tensor.shape()[1..].to_vec()
     };
-    // A column with a null in any shard has a mask in every batch.
+    // If any shard has NULL in a column, every batch has a validity mask of that column.
     let mut valid = Named::new();
     for column in table.columns() {
         let name = column.name();
@@ -189,5 +190,5 @@ pub(crate) fn assert_same(found: &Named, expected: &Named) {
 }
 
 pub(crate) fn pack_options(options: &LoaderOptions) -> LoaderOptions {
-    options.clone().form(Form::Packed)
+    options.clone().form(BatchForm::Packed)
 }

@@ -1,4 +1,4 @@
-//! Files that are not what they should be: each has its message, none makes a panic.
+//! Invalid and damaged files: each kind has its error message, and none causes a panic.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ fn header_error(bytes: Vec<u8>) -> String {
 }
 
 #[test]
-fn headers_that_are_wrong() {
+fn invalid_headers_are_errors() {
     let table: &[(&str, Vec<u8>, &str)] = &[
         (
             "empty",
@@ -100,7 +100,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
                 b"xy",
             ),
-            "f: tensor \"a\": the name occurs twice in the header; create the file again with unique tensor names",
+            "f: tensor \"a\": another tensor of the header has the same name; create the file again with unique tensor names",
         ),
         (
             "metadata",
@@ -179,7 +179,7 @@ fn headers_that_are_wrong() {
 }
 
 #[test]
-fn every_truncation_is_noticed_when_opening() {
+fn opening_a_truncated_file_is_an_error() {
     let whole = std::fs::read(vectors().join("nrt-files/readme.nrt")).unwrap();
     for len in 0..whole.len() {
         let message = header_error(whole[..len].to_vec());
@@ -193,7 +193,7 @@ fn open_error(tensors: &[Tensor<'_>]) -> String {
 }
 
 #[test]
-fn tensors_that_make_no_table() {
+fn tensors_that_do_not_form_a_table_are_errors() {
     let bounds = |axis: usize, ends: &[i64]| {
         let name: &'static str = ["", "dim1/bounds", "dim2/bounds", "dim3/bounds"][axis];
         (name, "I64", vec![ends.len()], i64_bytes(ends))
@@ -230,11 +230,11 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bytes("dim0/bounds", 1)],
-            "f: tensor \"dim0/bounds\": the name is reserved, so a column cannot have it; rename the column",
+            "f: tensor \"dim0/bounds\": the key \"bounds\" of a tensor name is reserved, so a column cannot have it; rename the column",
         ),
         (
             &[bounds(1, &[1]), bytes("dim1/mask", 1)],
-            "f: tensor \"dim1/mask\": the name is reserved, so a column cannot have it; rename the column",
+            "f: tensor \"dim1/mask\": the key \"mask\" of a tensor name is reserved, so a column cannot have it; rename the column",
         ),
         (
             &[("dim0/x", "U8", vec![2, 2], vec![0; 4])],
@@ -287,7 +287,7 @@ fn tensors_that_make_no_table() {
 }
 
 #[test]
-fn bounds_that_are_wrong_are_found_where_they_are_touched() {
+fn invalid_bounds_are_errors_of_reads_that_need_them() {
     let open = |dtype: &str, bounds: Vec<u8>, n: usize, values: usize| {
         let file = file_with(&[
             ("dim1/bounds", dtype, vec![n], bounds),
@@ -304,7 +304,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
         "f: dim1/bounds[2]: the bound 4 follows 5; bounds must not decrease, so the file is damaged; create it again"
     );
     assert_eq!(file.validate().unwrap_err().to_string(), message(&file));
-    // The rows before and after it are whole.
+    // The rows before and after the invalid bound can be read.
     assert_eq!(file.read(0..2, None).unwrap().num_rows(), 2);
     assert_eq!(file.read(3..4, None).unwrap().axis_len(1).unwrap(), 5);
     assert!(file.read(2..3, None).is_err());
@@ -355,7 +355,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
 }
 
 #[test]
-fn booleans_are_zero_or_one() {
+fn bytes_of_booleans_must_be_zero_or_one() {
     let file = file_with(&[("dim0/t", "BOOL", vec![70], [vec![1; 67], vec![2, 0, 255]].concat())]);
     let file = NrtFile::from_bytes("f", file.into()).unwrap();
     let message = "f: dim0/t[67] is the byte 2, but a BOOL must be 0 or 1; create the file again";
@@ -369,7 +369,7 @@ fn booleans_are_zero_or_one() {
 }
 
 #[test]
-fn rows_and_columns_that_are_not_there() {
+fn missing_rows_and_columns_are_errors() {
     let file = NrtFile::from_bytes("f", bytes_of(&table_from(&[vec![1], vec![2]])).into()).unwrap();
     for rows in [0..3, 3..3, 5..9, usize::MAX - 1..usize::MAX] {
         let error = file.read(rows, None).unwrap_err().to_string();
@@ -388,7 +388,7 @@ fn rows_and_columns_that_are_not_there() {
     assert!(file.rows_within(1..3, 1, 5).is_err());
 }
 
-/// Does all that can be done with a file.
+/// Calls every function of a file, so that a panic in any of them fails the test.
 fn use_all(bytes: Vec<u8>) {
     let Ok(file) = NrtFile::from_bytes("f", Bytes::from(bytes)) else { return };
     let _ = file.validate();
@@ -414,7 +414,7 @@ fn use_all(bytes: Vec<u8>) {
     }
 }
 
-/// Good files to damage.
+/// Valid files, which the tests below damage.
 static WHOLE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let tables: [Vec<Vec<usize>>; 4] = [
         vec![],
@@ -427,7 +427,7 @@ static WHOLE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     tables.iter().map(|lengths| bytes_of(&table_from(lengths))).chain(python).collect()
 });
 
-/// Changes to a file: where, and what stands there then.
+/// Draws changes to a file: positions, and the bytes to write there.
 fn draw_changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
     let interesting = prop_oneof![
         any::<u8>(),
@@ -454,7 +454,7 @@ proptest! {
         let mut bytes = WHOLE[base].clone();
         let header_end = 8 + usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
         for (at, byte) in changes {
-            // Half of the time only bounds and values, so that the header stays good.
+            // In half of the cases, changes only bounds and values, so that the header stays valid.
             let range = if header || header_end == bytes.len() { 0..bytes.len() } else { header_end..bytes.len() };
             let at = range.start + at.index(range.len());
             bytes[at] = byte;
@@ -465,7 +465,7 @@ proptest! {
         use_all(bytes);
     }
 
-    /// Headers with the right words and wrong numbers get further than damaged ones.
+    /// Files with a valid header and random bounds are read further than damaged ones.
     #[test]
     fn wrong_numbers_are_errors_or_tables(
         sizes in prop::collection::vec(0usize..6, 4), data in prop::collection::vec(0u8..9, 24),

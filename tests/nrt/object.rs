@@ -1,4 +1,4 @@
-//! Files in object stores: what is fetched, and what is said when it cannot be.
+//! Files in object stores: the byte ranges that are requested, and the errors of failed requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,8 @@ use serrate::table::RaggedTable;
 use crate::store::Counting;
 use crate::support::{bytes_of, draw_lengths, file_with, i64_bytes, table_from, tensors_of};
 
-/// Only what is needed: no bytes between ranges, and hardly any for the header.
+/// Options with which only needed bytes are requested: 8 for the length of the header, and ranges
+/// are not combined across gaps.
 const EXACT: ObjectOptions =
     ObjectOptions { large_lists: false, head: 8, gap: 0, largest: 1 << 20, parallel: 4 };
 
@@ -25,7 +26,8 @@ fn show_tensors(table: &RaggedTable) -> String {
     serde_json::to_string(&tensors_of(table)).unwrap()
 }
 
-/// 2,000 rows of up to 39 events of up to 6 leaves.
+/// Returns lengths of lists and a table with these lists: 2,000 rows of up to 39 events of up to 6
+/// leaves.
 fn make_large() -> (Vec<Vec<usize>>, RaggedTable) {
     let lengths: Vec<Vec<usize>> =
         (0..2000).map(|r| (0..r % 40).map(|e| (r + e) % 7).collect()).collect();
@@ -34,14 +36,18 @@ fn make_large() -> (Vec<Vec<usize>>, RaggedTable) {
 }
 
 #[tokio::test]
-async fn a_row_costs_the_bytes_of_the_row() {
+async fn reading_a_row_requests_only_its_bytes() {
     let (lengths, table) = make_large();
     let bytes = bytes_of(&table);
     let header = NrtFile::from_bytes("t", bytes.clone().into()).unwrap();
     let header = header.tensors().header().data_start();
     let store = Counting::with(&[("a/t.nrt", bytes)]).await;
     let file = open_object(&store, &EXACT).await;
-    assert_eq!(store.counts(), (2, header), "the length of the header, then the header");
+    assert_eq!(
+        store.counts(),
+        (2, header),
+        "one request for the length of the header, one for the header"
+    );
     assert_eq!((file.num_rows(), file.ndim()), (2000, 3));
     assert_eq!(file.schema(), table.arrow_schema().unwrap());
 
@@ -50,28 +56,29 @@ async fn a_row_costs_the_bytes_of_the_row() {
     assert!(events > 10 && leaves > 10);
     let read = file.read(row..row + 1, None).await.unwrap();
     assert_eq!(show_tensors(&read), show_tensors(&table.slice(row, 1).unwrap()));
-    // Two bounds of axis 1, one more than events of axis 2; then id, time, code, flag, value.
+    // A row needs two bounds of axis 1 and, of axis 2, one bound more than it has events. The
+    // values are those of id, time, code, flag and numeric_value.
     let bounds = 2 * 8 + (events + 1) * 8;
     let values = 8 + events * 8 + leaves * (2 + 1 + 4);
     assert_eq!(store.counts(), (7, bounds + values), "one request per tensor");
 
     let time = file.read(row..row + 1, Some(&["time"])).await.unwrap();
     assert_eq!(time.ndim(), 2);
-    assert_eq!(store.counts(), (2, 2 * 8 + events * 8), "axis 2 is not asked for");
+    assert_eq!(store.counts(), (2, 2 * 8 + events * 8), "no request is for axis 2");
     file.read(row..row + 1, Some(&["subject_id"])).await.unwrap();
     assert_eq!(store.counts(), (1, 8));
     assert_eq!(file.read(3..900, Some(&[])).await.unwrap().num_rows(), 897);
-    assert_eq!(store.counts(), (0, 0), "rows without columns take nothing");
+    assert_eq!(store.counts(), (0, 0), "rows without columns need no request");
     assert_eq!(file.read(7..7, None).await.unwrap().num_rows(), 0);
     assert_eq!(store.counts(), (0, 0));
     let before: usize = lengths[..row].iter().flatten().sum();
     assert_eq!(file.elements_before(row, 2).await.unwrap(), before);
-    assert_eq!(store.counts(), (2, 16), "one bound per axis");
+    assert_eq!(store.counts(), (2, 16), "one request for one bound of each axis");
     assert_eq!(file.requests(), 2 + 7 + 2 + 1 + 2);
 }
 
 #[tokio::test]
-async fn several_runs_share_their_requests() {
+async fn requests_of_several_ranges_of_rows_are_combined() {
     let (lengths, table) = make_large();
     let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;
     let file = open_object(&store, &EXACT).await;
@@ -84,7 +91,7 @@ async fn several_runs_share_their_requests() {
     let gets = store.take();
     let events: usize = rows.iter().map(|r| lengths[*r].len()).sum();
     let leaves: usize = rows.iter().map(|r| lengths[*r].iter().sum::<usize>()).sum();
-    // A bound before each run; neighbours share.
+    // Each range of rows also needs the bound before it, unless it is adjacent to the range before.
     let least = (rows.len() + events) * 8 + rows.len() * 8 + leaves * 2;
     let bytes = gets.iter().map(|(_, r)| r.end - r.start).sum::<u64>();
     let bytes = usize::try_from(bytes).unwrap();
@@ -92,12 +99,12 @@ async fn several_runs_share_their_requests() {
     assert!(gets.len() <= 4 * 3, "{gets:?}");
     assert_eq!(file.read_runs(&[], None).await.unwrap().num_rows(), 0);
 
-    // Joined when they are close: the header, then a request per tensor.
+    // A large `gap` combines the ranges of a tensor into one request.
     let joined = open_object(&store, &ObjectOptions { gap: 1 << 20, ..EXACT }).await;
     store.take();
     joined.read_runs(&runs, Some(&["subject_id"])).await.unwrap();
     assert_eq!(store.counts(), (1, (2000 - 3) * 8));
-    // And not larger than allowed.
+    // A combined request is not larger than `largest`.
     let small = open_object(&store, &ObjectOptions { largest: 1000, ..EXACT }).await;
     store.take();
     let ids = small.read(0..2000, Some(&["subject_id"])).await.unwrap();
@@ -118,7 +125,7 @@ async fn a_small_file_takes_one_request() {
 }
 
 #[tokio::test]
-async fn files_without_rows_or_values() {
+async fn files_without_rows_or_values_are_read() {
     let files = [
         file_with(&[]),
         file_with(&[("dim0/x", "F32", vec![0], vec![])]),
@@ -132,7 +139,7 @@ async fn files_without_rows_or_values() {
             ("dim1/bounds", "I64", vec![2], i64_bytes(&[0, 0])),
             ("dim1/x", "F32", vec![0], vec![]),
         ]),
-        // An axis that no column needs: its bounds say how long it is.
+        // No column is on axis 1, so that only its bounds tell its length.
         file_with(&[
             ("dim0/x", "U8", vec![2], vec![1, 2]),
             ("dim1/bounds", "I64", vec![2], i64_bytes(&[1, 4])),
@@ -158,7 +165,7 @@ async fn files_without_rows_or_values() {
 }
 
 #[tokio::test]
-async fn what_a_store_does_wrong_is_said() {
+async fn errors_of_a_store_name_the_object() {
     let (_, table) = make_large();
     let bytes = bytes_of(&table);
     let store =
@@ -179,7 +186,7 @@ async fn what_a_store_does_wrong_is_said() {
     assert!(open.contains("returned 7 byte(s)"), "{open}");
     store.short.store(false, Ordering::Relaxed);
 
-    // Replaced: a file of other rows at the same place must not be mixed in.
+    // If the object is replaced while the file is open, rows of both versions must not be mixed.
     store.replace("a/t.nrt", bytes_of(&table.slice(0, 1000).unwrap())).await;
     let replaced = file.read(5..9, None).await.unwrap_err().to_string();
     assert!(replaced.contains("replaced after it was opened"), "{replaced}");
@@ -193,7 +200,7 @@ async fn what_a_store_does_wrong_is_said() {
 }
 
 #[tokio::test]
-async fn damaged_bounds_are_named() {
+async fn errors_for_damaged_bounds_name_them() {
     let file = |ends: &[i64]| {
         file_with(&[
             ("dim1/bounds", "I64", vec![ends.len()], i64_bytes(ends)),
@@ -213,7 +220,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_is_joined_the_rows_are_those_of_the_file(
+    fn rows_do_not_depend_on_how_requests_are_combined(
         lengths in draw_lengths(), a in 0usize..13, b in 0usize..13,
         head in 8u64..2000, gap in 0u64..200, largest in 1u64..300, large_lists in any::<bool>()
     ) {

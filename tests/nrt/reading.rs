@@ -1,4 +1,4 @@
-//! Reading: which bytes are read, how many, and where values are in memory.
+//! Reading `.nrt` files: which bytes are read, and where the values are in memory.
 
 use std::path::{Path, PathBuf};
 
@@ -31,20 +31,21 @@ fn bytes_read(file: &NrtFile) -> u64 {
 }
 
 #[test]
-fn a_point_read_touches_the_header_the_bounds_on_the_way_and_the_row() {
+fn reading_a_row_reads_only_the_header_its_bounds_and_its_values() {
     let dir = tempfile::tempdir().unwrap();
     let lengths: Vec<_> = (0..2000).map(|r| (0..r % 40).map(|e| (r + e) % 7).collect()).collect();
     let table = table_from(&lengths);
     let path = save_table(dir.path(), &table);
     let file = NrtFile::open(&path, &PLAIN).unwrap();
     let header = file.tensors().header().data_start();
-    assert_eq!(bytes_read(&file), header, "opening reads the header alone");
+    assert_eq!(bytes_read(&file), header, "opening reads only the header");
 
     let row = 1234;
     let (events, leaves) = (lengths[row].len() as u64, lengths[row].iter().sum::<usize>() as u64);
     let read = file.read(row..row + 1, None).unwrap();
     assert_eq!(read, table.slice(row, 1).unwrap());
-    // Two bounds of axis 1, one more than events of axis 2; then id, time, code, flag, value.
+    // A row needs two bounds of axis 1 and, of axis 2, one bound more than it has events. The
+    // values are those of id, time, code, flag and numeric_value.
     let bounds = 2 * 8 + (events + 1) * 8;
     let values = 8 + events * 8 + leaves * (2 + 1 + 4);
     assert_eq!(bytes_read(&file) - header, bounds + values);
@@ -52,14 +53,14 @@ fn a_point_read_touches_the_header_the_bounds_on_the_way_and_the_row() {
 
     let before = bytes_read(&file);
     file.read(row..row + 1, Some(&["time"])).unwrap();
-    assert_eq!(bytes_read(&file) - before, 2 * 8 + events * 8, "axis 2 is not asked for");
+    assert_eq!(bytes_read(&file) - before, 2 * 8 + events * 8, "nothing of axis 2 is read");
     let before = bytes_read(&file);
     assert_eq!(file.read(3..900, Some(&[])).unwrap().num_rows(), 897);
-    assert_eq!(bytes_read(&file), before, "rows without columns take nothing");
+    assert_eq!(bytes_read(&file), before, "nothing is read for rows without columns");
 }
 
 #[test]
-fn elements_of_a_row_are_the_rows_of_a_table() {
+fn read_elements_returns_elements_of_a_row_as_rows() {
     let dir = tempfile::tempdir().unwrap();
     let lengths: Vec<_> = (0..50).map(|r| (0..r % 7).map(|e| (r + e) % 4).collect()).collect();
     let path = save_table(dir.path(), &table_from(&lengths));
@@ -88,7 +89,7 @@ fn elements_of_a_row_are_the_rows_of_a_table() {
 }
 
 #[test]
-fn mapped_values_stay_in_place_in_buffers_of_their_own_extent() {
+fn mapped_values_are_not_copied_and_buffers_have_the_size_of_the_rows() {
     let dir = tempfile::tempdir().unwrap();
     let table = table_from(&vec![vec![40, 50]; 100]);
     let file = NrtFile::open(save_table(dir.path(), &table), &MAPPED).unwrap();
@@ -96,13 +97,13 @@ fn mapped_values_stay_in_place_in_buffers_of_their_own_extent() {
     let (all, some) = (find_buffer(&whole, "numeric_value"), find_buffer(&part, "numeric_value"));
     assert_eq!(some.as_ptr() as usize - all.as_ptr() as usize, 50 * 90 * 4);
     assert_eq!(some.len(), 10 * 90 * 4);
-    assert_eq!(some.capacity(), some.len(), "a batch is charged what it shows");
+    assert_eq!(some.capacity(), some.len(), "the buffer is as large as its rows");
     let charged: usize = part.columns().iter().map(|c| c.values().get_buffer_memory_size()).sum();
     assert!(charged < 10 * 90 * 10, "{charged}");
 }
 
 #[test]
-fn values_outlive_the_file_handle_and_its_name() {
+fn values_remain_valid_after_the_file_is_closed_and_removed() {
     let dir = tempfile::tempdir().unwrap();
     let table = table_from(&[vec![3, 0], vec![], vec![1]]);
     let path = save_table(dir.path(), &table);
@@ -111,12 +112,13 @@ fn values_outlive_the_file_handle_and_its_name() {
     assert_eq!(show_tensors(&read), show_tensors(&table));
 }
 
-/// NaN is not equal to itself: compare text.
+/// Returns the tensors of a table as text, which can be compared although NaN does not equal
+/// itself.
 fn show_tensors(table: &RaggedTable) -> String {
     serde_json::to_string(&crate::support::tensors_of(table)).unwrap()
 }
 
-/// The same tensors behind headers of every length modulo 8, so that values lie askew.
+/// Headers of every length modulo 8 shift the same tensors, so that most are not aligned.
 #[test]
 fn values_that_are_not_aligned_are_copied() {
     let values: Vec<u8> = (0..40i32).flat_map(|v| v.to_le_bytes()).collect();
@@ -172,7 +174,7 @@ fn bounds_may_have_any_integer_type() {
 }
 
 #[test]
-fn small_floats_and_booleans() {
+fn float16_bfloat16_and_booleans_are_read() {
     let halves: Vec<u8> =
         [1.5f32, -2.0].iter().flat_map(|v| half::f16::from_f32(*v).to_le_bytes()).collect();
     let brains: Vec<u8> =
@@ -193,12 +195,12 @@ fn small_floats_and_booleans() {
 }
 
 #[test]
-fn names_are_kept_apart_by_axis() {
+fn columns_of_equal_names_are_distinguished_by_axis() {
     let file = |tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]| {
         NrtFile::from_bytes("names", file_with(tensors).into()).unwrap()
     };
     let names = |f: &NrtFile| f.columns().iter().map(|c| c.name().to_owned()).collect::<Vec<_>>();
-    // A key may have slashes; one that stands on two axes is named in full.
+    // A name may contain slashes. A name that occurs on two axes gets the prefix of its axis.
     let f = file(&[
         ("dim0/a/b", "U8", vec![1], vec![1]),
         ("dim0/x", "U8", vec![1], vec![2]),
@@ -221,7 +223,7 @@ fn names_are_kept_apart_by_axis() {
 }
 
 #[test]
-fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
+fn tensors_of_list_lengths_are_dropped_unless_they_are_a_column() {
     let names = |tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]| {
         let file = NrtFile::from_bytes("lengths", file_with(tensors).into()).unwrap();
         file.table().unwrap();
@@ -229,7 +231,7 @@ fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
     };
     let bounds1 = || ("dim1/bounds", "I64", vec![2], i64_bytes(&[2, 3]));
     let bounds2 = || ("dim2/bounds", "I64", vec![3], i64_bytes(&[1, 1, 3]));
-    // Old files have them: one per list, on every axis.
+    // Old files have such a tensor on every axis, with one length per list.
     let old = [
         bounds1(),
         bounds2(),
@@ -238,7 +240,7 @@ fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
         ("dim2/x", "U8", vec![3], vec![1, 2, 3]),
     ];
     assert_eq!(names(&old), ["x"]);
-    // The tensor is as long as the axis, so it is a column.
+    // This tensor has one value per element of the axis, so that it is a column.
     let column = [bounds1(), bounds2(), ("dim1/lengths", "I64", vec![3], i64_bytes(&[9, 9, 9]))];
     assert_eq!(names(&column), ["lengths"]);
     let only = [bounds1(), ("dim1/lengths", "I64", vec![2], i64_bytes(&[2, 1]))];
@@ -246,7 +248,7 @@ fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
 }
 
 #[test]
-fn empty_files_tables_and_axes() {
+fn files_without_tensors_rows_or_columns_are_read() {
     let open = |tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]| {
         NrtFile::from_bytes("empty", file_with(tensors).into()).unwrap()
     };
@@ -257,7 +259,7 @@ fn empty_files_tables_and_axes() {
     assert_eq!((rows.num_rows(), rows.ndim()), (0, 2));
     assert_eq!(rows.table().unwrap().column("x").unwrap().data_type(), &DataType::Float32);
     assert_eq!(rows.elements_before(0, 1).unwrap(), 0);
-    // An axis that no column needs: its bounds say how long it is.
+    // No column is on axis 1, so that only its bounds tell its length.
     let bare = open(&[
         ("dim0/x", "U8", vec![2], vec![1, 2]),
         ("dim1/bounds", "I64", vec![2], i64_bytes(&[1, 4])),
@@ -271,7 +273,7 @@ fn empty_files_tables_and_axes() {
 }
 
 #[test]
-fn offsets_are_narrow_unless_asked_otherwise() {
+fn offsets_have_32_bits_unless_large_lists_is_set() {
     let table = table_from(&[vec![3, 0], vec![], vec![1]]);
     let narrow = NrtFile::from_bytes("t", bytes_of(&table).into()).unwrap();
     let wide = narrow.with_large_lists(true);
@@ -287,7 +289,8 @@ fn offsets_are_narrow_unless_asked_otherwise() {
         let array = file.table().unwrap().array("code").unwrap().to_arrow().unwrap();
         assert_eq!(array.data_type(), schema.field_with_name("code").unwrap().data_type());
     }
-    // More values than 32 bits count, without any being there: an axis that no column needs.
+    // Axis 1 has more elements than 32-bit offsets can count. No column is on it, so that the file
+    // has no values for them.
     let huge = file_with(&[
         ("dim0/x", "U8", vec![2], vec![1, 2]),
         ("dim1/bounds", "I64", vec![2], i64_bytes(&[5, 3_000_000_000])),
@@ -304,7 +307,7 @@ fn offsets_are_narrow_unless_asked_otherwise() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_cut_short_is_an_error_with_plain_reads() {
+fn without_mmap_a_truncated_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = save_table(dir.path(), &table_from(&vec![vec![9]; 50]));
     let file = NrtFile::open(&path, &PLAIN).unwrap();
@@ -318,7 +321,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn plain_reads_maps_and_memory_agree_with_slices(
+    fn reads_with_and_without_mmap_and_from_memory_equal_slices(
         lengths in draw_lengths(), a in 0usize..13, b in 0usize..13, large in any::<bool>()
     ) {
         let dir = tempfile::tempdir().unwrap();
@@ -345,7 +348,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_within_is_the_longest_run_that_fits(
+    fn rows_within_returns_the_longest_range_that_fits(
         lengths in draw_lengths(), start in 0usize..12, axis in 0usize..3, limit in 0usize..40
     ) {
         let file = NrtFile::from_bytes("m", bytes_of(&table_from(&lengths)).into()).unwrap();

@@ -1,4 +1,4 @@
-//! Files made by hand, tables from the vectors' JSON, random tables.
+//! Files built byte by byte, tables from the JSON of the conformance vectors, and random tables.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use serrate::io::nrt::{self, WriteOptions};
 use serrate::io::safetensors::SafetensorsFile;
 use serrate::table::RaggedTable;
 
-/// Folder of the conformance vectors.
+/// Returns the folder of the conformance vectors.
 pub(crate) fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
 }
 
-/// The cases of a vector file.
+/// Reads the cases of a file of the vectors.
 pub(crate) fn read_cases(file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(vectors().join(file)).unwrap();
     let mut all: Value = serde_json::from_str(&text).unwrap();
@@ -29,7 +29,7 @@ pub(crate) fn read_cases(file: &str) -> Vec<Value> {
     }
 }
 
-/// A file of a header and data, as they are.
+/// Returns a safetensors file with the given header and data, whether they fit or not.
 pub(crate) fn file_of(header: &str, data: &[u8]) -> Vec<u8> {
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.extend(header.as_bytes());
@@ -37,7 +37,7 @@ pub(crate) fn file_of(header: &str, data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A file of tensors: name, type, shape, bytes; laid out in this order.
+/// Returns a safetensors file of tensors, given by name, type, shape and bytes, in this order.
 pub(crate) fn file_with(tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
     let (mut map, mut data) = (Map::new(), Vec::new());
     for (name, dtype, shape, bytes) in tensors {
@@ -49,7 +49,7 @@ pub(crate) fn file_with(tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]) -> Vec<u8
     file_of(&Value::Object(map).to_string(), &data)
 }
 
-/// Little-endian bytes of i64.
+/// Returns integers as little-endian bytes.
 pub(crate) fn i64_bytes(values: &[i64]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
@@ -71,7 +71,7 @@ fn read_integers<T: TryFrom<i128, Error: std::fmt::Debug>>(
     data.as_array().unwrap().iter().map(move |v| T::try_from(wide(v)).unwrap())
 }
 
-/// The values of a tensor of the vectors.
+/// Returns the values of a tensor of the vectors as an Arrow array.
 pub(crate) fn array_of(tensor: &Value) -> ArrayRef {
     let data = &tensor["data"];
     match tensor["dtype"].as_str().unwrap() {
@@ -97,7 +97,7 @@ pub(crate) fn array_of(tensor: &Value) -> ArrayRef {
     }
 }
 
-/// A table from `tensors` of a case.
+/// Builds a table from the member `tensors` of a case.
 pub(crate) fn table_of(tensors: &Value) -> RaggedTable {
     let tensors = tensors.as_object().unwrap();
     let mut builder = RaggedTable::builder();
@@ -146,7 +146,7 @@ fn json_of(values: &ArrayRef) -> Vec<Value> {
     wide.as_primitive::<Float64Type>().values().iter().map(|v| special(*v)).collect()
 }
 
-/// A table as `tensors` of a case has it.
+/// Returns the tensors of a table in the form of the member `tensors` of a case.
 pub(crate) fn tensors_of(table: &RaggedTable) -> Map<String, Value> {
     let mut tensors = Map::new();
     for (i, axis) in table.axes().iter().enumerate() {
@@ -163,7 +163,8 @@ pub(crate) fn tensors_of(table: &RaggedTable) -> Map<String, Value> {
     tensors
 }
 
-/// The tensors of one row as a table of its own: every axis one further out.
+/// Returns the tensors of a table of one row as those of its events: axis 0 is dropped, and every
+/// other axis moves outwards by one.
 pub(crate) fn shift_tensors(tensors: Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     for (name, tensor) in tensors {
@@ -176,13 +177,13 @@ pub(crate) fn shift_tensors(tensors: Map<String, Value>) -> Map<String, Value> {
     out
 }
 
-/// Names of the tensors of a file, in the order of their data.
+/// Returns the names of the tensors of a file, in the order of their data.
 pub(crate) fn names_in(path: &Path) -> Vec<String> {
     let file = SafetensorsFile::open(path, false).unwrap();
     file.tensors().iter().map(|t| t.name().to_owned()).collect()
 }
 
-/// The bytes of a table's file.
+/// Returns the bytes of the `.nrt` file of a table.
 pub(crate) fn bytes_of(table: &RaggedTable) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.nrt");
@@ -190,7 +191,8 @@ pub(crate) fn bytes_of(table: &RaggedTable) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Two levels of lists with columns of many types on all axes.
+/// Builds a table with two levels of lists of the given lengths, and columns of many types on all
+/// axes.
 pub(crate) fn table_from(lengths: &[Vec<usize>]) -> RaggedTable {
     let events: Vec<usize> = lengths.iter().map(Vec::len).collect();
     let sizes: Vec<usize> = lengths.iter().flatten().copied().collect();
@@ -214,7 +216,7 @@ pub(crate) fn table_from(lengths: &[Vec<usize>]) -> RaggedTable {
         .unwrap()
 }
 
-/// Lengths of random tables.
+/// Draws list lengths for [`table_from`].
 pub(crate) fn draw_lengths() -> impl Strategy<Value = Vec<Vec<usize>>> {
     prop::collection::vec(prop::collection::vec(0usize..5, 0..6), 0..12)
 }

@@ -1,4 +1,5 @@
-//! Files that the Python library wrote, and files that it reads.
+//! Files that the Python library `nested_ragged_tensors` has written, and files that it must be
+//! able to read.
 
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ fn files_of_the_python_library_round_trip_byte_for_byte() {
 }
 
 #[test]
-fn saving_gives_the_bytes_of_the_python_library() {
+fn saved_files_have_the_bytes_of_the_python_library() {
     let dir = tempfile::tempdir().unwrap();
     let mut saved = 0;
     for case in read_cases("nrt/save.json") {
@@ -47,7 +48,7 @@ fn saving_gives_the_bytes_of_the_python_library() {
 }
 
 #[test]
-fn constructed_tables_come_back_from_a_file() {
+fn tables_of_the_vectors_are_read_as_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut built = 0;
     for case in read_cases("nrt/construct.json") {
@@ -64,7 +65,7 @@ fn constructed_tables_come_back_from_a_file() {
     assert!(built > 5, "{built}");
 }
 
-/// A slice as numpy means it.
+/// Returns the rows that a Python slice without a step selects of `len` rows.
 fn clip_slice(slice: &Value, len: usize) -> Range<usize> {
     let at = |v: &Value, missing: usize| match v.as_i64() {
         None => missing,
@@ -74,7 +75,7 @@ fn clip_slice(slice: &Value, len: usize) -> Range<usize> {
     at(&slice[0], 0)..at(&slice[1], len)
 }
 
-/// Some rows of a file, joined by a writer.
+/// Returns a table of the given rows of a file, which are written one by one to another file.
 fn rows_of(file: &NrtFile, rows: &[usize], keys: Option<&[&str]>) -> RaggedTable {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rows.nrt");
@@ -123,11 +124,12 @@ fn load_case(case: &Value) -> serrate::Result<Map<String, Value>> {
 }
 
 #[test]
-fn loading_whole_files_columns_and_rows() {
+fn files_columns_and_rows_load_as_in_the_python_library() {
     let (mut loaded, mut refused) = (0, 0);
     for case in read_cases("nrt/load.json") {
         let name = case["name"].as_str().unwrap();
-        // The types exclude the first two; without columns, this crate returns a table without columns.
+        // The first two cases cannot be expressed in Rust. For the third, an empty list of columns,
+        // this crate returns a table without columns.
         if ["err-bare-str", "err-non-str", "err-empty-keys"].contains(&name) {
             continue;
         }

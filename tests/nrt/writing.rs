@@ -1,4 +1,5 @@
-//! Writing: the values that the format can hold, refused values, and files that grow.
+//! Writing `.nrt` and safetensors files: values that the formats can hold, values that are refused,
+//! and files written in chunks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,12 +30,12 @@ fn expect_refusal(table: &RaggedTable) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.nrt");
     let error = nrt::write(&path, table, &WriteOptions::default()).unwrap_err().to_string();
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "files remain in the folder");
     error.replace(&format!("{}/", dir.path().display()), "")
 }
 
 #[test]
-fn a_null_is_nan_in_a_float_column_and_refused_elsewhere() {
+fn null_is_nan_in_float_columns_and_refused_in_others() {
     let table = make_flat("x", Arc::new(Float32Array::from(vec![Some(1.0), None])));
     let file = NrtFile::from_bytes("t", bytes_of(&table).into()).unwrap().table().unwrap();
     let x = file.column("x").unwrap().values().as_primitive::<Float32Type>().values().to_vec();
@@ -51,14 +52,14 @@ fn a_null_is_nan_in_a_float_column_and_refused_elsewhere() {
         expect_refusal(&table),
         "t.nrt: column \"code\" of type Int8 has 2 null value(s), the first in row 2, but an .nrt file has no nulls; fill them, or cast the column to a float type (null becomes NaN)"
     );
-    // Slices show no nulls but their own.
+    // The first two rows have no NULL, so that their slice can be written.
     bytes_of(&table.slice(0, 2).unwrap());
     let booleans = make_flat("b", Arc::new(BooleanArray::from(vec![Some(true), None])));
     assert!(expect_refusal(&booleans).contains("column \"b\" of type Boolean has 1 null"));
 }
 
 #[test]
-fn a_null_list_is_written_empty() {
+fn null_lists_are_written_as_empty_lists() {
     let x = Column::new("x", 1, Arc::new(UInt8Array::from(vec![1, 2])))
         .with_list_nulls(vec![Some(NullBuffer::from(vec![true, false, true]))]);
     let table = RaggedTable::builder().lengths([1, 0, 1]).unwrap().push(x).build().unwrap();
@@ -67,7 +68,7 @@ fn a_null_list_is_written_empty() {
 }
 
 #[test]
-fn types_without_a_place_are_refused_with_what_to_do() {
+fn unsupported_types_are_errors_that_say_what_to_do() {
     let one = |t: ArrayRef| expect_refusal(&make_flat("c", t));
     assert_eq!(
         one(Arc::new(StringArray::from(vec!["a"]))),
@@ -95,7 +96,7 @@ fn types_without_a_place_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn ids_are_i64_and_can_be_left_out() {
+fn ids_are_written_as_int64_and_can_be_omitted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.nrt");
     let table = RaggedTable::builder()
@@ -114,7 +115,7 @@ fn ids_are_i64_and_can_be_left_out() {
 
     nrt::write(&path, &table, &WriteOptions { overwrite: true, plain: true }).unwrap();
     assert_eq!(names_in(&path), ["dim1/bounds", "dim0/age", "dim1/x"]);
-    // Ids can be omitted even if they are not integers.
+    // If `plain` is set, ids are omitted, even if they are not integers.
     let text = make_flat("subject_id", Arc::new(StringArray::from(vec!["a"])));
     assert!(expect_refusal(&text).contains("vocabulary"));
     let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });
@@ -126,7 +127,7 @@ fn ids_are_i64_and_can_be_left_out() {
 }
 
 #[test]
-fn what_exists_is_kept_unless_told_otherwise() {
+fn existing_files_are_overwritten_only_with_overwrite() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.nrt");
     let table = table_from(&[vec![1]]);
@@ -143,7 +144,7 @@ fn create_writer(dir: &Path, table: &RaggedTable) -> NrtWriter {
 }
 
 #[test]
-fn chunks_that_do_not_fit_are_refused_by_name() {
+fn chunks_that_do_not_match_the_schema_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let x = |values: ArrayRef| make_flat("x", values);
     let bytes: ArrayRef = Arc::new(UInt8Array::from(vec![1, 2]));
@@ -170,7 +171,7 @@ fn chunks_that_do_not_fit_are_refused_by_name() {
 }
 
 #[test]
-fn a_schema_without_rows_makes_an_empty_file() {
+fn a_writer_without_rows_writes_an_empty_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.nrt");
     let schema = Schema::new(vec![
@@ -197,7 +198,7 @@ fn uniform_axes_are_written_as_bounds() {
 }
 
 #[test]
-fn what_was_written_in_part_cannot_be_finished() {
+fn a_file_cannot_be_finished_after_a_failed_write() {
     let dir = tempfile::tempdir().unwrap();
     let size = usize::try_from(i64::MAX).unwrap();
     let table = RaggedTable::builder().layout(Layout::Uniform { size, lists: 1 }).build().unwrap();
@@ -212,17 +213,18 @@ fn what_was_written_in_part_cannot_be_finished() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// Far more than the buffers hold, in chunks that straddle them.
+/// The table is much larger than the buffers of the writer, and its chunks do not end where buffers
+/// do.
 #[test]
-fn large_tables_go_through_spool_files() {
+fn large_tables_are_written_through_spool_files() {
     let dir = tempfile::tempdir().unwrap();
     let chunk = table_from(&vec![vec![300, 0, 45]; 400]);
     let mut w = create_writer(dir.path(), &chunk);
     for rows in [0..400, 100..101, 0..0, 7..400, 0..400] {
         w.write(&chunk.slice(rows.start, rows.len()).unwrap()).unwrap();
     }
-    // The file to be and the lock that says that its writer lives.
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "spool files have no names");
+    // The folder has only the unfinished file and the lock that marks its writer as alive.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "the folder lists spool files");
     w.finish().unwrap();
     let path = dir.path().join("t.nrt");
     assert!(std::fs::metadata(&path).unwrap().len() > 2 << 20);
@@ -272,7 +274,7 @@ fn tensors_are_ordered_by_type_then_name() {
     let file = SafetensorsFile::open(&path, true).unwrap();
     assert!(file.tensors().iter().all(|t| t.is_aligned() && t.shape() == [1, 2]));
 
-    // The same through spools, and as the format's own crate writes it.
+    // A writer with spool files, and the crate `safetensors`, write the same bytes.
     let spooled = dir.path().join("s.safetensors");
     let mut w = SafetensorsWriter::create(&spooled, &SaveOptions::default()).unwrap();
     for (name, dtype, _, data) in tensors.clone() {
@@ -290,7 +292,7 @@ fn tensors_are_ordered_by_type_then_name() {
 }
 
 #[test]
-fn tensors_that_are_wrong_are_refused() {
+fn invalid_tensors_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.safetensors");
     type Tensor<'a> = (&'a str, Dtype, &'a [usize], &'a [u8]);
@@ -330,7 +332,7 @@ fn tensors_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn dense_tensors_of_all_types_come_back() {
+fn dense_tensors_of_all_types_are_read_as_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.safetensors");
     let ones = |dtype: DType| {
@@ -364,7 +366,7 @@ fn dense_tensors_of_all_types_come_back() {
 }
 
 #[test]
-fn metadata_and_scalars_travel() {
+fn metadata_and_scalars_are_read_as_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.safetensors");
     let metadata = [("b".to_owned(), "2".to_owned()), ("a".into(), "\"1\"".into())].into();
@@ -384,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn chunks_make_the_file_that_one_table_makes(
+    fn chunks_of_a_table_give_the_file_of_the_whole_table(
         lengths in draw_lengths(), mut cuts in prop::collection::vec(0usize..12, 0..4)
     ) {
         let dir = tempfile::tempdir().unwrap();

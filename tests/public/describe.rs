@@ -1,4 +1,4 @@
-//! A public item as lines of text.
+//! Describes a public item as lines of text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use syn::{Attribute, Fields, Generics, ImplItem, Item, TraitItem, Type, Visibili
 
 use crate::tree::{Definition, Tree, is_hidden, list_attributes};
 
-/// The lines of a definition that users see as `path`.
+/// Returns the lines for a definition, which users name by `path`.
 pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String {
     if definition.module == "use" {
         return format!("use {path} = {}\n", definition.name);
@@ -102,7 +102,7 @@ pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String 
     out
 }
 
-/// Adds the lines of an `impl` for a definition: public methods, or the trait.
+/// Adds the lines for an `impl` of a definition: its public methods, or the name of the trait.
 fn write_impl(
     tree: &Tree,
     module: &str,
@@ -145,7 +145,7 @@ fn write_impl(
     }
 }
 
-/// Writes what a macro is given, a line for each line of the source.
+/// Writes the arguments of a macro call, one line for each line of the source.
 fn write_invocation(out: &mut String, indent: &str, name: &str, call: &syn::Macro) {
     for line in source_of(&call.tokens).lines() {
         let line = line.trim();
@@ -167,7 +167,7 @@ fn write_generics(generics: &Generics) -> String {
     if generics.params.is_empty() { String::new() } else { join_lines(&source_of(generics)) }
 }
 
-/// The features that an item needs, as a suffix.
+/// Returns the features that an item requires, as the suffix of its line.
 fn features_of(attributes: &[Attribute]) -> String {
     let mut out = String::new();
     for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg")) {
@@ -182,12 +182,12 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// The source of a part of the syntax tree.
+/// Returns the source text of a syntax node.
 fn source_of(of: &impl Spanned) -> String {
     of.span().source_text().unwrap_or_default()
 }
 
-/// A source on one line, as rustfmt would write it if lines were long enough.
+/// Returns a source text on one line, as rustfmt would write it without a maximum width.
 fn join_lines(source: &str) -> String {
     let words: Vec<&str> = source.split_whitespace().collect();
     let line = words.join(" ");

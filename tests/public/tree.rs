@@ -1,4 +1,4 @@
-//! The modules of the crates, and which definition a path names.
+//! Parses the modules of the crates, and resolves paths to definitions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use syn::{Attribute, Item, UseTree, Visibility};
 
-/// The place where an item is defined: the path of its module, crate first, and its name.
+/// The module in which an item is defined, as a path that begins with the crate, and the name of
+/// the item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Definition {
     pub module: String,
@@ -18,16 +19,16 @@ enum Target {
     Item(Definition),
 }
 
-/// An imported path and the name it is imported under; `*` for all names.
+/// A path that `use` imports, and the name that it gets; `*` stands for all names.
 type Import = (Vec<String>, String);
 
-/// The items of all modules by path, `serrate_core::table::index`.
+/// The items of all modules, by the path of the module, such as `serrate_core::table::index`.
 pub(crate) struct Tree {
     modules: BTreeMap<String, Vec<Item>>,
 }
 
 impl Tree {
-    /// Reads crates by name and root file.
+    /// Parses crates, given by their name and the path of their root file.
     pub(crate) fn read(crates: &[(&str, &str)]) -> Self {
         let mut tree = Self { modules: BTreeMap::new() };
         for (name, root) in crates {
@@ -37,7 +38,7 @@ impl Tree {
         tree
     }
 
-    /// Modules from their code.
+    /// Parses modules, given by their path and source text.
     pub(crate) fn of(modules: &[(&str, &str)]) -> Self {
         let mut tree = Self { modules: BTreeMap::new() };
         for (path, text) in modules {
@@ -59,8 +60,8 @@ impl Tree {
         }
     }
 
-    /// Adds the items of a module and of the modules written within it. Returns the names of those
-    /// in files of their own.
+    /// Adds the items of a module and of its inline modules. Returns the names of the child modules
+    /// that are in files.
     fn add(&mut self, module: &str, items: Vec<Item>) -> Vec<String> {
         let items: Vec<Item> = items.into_iter().filter(|i| !is_test(list_attributes(i))).collect();
         let mut files = Vec::new();
@@ -68,7 +69,7 @@ impl Tree {
             if let Item::Mod(child) = item {
                 let name = child.ident.to_string();
                 match &child.content {
-                    // A module within a file has no modules in files.
+                    // Inline modules of these crates have no child modules in files.
                     Some((_, items)) => {
                         self.add(&format!("{module}::{name}"), items.clone());
                     }
@@ -84,7 +85,8 @@ impl Tree {
         self.modules.iter()
     }
 
-    /// All items that a definition names: a function and a module may share a name.
+    /// Returns all items with the name of a definition, because a function and a module may share a
+    /// name.
     pub(crate) fn items(&self, definition: &Definition) -> impl Iterator<Item = &Item> {
         let items = self.modules.get(&definition.module).into_iter().flatten();
         items.filter(|item| name_of(item).is_some_and(|name| name == definition.name))
@@ -96,7 +98,7 @@ impl Tree {
         })
     }
 
-    /// Collects the public items of `module`, which users see as `path`.
+    /// Adds the public items of `module`, which users name by `path`, to `found`.
     pub(crate) fn collect_public(
         &self,
         module: &str,
@@ -131,7 +133,7 @@ impl Tree {
                                 self.collect_public(&of, &format!("{path}::{name}"), found);
                             }
                             Some(Target::Item(definition)) => {
-                                // A module of the same name is exported as well.
+                                // If a public module has the same name, `use` exports it, too.
                                 let of = format!("{}::{}", definition.module, definition.name);
                                 if self.modules.contains_key(&of)
                                     && self.is_public_module(&definition)
@@ -140,7 +142,7 @@ impl Tree {
                                 }
                                 add(definition, &name, found);
                             }
-                            // It belongs to another crate, or a macro makes it.
+                            // The item belongs to another crate, or a macro defines it.
                             None => add(
                                 Definition { module: "use".into(), name: from.join("::") },
                                 &name,
@@ -149,7 +151,7 @@ impl Tree {
                         }
                     }
                 }
-                // It makes no item.
+                // `compile_error!` defines no item.
                 Item::Macro(call) if call.mac.path.is_ident("compile_error") => {}
                 Item::Macro(call) if call.ident.is_none() => {
                     let name = call.mac.path.segments.last().unwrap().ident.to_string();
@@ -172,7 +174,8 @@ impl Tree {
         self.items(definition).any(|item| matches!(item, Item::Mod(_)) && is_public(item))
     }
 
-    /// The type that an `impl` in a module is for.
+    /// Returns the type that an `impl` in `module` names by `path`, or `None` if these crates do
+    /// not define it.
     pub(crate) fn resolve_type(&self, module: &str, path: &[String]) -> Option<Definition> {
         match self.resolve_path(module, path, 0) {
             Some(Target::Item(definition)) => Some(definition),
@@ -180,9 +183,10 @@ impl Tree {
         }
     }
 
-    /// Returns the target of a path within a module; `None` for what these crates do not define.
+    /// Returns the module or item that `path` names within `module`, or `None` if these crates do
+    /// not define it. `depth` is the number of imports that were followed.
     fn resolve_path(&self, module: &str, path: &[String], depth: usize) -> Option<Target> {
-        // Names that import each other in a circle.
+        // So many imports occur only if names import each other in a cycle.
         if depth > 16 {
             return None;
         }
@@ -201,7 +205,8 @@ impl Tree {
         for name in rest {
             let of = match at {
                 Target::Module(of) => of,
-                // `index::Index` where a function and a module are named `index`.
+                // A path such as `index::Index`, where both a function and a module have the name
+                // `index`.
                 Target::Item(Definition { module, name }) => format!("{module}::{name}"),
             };
             at = match name.as_str() {
@@ -243,14 +248,14 @@ impl Tree {
     }
 }
 
-/// The leaves of an import: each path, and the name it gets here.
+/// Returns the paths that an import names, each with the name that it gets in the importing module.
 fn list_imports(tree: &UseTree) -> Vec<Import> {
     match tree {
         UseTree::Path(path) => list_imports(&path.tree)
             .into_iter()
             .map(|(mut rest, name)| {
                 let first = path.ident.to_string();
-                // `a::{self}` is `a`.
+                // `a::{self}` imports `a`.
                 if rest == ["self"] {
                     let name = if name == "self" { first.clone() } else { name };
                     return (vec![first], name);
@@ -283,7 +288,7 @@ fn name_of(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Whether an item is `pub`. What a macro makes counts: its text is recorded.
+/// Returns whether an item is `pub`. A macro call counts as public, because its text is recorded.
 fn is_public(item: &Item) -> bool {
     let visibility = match item {
         Item::Const(i) => &i.vis,

@@ -1,4 +1,4 @@
-//! Answers: catalogue, types, prepared statements, updates, sessions.
+//! Results of the server: catalog, types, prepared statements, updates and sessions.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::process::{
     show_setting, status_of,
 };
 
-/// Queries whose results have many types, with nullable columns and others.
+/// Queries whose results have many types. Some of their columns are nullable, others are not.
 const QUERIES: &[&str] = &[
     "SELECT 1 AS a, NULL AS b, 'x' AS c, true AS d, 1.5 AS e",
     "SELECT [1, 2] AS a, [[1], []] AS b, {'x': [1], 'y': 'z'} AS c",
@@ -45,12 +45,12 @@ const QUERIES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn results_have_the_schema_of_their_info() {
+async fn results_have_the_schema_of_their_flight_info() {
     let server = ServerProcess::start(&[]);
     let mut client = server.connect().await;
     let here = serrate::sql::session();
     for sql in QUERIES {
-        // `query` compares the schemas of FlightInfo and result.
+        // `run_query` asserts that the result has the schema of its FlightInfo.
         let rows = run_query(&mut client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         let frame = serrate::sql::sql(&here, sql).await.unwrap();
         let expected = frame.collect().await.unwrap();
@@ -69,7 +69,7 @@ async fn results_have_the_schema_of_their_info() {
 }
 
 #[tokio::test]
-async fn the_catalogue_has_tables_and_their_types() {
+async fn the_catalog_lists_tables_and_their_types() {
     let server = ServerProcess::start(&[]);
     let mut client = server.connect().await;
     client
@@ -99,7 +99,7 @@ async fn the_catalogue_has_tables_and_their_types() {
     let bytes = rows[0].column(4).as_binary::<i32>().value(0);
     let schema = try_schema_from_ipc_buffer(bytes).unwrap();
     let selected = run_query(&mut client, "SELECT * FROM visits").await.unwrap();
-    assert_eq!(&schema, selected[0].schema().as_ref(), "the type of a list column");
+    assert_eq!(&schema, selected[0].schema().as_ref(), "the schema of a table with a list column");
     let info = client.get_tables(tables(&["VIEW"], None)).await.unwrap();
     let rows = read_batches(&mut client, info).await.unwrap();
     assert_eq!(rows[0].column(2).as_string::<i32>().value(0), "short");
@@ -122,7 +122,7 @@ fn batch_of(columns: Vec<ArrayRef>) -> RecordBatch {
         .unwrap()
 }
 
-/// Runs a statement with parameters.
+/// Runs a prepared statement with the given parameters, and returns its rows as a table of text.
 async fn query_with(client: &mut Client, sql: &str, columns: Vec<ArrayRef>) -> String {
     let mut statement = client.prepare(sql.to_owned(), None).await.unwrap();
     statement.set_parameters(batch_of(columns)).unwrap();
@@ -148,7 +148,7 @@ async fn prepared_statements_take_parameters() {
     )
     .await;
     assert!(said.contains("| 4 |"), "{said}");
-    // A parameter keeps its type: 2.5 is not cast to the type of x.
+    // A parameter keeps its type: 2.5 is not cast to the integer type of `x`.
     let half: ArrayRef = Arc::new(Float64Array::from(vec![2.5]));
     let said =
         query_with(&mut client, "SELECT count(*) AS n FROM t WHERE x > $1", vec![half]).await;
@@ -172,7 +172,8 @@ async fn prepared_statements_take_parameters() {
     )
     .await;
     assert!(said.contains("| 1 | true |"), "{said}");
-    // Several rows: the results follow one another.
+    // For several rows of parameters, the result has the rows for each of them, one after the
+    // other.
     let many = vec![make_integers(&[Some(1), Some(5)])];
     let said = query_with(&mut client, "SELECT x FROM t WHERE x = ?", many).await;
     assert!(said.contains("| 1 |") && said.contains("| 5 |"), "{said}");
@@ -204,11 +205,11 @@ async fn prepared_statements_take_parameters() {
 }
 
 #[tokio::test]
-async fn statements_that_change_something_run_once() {
+async fn statements_with_side_effects_run_exactly_once() {
     let dir = tempfile::tempdir().unwrap();
     let server = ServerProcess::start_in(dir.path(), &[]);
     let mut client = server.connect().await;
-    // Nobody reads the result: the statement has run all the same.
+    // The client does not read the result, but the statement runs.
     client.execute("CREATE TABLE t AS SELECT 1 AS x".into(), None).await.unwrap();
     assert_eq!(query_number(&mut client, "SELECT count(*) FROM t").await, 1);
     let info = client.execute("INSERT INTO t VALUES (2), (3)".into(), None).await.unwrap();
@@ -224,7 +225,7 @@ async fn statements_that_change_something_run_once() {
     let (code, said) = query_refusal(&mut client, copy).await;
     assert_eq!(code, Code::AlreadyExists, "{said}");
     assert_eq!(query_number(&mut client, "SELECT sum(ragged_sum(x)) FROM 'x.nrt'").await, 6);
-    // GetSchema and Prepare do not run anything.
+    // GetSchema and CreatePreparedStatement do not run the statement.
     client.prepare("DROP TABLE t".into(), None).await.unwrap();
     let command = CommandStatementQuery { query: "DELETE FROM t".into(), transaction_id: None };
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
@@ -236,7 +237,7 @@ async fn statements_that_change_something_run_once() {
 }
 
 #[tokio::test]
-async fn clients_send_tables() {
+async fn clients_can_upload_tables() {
     let server = ServerProcess::start(&[]);
     let mut client = server.connect().await;
     let batch =
@@ -285,14 +286,14 @@ async fn each_connection_has_its_session() {
         assert_eq!(query_number(client, "SELECT y FROM twice").await, 10);
         assert_eq!(query_number(client, "SELECT sum(x) FROM csv").await, 3);
     }
-    // A session may drop what it started with, for itself.
+    // If a session drops a table of the initial script, other sessions keep it.
     show_setting(&mut a, "DROP TABLE shared").await;
     assert_eq!(query_number(&mut b, "SELECT x FROM shared").await, 5);
     assert_eq!(server.metric("sessions"), 2);
     drop(a);
     server.wait_for("sessions", 1).await;
 
-    // A handshake gives a session that any connection can name.
+    // A handshake creates a session, which any connection can use by its token.
     let mut c = server.connect().await;
     c.handshake("user", "").await.unwrap();
     let token = c.token().unwrap().clone();
@@ -304,14 +305,14 @@ async fn each_connection_has_its_session() {
     let mut e = server.connect().await;
     e.set_token(token);
     assert_eq!(query_number(&mut e, "SELECT x FROM kept").await, 1);
-    // CloseSession ends it.
+    // CloseSession ends the session.
     let action = arrow_flight::Action::new("CloseSession", "");
     e.do_action(tonic::Request::new(action)).await.unwrap();
     assert_eq!(query_refusal(&mut e, "SELECT 1").await.0, Code::Unauthenticated);
 }
 
 #[tokio::test]
-async fn schemas_are_asked_without_running() {
+async fn get_schema_does_not_run_the_query() {
     let server = ServerProcess::start(&[]);
     let mut client = server.connect().await;
     let sql = "SELECT [1] AS a, arrow_cast('x', 'Utf8View') AS b";
@@ -324,7 +325,7 @@ async fn schemas_are_asked_without_running() {
     let ticket = info.endpoint[0].ticket.clone().unwrap();
     let stream = client.do_get(ticket.clone()).await.unwrap();
     read_stream(stream, &schema).await.unwrap();
-    // A result is read once.
+    // A result can be read only once.
     let again = client.do_get(ticket).await.map(|_| ()).map_err(status_of);
     assert_eq!(again.unwrap_err().code(), Code::NotFound);
 }

@@ -1,4 +1,4 @@
-//! Cancelling, large results, the queue, sessions that end, and shutdown.
+//! Cancelled queries, large results, the queue of queries, limits of sessions, and shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,8 @@ use super::process::{
     status_of,
 };
 
-/// Queries stop within a second on a machine that is not busy with other tests.
+/// Queries stop within a second on an idle machine. The limit allows for other tests that run at
+/// the same time.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -42,7 +43,7 @@ async fn queries_are_cancelled() {
                 Action::new("CancelFlightInfo", request.encode_to_vec())
             }
         };
-        // Another session cannot cancel it.
+        // Another session cannot cancel the query.
         let mut other = server.connect().await;
         let refused = other.do_action(Request::new(action.clone())).await.map(|_| ());
         assert_eq!(status_of(refused.unwrap_err()).code(), Code::NotFound);
@@ -54,14 +55,15 @@ async fn queries_are_cancelled() {
         assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
     }
     assert_eq!(server.metric("queries_cancelled_total"), 2);
-    // The session is still there.
+    // The session remains usable.
     assert_eq!(query_number(&mut client, "SELECT 7").await, 7);
 }
 
 #[tokio::test]
-async fn clients_that_leave_stop_their_queries() {
+async fn queries_stop_when_their_client_disconnects() {
     let server = ServerProcess::start(&[]);
-    // While a result is read, and while a statement runs in GetFlightInfo or DoPut.
+    // The client disconnects while it reads a result, or while a statement runs in GetFlightInfo or
+    // DoPut.
     for kind in 0..3 {
         let mut client = server.connect().await;
         let create = format!("CREATE TABLE t AS {LONG}");
@@ -76,14 +78,14 @@ async fn clients_that_leave_stop_their_queries() {
         server.wait_for("queries_running", 1).await;
         running.abort();
         let took = server.wait_for("queries_open", 0).await;
-        assert!(took < SOON, "kind {kind}: {took:?}");
+        assert!(took < SOON, "kind {kind}: the query stopped after {took:?}");
         server.wait_for("queries_running", 0).await;
         server.wait_for("sessions", 0).await;
     }
     assert_eq!(server.metric("queries_cancelled_total"), 3);
 }
 
-/// Returns the anonymous memory of a process in bytes.
+/// Returns the anonymous memory of the server process in bytes.
 fn memory_of(server: &ServerProcess) -> usize {
     let path = format!("/proc/{}/status", server.child.id());
     let status = std::fs::read_to_string(path).unwrap();
@@ -98,31 +100,34 @@ async fn large_results_are_streamed() {
     let mut client = server.connect().await;
     show_setting(&mut client, "COPY (SELECT unnest(range(400000)) AS x) TO 'x.parquet'").await;
     let before = memory_of(&server);
-    // 400,000 rows of 1,000 bytes of text and a list of 100 numbers: 720 MB.
+    // 400,000 rows, each with a string of 1,000 bytes and a list of 100 integers: 720 MB.
     let sql =
         "SELECT x, repeat('x', 1000) || x AS t, range(x % 10, x % 10 + 100) AS l FROM 'x.parquet'";
     let info = client.execute(sql.into(), None).await.unwrap();
     let mut stream = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
-    // Highest memory in each half of the result.
+    // The peak memory during each half of the result.
     let (mut rows, mut most) = (0, [0, 0]);
     while let Some(batch) = stream.try_next().await.unwrap() {
         rows += batch.num_rows();
         let half = usize::from(rows > 200_000);
         most[half] = most[half].max(memory_of(&server).saturating_sub(before));
         if rows < 100_000 {
-            // A slow reader.
+            // The client reads slowly at first.
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
     assert_eq!(rows, 400_000);
     let [first, second] = most;
-    assert!(first < 350 << 20 && second < first + (50 << 20), "{most:?} bytes of 720 MB");
+    assert!(
+        first < 350 << 20 && second < first + (50 << 20),
+        "memory in bytes during each half of 720 MB: {most:?}"
+    );
     assert!(server.metric("bytes_sent_total") > 700_000_000);
     assert_eq!(server.metric("rows_sent_total"), 400_001);
 }
 
 #[tokio::test]
-async fn a_row_that_fits_no_message_is_an_error() {
+async fn a_row_larger_than_a_message_is_an_error() {
     let server = ServerProcess::start(&["--max-message", "4MiB"]);
     let mut client = server.connect().await;
     let (code, said) = query_refusal(&mut client, "SELECT repeat('x', 5000000) AS t").await;
@@ -134,7 +139,7 @@ async fn a_row_that_fits_no_message_is_an_error() {
 }
 
 #[tokio::test]
-async fn queries_wait_for_their_turn() {
+async fn queries_beyond_the_limit_wait_or_are_refused() {
     let server = ServerProcess::start(&["--max-queries", "1", "--queue-timeout", "2"]);
     let mut long = server.connect().await;
     let running = tokio::spawn(async move { run_query(&mut long, LONG).await });
@@ -148,7 +153,7 @@ async fn queries_wait_for_their_turn() {
     running.abort();
     assert_eq!(waiting.await.unwrap(), 5);
     assert_eq!(server.metric("queries_running"), 0);
-    // Who does not read its result leaves the place to others.
+    // A query whose client does not read its result does not count towards the limit.
     let mut slow = server.connect().await;
     let sql = "SELECT repeat('x', 1000) AS t FROM (SELECT unnest(range(200000)) AS x)";
     let info = slow.execute(sql.into(), None).await.unwrap();
@@ -164,7 +169,7 @@ async fn queries_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn sessions_end_and_are_limited() {
+async fn idle_sessions_end_and_their_number_is_limited() {
     let server = ServerProcess::start(&["--max-sessions", "2", "--idle-timeout", "1"]);
     let (mut a, mut b, mut c) =
         (server.connect().await, server.connect().await, server.connect().await);
@@ -179,7 +184,7 @@ async fn sessions_end_and_are_limited() {
 }
 
 #[tokio::test]
-async fn a_signal_ends_the_server() {
+async fn a_signal_ends_the_server_after_its_running_queries() {
     for (signal, grace) in [("TERM", "30"), ("INT", "30")] {
         let mut server = ServerProcess::start(&["--grace", grace]);
         let mut client = server.connect().await;
@@ -189,7 +194,7 @@ async fn a_signal_ends_the_server() {
         let running = tokio::spawn(async move { read_batches(&mut other, info).await });
         server.wait_for("queries_running", 1).await;
         server.send_signal(signal);
-        // A running query ends.
+        // The running query may finish.
         let rows = running.await.unwrap().unwrap_or_else(|e| panic!("{signal}: {e}"));
         assert_eq!(rows[0].num_rows(), 1);
         let (code, took) = server.wait();
@@ -209,7 +214,7 @@ async fn a_signal_ends_the_server() {
 }
 
 #[tokio::test]
-async fn metrics_and_health_are_http() {
+async fn metrics_and_health_are_served_over_http() {
     let server = ServerProcess::start(&["--memory-limit", "500MB"]);
     assert!(server.get("/health").ends_with("\r\n\r\nok\n"));
     assert!(server.get("/").starts_with("HTTP/1.1 404"));
@@ -227,7 +232,7 @@ async fn metrics_and_health_are_http() {
     ] {
         assert!(text.contains(&format!("\n{line}\n")), "{line} in {text}");
     }
-    // All sessions share the memory.
+    // One memory limit applies to all sessions together.
     let (code, said) = query_refusal(
         &mut client,
         "SELECT count(*) FROM (SELECT array_agg(repeat('x', 1000) || x) AS a FROM (SELECT unnest(range(1000000)) AS x)) WHERE cardinality(a) > 1",

@@ -1,4 +1,4 @@
-"""Loads `serrate serve` with the clients of Python programs, for some minutes. Run by hand.
+"""Runs many Python clients of `serrate serve` for some minutes. Run by hand.
 
     pip install adbc-driver-flightsql adbc-driver-manager pyarrow
     cargo build --release --features serve
@@ -13,9 +13,9 @@
 Each of 32 clients opens sessions and runs statements of all kinds: point queries, aggregates, joins,
 large results, results that are not read to the end, prepared statements, tables, settings, COPY,
 ingestion, cancelled queries, wrong SQL. Meanwhile, other clients are killed in the middle of a query.
-Every answer is checked. Prints statements, errors and latencies by kind, and the memory of the server.
-Fails if a statement fails, if the memory grows by more than 10 % in a load of a minute or more, or if a
-killed client leaves a query or a session behind.
+The script checks every answer, and prints the latencies by kind, the errors, and the memory of the server. It fails if
+a statement fails, if the memory grows by more than 10 % in a run of a minute or more, or if the server keeps a query
+or a session of a killed client.
 """
 
 import argparse
@@ -40,7 +40,7 @@ except ModuleNotFoundError as missing:
 
 ROWS = 20_000
 SITES = 7
-# Numbers of rows of the sites: 20,000 is not a multiple of 7.
+# The possible numbers of rows of a site; there are two because 20,000 is not a multiple of 7.
 PER_SITE = (ROWS // SITES, ROWS // SITES + 1)
 Status = adbc_driver_manager.AdbcStatusCode
 
@@ -122,7 +122,7 @@ def cancel_query(cursor, chosen, number):
     ended = threading.Event()
 
     def cancel():
-        # A call before the query runs at the server has no effect.
+        # A call has no effect before the server runs the query, so repeat it.
         while not ended.wait(0.1 + chosen.random() / 5):
             cursor.adbc_cancel()
 
@@ -158,7 +158,7 @@ def expect_failure(cursor, sql, code):
     raise AssertionError(f"no error: {sql}")
 
 
-# Kinds of statements, each with its share.
+# The kinds of statements and their shares.
 KINDS = [
     (read_point, 30),
     (read_aggregate, 15),
@@ -176,7 +176,7 @@ KINDS = [
 
 
 class Load:
-    """The clients, and what they measured."""
+    """Runs the clients and holds their measurements."""
 
     def __init__(self, server, seconds):
         self.server = server
@@ -188,7 +188,7 @@ class Load:
         self.killed = 0
 
     def use_server(self, number):
-        """One client: sessions of at most 50 statements."""
+        """Runs one client, which opens sessions of at most 50 statements."""
         chosen = random.Random(number)
         kinds, shares = zip(*KINDS)
         while time.monotonic() < self.end:
@@ -212,7 +212,7 @@ class Load:
                     self.faults.append((number, repr(error)[:500]))
 
     def kill_clients(self):
-        """Starts a client now and then, and kills it in the middle of a query."""
+        """Starts a client every few seconds, and kills it in the middle of a query."""
         code = f"""
 import adbc_driver_flightsql.dbapi as flightsql
 connection = flightsql.connect("grpc://{self.server.address}", db_kwargs={{
@@ -266,7 +266,7 @@ def check_load(server, clients, seconds):
     print(f"{clients} clients, {seconds:.0f} s: {total} statements, {load.connections} connections, {len(load.faults)} errors")
     for number, fault in load.faults[:5]:
         print(f"  client {number}: {fault}")
-    # The first fifth warms caches and the allocator up.
+    # Skip the first fifth, in which caches and the allocator warm up.
     first = average([memory for at, memory in samples if seconds * 0.2 < at <= seconds * 0.4])
     last = average([memory for at, memory in samples if seconds * 0.8 < at <= seconds])
     highest = max(memory for _, memory in samples)
@@ -275,7 +275,7 @@ def check_load(server, clients, seconds):
         server.wait_for(metric, 0, 30)
     print(f"{load.killed} killed clients left nothing running")
     assert not load.faults, "statements failed"
-    # The allocator alone moves the figure by a few MB, and a short load does not warm the server up.
+    # The allocator changes the memory by a few MB, and a short run does not warm up the server.
     assert seconds < 60 or last < first * 1.1 + 5, "the memory of the server grows"
 
 

@@ -1,4 +1,4 @@
-//! A server process, and clients of it.
+//! A server process, and functions for its clients.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,12 +18,12 @@ use serrate::datafusion;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-/// A query that runs for minutes without a row of its result.
+/// A query that runs for minutes before it returns its only row.
 pub(crate) const LONG: &str = "SELECT count(*) FROM (SELECT unnest(range(300000)) AS x) a, (SELECT unnest(range(300000)) AS y) b WHERE (x * y) % 7 = 3";
 
 pub(crate) type Client = FlightSqlServiceClient<Channel>;
 
-/// A server process, killed at the end of a test.
+/// A server process, which ends when the value is dropped.
 pub(crate) struct ServerProcess {
     pub(crate) child: Child,
     pub(crate) address: String,
@@ -39,7 +39,7 @@ impl ServerProcess {
         Self::start_with(folder, args, Stdio::inherit())
     }
 
-    /// Starts a server whose standard error goes to `log`.
+    /// Starts a server in `folder` that writes standard error to `log`.
     pub(crate) fn start_with(folder: &Path, args: &[&str], log: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_serrate"))
             .current_dir(folder)
@@ -66,13 +66,13 @@ impl ServerProcess {
         FlightSqlServiceClient::new(endpoint.connect().await.unwrap())
     }
 
-    /// Sends the process a signal by its name.
+    /// Sends the process the signal `name`, such as `TERM`.
     pub(crate) fn send_signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
     }
 
-    /// Waits until the process ends, and returns its exit code and the time that it took.
+    /// Waits until the process ends. Returns its exit code and how long it took.
     pub(crate) fn wait(&mut self) -> (Option<i32>, Duration) {
         let start = Instant::now();
         loop {
@@ -84,7 +84,7 @@ impl ServerProcess {
         }
     }
 
-    /// Requests a path over HTTP, and returns the whole response.
+    /// Requests a path from the metrics address over HTTP and returns the whole response.
     pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.metrics).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -100,7 +100,7 @@ impl ServerProcess {
         line.unwrap_or_else(|| panic!("{name} in {text}"))[name.len()..].parse().unwrap()
     }
 
-    /// Waits until a metric has a value, and returns how long that took.
+    /// Waits until a metric has the given value. Returns how long it took.
     pub(crate) async fn wait_for(&self, name: &str, value: u64) -> Duration {
         let start = Instant::now();
         while self.metric(name) != value {
@@ -119,7 +119,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Returns the status behind an error of the client.
+/// Returns the gRPC status of an error of the client.
 pub(crate) fn status_of(e: FlightError) -> Status {
     match e {
         FlightError::Tonic(status) => *status,
@@ -127,7 +127,7 @@ pub(crate) fn status_of(e: FlightError) -> Status {
     }
 }
 
-/// Reads a result. Its batches have exactly the schema of the FlightInfo.
+/// Reads a result, and asserts that its batches have exactly the schema of the FlightInfo.
 pub(crate) async fn read_batches(
     client: &mut Client,
     info: FlightInfo,
@@ -149,7 +149,11 @@ pub(crate) async fn read_stream(
     while let Some(batch) = stream.try_next().await.map_err(status_of)? {
         batches.push(batch);
     }
-    assert_eq!(stream.schema().unwrap().as_ref(), schema, "FlightInfo and result");
+    assert_eq!(
+        stream.schema().unwrap().as_ref(),
+        schema,
+        "the schemas of the result and of the FlightInfo differ"
+    );
     Ok(batches)
 }
 
@@ -158,13 +162,13 @@ pub(crate) async fn run_query(client: &mut Client, sql: &str) -> Result<Vec<Reco
     read_batches(client, info).await
 }
 
-/// Runs a query that succeeds, and returns its rows as a table of text.
+/// Runs a query, which must succeed, and returns its rows as a table of text.
 pub(crate) async fn show_setting(client: &mut Client, sql: &str) -> String {
     let batches = run_query(client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
-/// Runs a query of one number.
+/// Runs a query whose result is one integer, and returns this integer.
 pub(crate) async fn query_number(client: &mut Client, sql: &str) -> i64 {
     let batches = run_query(client, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     let batch = batches.iter().find(|batch| batch.num_rows() > 0).unwrap();
@@ -172,7 +176,7 @@ pub(crate) async fn query_number(client: &mut Client, sql: &str) -> i64 {
     batch.column(0).as_primitive::<Int64Type>().value(0)
 }
 
-/// Runs a statement that fails, and returns code and message.
+/// Runs a statement, which must fail, and returns the code and the message of its status.
 pub(crate) async fn query_refusal(client: &mut Client, sql: &str) -> (Code, String) {
     match run_query(client, sql).await {
         Ok(rows) => panic!("{sql}: {}", pretty_format_batches(&rows).unwrap()),

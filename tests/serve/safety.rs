@@ -1,4 +1,4 @@
-//! Tokens, TLS, confinement, settings of the server.
+//! Tokens, TLS, `--root`, `--read-only`, and settings that clients may not change.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn write_token(dir: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_wrong_token_gets_nothing() {
+async fn clients_without_the_token_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let token = write_token(dir.path());
     let server = ServerProcess::start(&["--token-file", token.to_str().unwrap()]);
@@ -38,7 +38,7 @@ async fn a_wrong_token_gets_nothing() {
     assert!(server.metric("unauthenticated_total") >= 3);
     client.set_token("secret-token".into());
     assert_eq!(query_number(&mut client, "SELECT 1").await, 1);
-    // The password gives a token of the session.
+    // A handshake with the token as the password returns a token of the session.
     let mut client = server.connect().await;
     client.handshake("anyone", "secret-token").await.unwrap();
     assert_ne!(client.token().unwrap(), "secret-token");
@@ -51,7 +51,7 @@ async fn a_wrong_token_gets_nothing() {
 }
 
 #[tokio::test]
-async fn tls_encrypts() {
+async fn the_server_accepts_only_connections_with_tls() {
     let dir = tempfile::tempdir().unwrap();
     let token = write_token(dir.path());
     let (certificate, key) = (read_shipped("certificate.pem"), read_shipped("key.pem"));
@@ -71,7 +71,7 @@ async fn tls_encrypts() {
     client.handshake("user", "secret-token").await.unwrap();
     show_setting(&mut client, "CREATE TABLE t AS SELECT 3 AS x").await;
     assert_eq!(query_number(&mut client, "SELECT x FROM t").await, 3);
-    // A client without TLS gets nothing.
+    // A client without TLS is refused.
     let plain = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
     let answer = match plain.connect().await {
         Ok(channel) => {
@@ -82,7 +82,7 @@ async fn tls_encrypts() {
     assert!(!answer);
 }
 
-/// Starts a server that refuses its arguments, and returns what it says.
+/// Starts a server with invalid arguments and returns its error message.
 pub(crate) fn start_refused(args: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_serrate")).arg("serve").args(args).output().unwrap();
@@ -92,7 +92,7 @@ pub(crate) fn start_refused(args: &[&str]) -> String {
 }
 
 #[test]
-fn other_machines_need_token_and_tls() {
+fn listening_for_other_machines_needs_a_token_and_tls() {
     let dir = tempfile::tempdir().unwrap();
     let token = write_token(dir.path());
     let token = token.to_str().unwrap();
@@ -110,7 +110,7 @@ fn other_machines_need_token_and_tls() {
     let wrong = ["--tls-cert", &read_shipped("certificate.pem"), "--tls-key", token];
     let said = start_refused(&wrong);
     assert!(said.contains("private key") && !said.contains("secret-token"), "{said}");
-    // A secret in the folder of --root would be a file like any other.
+    // Clients could read a token file in the folder of `--root` like any other file.
     let inside = ["--root", dir.path().to_str().unwrap(), "--token-file", token];
     assert!(start_refused(&inside).contains("every client can read"));
     assert!(start_refused(&["--max-message", "1MB"]).contains("--max-message"));
@@ -119,7 +119,7 @@ fn other_machines_need_token_and_tls() {
     assert!(start_refused(&["--table", "t=nothing.nrt"]).contains("nothing.nrt"));
 }
 
-/// Statements that take a path, which `{}` stands for.
+/// Statements that take a path, with `{}` in place of the path.
 const PATHS: &[&str] = &[
     "SELECT * FROM '{}'",
     "FROM '{}'",
@@ -170,7 +170,7 @@ const PATHS: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn no_statement_leaves_the_root() {
+async fn statements_refuse_paths_outside_the_root() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("in");
     std::fs::create_dir(&root).unwrap();
@@ -184,7 +184,7 @@ async fn no_statement_leaves_the_root() {
     for path in ["/etc/passwd", "../outside.csv", "link.csv", outside.to_str().unwrap()] {
         for statement in PATHS {
             let sql = statement.replace("{}", path);
-            // `link.csv.nrt` is a new file of the folder.
+            // COPY writes to `link.csv.nrt`, which is a new file in the folder and not the link.
             if path == "link.csv" && sql.starts_with("COPY") {
                 continue;
             }
@@ -198,7 +198,7 @@ async fn no_statement_leaves_the_root() {
             let update = client.execute_update(sql.clone(), None).await;
             assert_eq!(status_of(update.unwrap_err()).code(), Code::PermissionDenied, "{sql}");
         }
-        // The message may say that the setting belongs to the server.
+        // The message may be that only the server can change this setting.
         let sql = format!("SET datafusion.runtime.temp_directory = '{path}'");
         assert_eq!(query_refusal(&mut client, &sql).await.0, Code::PermissionDenied, "{sql}");
         let update = client.execute_update(sql.clone(), None).await;
@@ -206,7 +206,7 @@ async fn no_statement_leaves_the_root() {
     }
     let (_, said) = query_refusal(&mut client, "FROM 'https://example.com/x.csv'").await;
     assert!(said.contains("--root"), "{said}");
-    // No file is new, neither inside the folder nor outside.
+    // No file was created, neither in the folder nor outside.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     assert_eq!(std::fs::read_dir(&root).unwrap().count(), 2);
 }
@@ -228,14 +228,14 @@ async fn a_read_only_server_writes_no_file() {
             "{statement}: {code} {said}"
         );
     }
-    // Tables in memory are of the session.
+    // Tables in memory belong to the session and can change.
     show_setting(&mut client, "CREATE TABLE t AS SELECT * FROM 'a.csv'").await;
     assert_eq!(client.execute_update("INSERT INTO t VALUES (2)".into(), None).await.unwrap(), 1);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[tokio::test]
-async fn settings_of_the_server_stay() {
+async fn clients_cannot_change_settings_of_the_server() {
     let server = ServerProcess::start(&["--memory-limit", "500MB"]);
     let mut client = server.connect().await;
     for statement in [
@@ -263,7 +263,7 @@ async fn settings_of_the_server_stay() {
 }
 
 #[tokio::test]
-async fn nonsense_is_refused() {
+async fn malformed_requests_are_refused() {
     let server = ServerProcess::start(&[]);
     let mut client = server.connect().await;
     let garbage: [&[u8]; 4] = [b"", b"\xff\xff\xff\xff", b"\x0a\x03abc", &[0x0a; 300]];
@@ -276,7 +276,7 @@ async fn nonsense_is_refused() {
         for name in ["CreatePreparedStatement", "CancelFlightInfo", "CancelQuery", "Nothing"] {
             let action = arrow_flight::Action::new(name, bytes.to_vec());
             let answer = inner.do_action(action).await;
-            // An empty CancelFlightInfo names no query.
+            // An empty request of CancelFlightInfo is an error, because it does not name a query.
             assert!(answer.is_err(), "{name} {bytes:?}");
         }
         let message = arrow_flight::FlightData::new()

@@ -1,4 +1,4 @@
-//! Workers behind a server: answers, lost workers, limits, cancelling, encryption.
+//! A server with workers: results, lost workers, limits, cancelled queries, and encryption.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use super::worker_process::{
 
 const FAST: &str = "SELECT g, count(*), sum(v) FROM p GROUP BY g ORDER BY g";
 
-/// Runs for minutes on the workers.
+/// A query that runs for minutes on the workers.
 const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
      WHERE ragged_sum(a.x * b.v) % 7 = k.i % 3";
 
-/// Takes some seconds on the workers, and returns its row at the end.
+/// A query that runs for several seconds on the workers and returns its only row at the end.
 const LONG: &str = "SELECT count(*) FROM p a, p b \
      WHERE a.subject_id < 1500 AND ragged_sum(a.x * b.v) % 7 = 3";
 
-/// Statements over the table `p` of files, whose rows have an order.
+/// Statements over the table `p` of files. The order of the rows of their results is determined.
 const QUERIES: &[&str] = &[
     FAST,
     "SELECT count(*), min(v), max(ragged_sum(x)) FROM p WHERE g <> 2",
@@ -40,7 +40,7 @@ const QUERIES: &[&str] = &[
     "WITH m AS (SELECT g, max(subject_id) AS s FROM p GROUP BY g) SELECT p.subject_id, p.x FROM p JOIN m ON p.subject_id = m.s ORDER BY 1",
 ];
 
-/// Writes the files of the table `p` into a folder.
+/// Writes the Parquet files of the table `p` to a folder.
 async fn write_files(folder: &Path) {
     std::fs::create_dir(folder.join("p")).unwrap();
     let context = serrate::sql::session();
@@ -56,7 +56,7 @@ async fn write_files(folder: &Path) {
     }
 }
 
-/// A server with workers, whose log is a file.
+/// A server with workers, and the file that has its standard error.
 struct Cluster {
     server: ServerProcess,
     log: PathBuf,
@@ -74,7 +74,7 @@ impl Cluster {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Opens a session that divides every scan.
+    /// Opens a session in which every scan is divided into tasks for the workers.
     async fn connect(&self) -> Client {
         let mut client = self.server.connect().await;
         for setting in [
@@ -89,7 +89,7 @@ impl Cluster {
 }
 
 #[tokio::test]
-async fn answers_are_those_without_workers() {
+async fn results_equal_those_without_workers() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path()).await;
     let workers = start_workers(2);
@@ -126,15 +126,15 @@ async fn answers_are_those_without_workers() {
     let copy = copy.replace("there", "here");
     assert_eq!(here.execute_update(copy, None).await.unwrap(), 10_000);
     let bytes = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
-    assert!(bytes("there.nrt") == bytes("here.nrt"), "rows in the order of the files");
+    assert!(bytes("there.nrt") == bytes("here.nrt"), "the order of the rows differs");
     let (code, said) = query_refusal(&mut there, "SELECT nothing FROM p").await;
     assert_eq!(code, Code::InvalidArgument, "{said}");
     assert_eq!(with.read_log(), "");
 }
 
-/// The workers may read nothing of the table, so a statement that runs on them fails.
+/// The workers may not read the files of the table, so that a statement fails if it runs on them.
 #[tokio::test]
-async fn workers_run_the_statements() {
+async fn statements_run_on_the_workers() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     write_files(dir.path()).await;
     let root = other.path().display().to_string();
@@ -155,7 +155,7 @@ async fn workers_run_the_statements() {
 }
 
 #[tokio::test]
-async fn without_workers_the_server_runs_statements() {
+async fn without_reachable_workers_the_server_runs_statements() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path()).await;
     // No process listens on these ports.
@@ -176,7 +176,7 @@ async fn without_workers_the_server_runs_statements() {
     assert!(log.starts_with("note: 0 of 2 workers can be used"), "{log}");
     assert!(log.contains("worker 127.0.0.1:1 cannot be reached"), "{log}");
     assert!(log.contains("statements run here"), "{log}");
-    // The log names each change once, and no statement.
+    // The log has a line for each change of the workers, and none for statements.
     assert_eq!(log.lines().count(), 1, "{log}");
 }
 
@@ -192,13 +192,13 @@ async fn a_query_runs_again_without_a_lost_worker() {
     let running = tokio::spawn(async move { run_query(&mut other, LONG).await });
     cluster.server.wait_for("queries_running", 1).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert!(!running.is_finished(), "the query is not slow");
+    assert!(!running.is_finished(), "the query ended before the worker was lost");
     workers[1].send_signal("KILL");
     assert!(running.await.unwrap().is_ok());
     assert_eq!(show_setting(&mut client, FAST).await, expected);
     let log = cluster.read_log();
     assert!(log.contains("note: 1 of 2 workers can be used"), "{log}");
-    // It is used again once it is back.
+    // The server uses the worker again after it has restarted.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let _worker = WorkerProcess::start_at(&workers[1].address, &[]);
     assert_eq!(show_setting(&mut client, FAST).await, expected);
@@ -207,7 +207,7 @@ async fn a_query_runs_again_without_a_lost_worker() {
 }
 
 #[tokio::test]
-async fn limits_and_cancelling_reach_the_workers() {
+async fn limits_and_cancellation_apply_to_queries_on_workers() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path()).await;
     let workers = start_workers(2);
@@ -215,7 +215,7 @@ async fn limits_and_cancelling_reach_the_workers() {
     let cluster = Cluster::start(dir.path(), &list_addresses(&workers), &args);
     let mut client = cluster.connect().await;
     let mut waiting = cluster.connect().await;
-    // Cancelled by request, and by a client that leaves.
+    // The query is cancelled by a request, and then by a client that disconnects.
     for leaves in [false, true] {
         let info = client.execute(SLOW.into(), None).await.unwrap();
         let (mut reader, read_info) = (client.clone(), info.clone());
@@ -223,7 +223,7 @@ async fn limits_and_cancelling_reach_the_workers() {
         cluster.server.wait_for("queries_running", 1).await;
         let (start, idle) = (Instant::now(), count_ticks(&workers));
         while count_ticks(&workers) < idle + 50 {
-            assert!(start.elapsed() < Duration::from_secs(60), "the workers do not compute");
+            assert!(start.elapsed() < Duration::from_secs(60), "the workers are idle");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let (code, said) = query_refusal(&mut waiting, "SELECT 1").await;
@@ -241,7 +241,7 @@ async fn limits_and_cancelling_reach_the_workers() {
         wait_until_idle(&workers).await;
     }
     assert_eq!(query_number(&mut client, "SELECT count(*) FROM p").await, 10_000);
-    // The sessions share the memory of the server, also with workers.
+    // The memory limit of the server applies to all sessions together, also with workers.
     let (code, said) = query_refusal(
         &mut client,
         "SELECT count(*) FROM (SELECT array_agg(repeat('x', 1000) || x) AS a FROM (SELECT unnest(range(1000000)) AS x)) WHERE cardinality(a) > 1",

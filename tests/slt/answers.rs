@@ -1,4 +1,4 @@
-//! `SERRATE_BLESS=1` writes the answers of templates.
+//! Writes the results in templates if `SERRATE_BLESS=1` is set.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,9 @@ use sqllogictest::{DefaultColumnType, Record, RecordOutput, Runner, parse_with_n
 use super::Session;
 use super::templates::{FamilyAnswer, RecordTemplate};
 
-/// Runs the records of a template for each function whose script has `only` in its name, and writes
-/// the answers that the template lacks or that are wrong. Answers that `---- same` derives and
-/// messages of errors are not written: panics if they are wrong.
+/// Runs the records of a template for each of its functions, if the name of the script contains
+/// `only`, and writes the results that the template lacks or that are wrong. Panics if a wrong
+/// result is derived by `---- same` or is an error message, because those are written by hand.
 pub(crate) async fn write_answers(path: &Path, only: &str) {
     let mut template = RecordTemplate::read(path);
     for (function, operator) in template.functions() {
@@ -47,7 +47,7 @@ pub(crate) async fn write_answers(path: &Path, only: &str) {
     write_template(&template);
 }
 
-/// Adds a function to the family of a template.
+/// Adds a function to the first line `functions` of a template.
 pub(crate) fn add_function(path: &Path, function: &str) {
     let mut template = RecordTemplate::read(path);
     let mut paragraphs = template.paragraphs.iter_mut();
@@ -56,7 +56,7 @@ pub(crate) fn add_function(path: &Path, function: &str) {
     write_template(&template);
 }
 
-/// Replaces the answer of a function to a record.
+/// Replaces the result of the record at `position` for a function.
 fn set_answer(
     template: &mut RecordTemplate,
     position: usize,
@@ -65,7 +65,7 @@ fn set_answer(
 ) {
     let rows: Vec<_> = rows.map(|row| row.replace(function, "{function}")).collect();
     let answers = &mut template.paragraphs[position].answers;
-    // An answer without names is the answer of all other functions.
+    // Results without names apply to all functions that are not named, so that they are kept.
     answers.retain_mut(|answer| {
         let is_common = answer.names.is_empty();
         answer.names.retain(|name| name != function);
@@ -88,7 +88,8 @@ fn write_template(template: &RecordTemplate) {
         }
         paragraphs.push(lines.join("\n"));
     }
-    // Other tests of this run read the template.
+    // Renaming a complete file replaces the template at once, because other tests read it at the
+    // same time.
     let whole = template.path.with_extension("temp");
     fs::write(&whole, paragraphs.join("\n\n") + "\n").unwrap();
     fs::rename(&whole, &template.path).unwrap();

@@ -1,11 +1,11 @@
-//! The result of a function for a row depends on that row only. Each scalar function is computed
-//! over generated arguments: over a batch, over parts of it, over its rows in another order, and
-//! over each row alone.
+//! Checks that the result of a function for a row depends on that row only. Each scalar function is
+//! computed over generated arguments: over a batch, over parts of the batch, over its rows in
+//! another order, and over each row alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::laws::{list_calls, split_arguments};
+use super::laws::{list_calls, plan_call, split_arguments};
 use super::run;
 use datafusion::arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, ListArray,
@@ -17,24 +17,24 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::datafusion;
 
-/// Trials per call, and the maximum number of further trials until a few succeeded; SERRATE_TRIALS
-/// raises both.
+/// Number of trials per call. While fewer than `FEW` of them have succeeded, up to `MORE` trials
+/// run. The variable SERRATE_TRIALS sets another number of trials.
 const TRIALS: usize = 40;
 const MORE: usize = 600;
 const FEW: usize = 4;
 const ROWS: usize = 7;
 
-/// The rules for generating the columns of a trial. Columns of one trial have the same lengths,
+/// How the columns of one trial are generated. The lists of all its columns have the same lengths,
 /// with a few exceptions.
 struct Trial {
     seed: u64,
-    /// Percentage of lists with one element, and of lists with a length that differs from their
-    /// siblings.
+    /// Percentage of lists with one element. `other` is the percentage of lists whose length does
+    /// not depend on the other columns.
     single: u64,
     other: u64,
     /// Whether values reach the extremes of their types.
@@ -42,7 +42,7 @@ struct Trial {
     nulls: bool,
 }
 
-/// Combines two numbers: the position of an element within that of its list.
+/// Hashes two numbers, such as the identity of a list and the position of an element in it.
 fn mix_bits(a: u64, b: u64) -> u64 {
     let mut z = a.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(b).wrapping_add(1);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -65,7 +65,8 @@ impl Trial {
         }
     }
 
-    /// Returns values of a type, one per position.
+    /// Returns an array of type `t` with one value for each of `places`, which identify positions
+    /// in nested lists.
     fn values(&self, t: &DataType, places: &[u64], depth: usize, rng: &mut ChaCha8Rng) -> ArrayRef {
         let null = |rng: &mut ChaCha8Rng| self.nulls && rng.random_range(0..8) == 0;
         match t {
@@ -104,7 +105,7 @@ impl Trial {
                 Arc::new(made.unwrap())
             }
             DataType::Dictionary(keys, values) => {
-                // Some dictionary values are not referenced by any key.
+                // The dictionary also has values that no key refers to.
                 let used = self.values(values, places, depth, rng);
                 let odd = StringArray::from(vec!["", "zebra", "[", "9223372036854775808"]);
                 let odd = cast_with_options(&odd, values, &CastOptions::default()).unwrap();
@@ -161,7 +162,7 @@ impl Trial {
             }
         };
         let through = match t {
-            // These types are cast from another type.
+            // A value of these types is generated as a value of another type and then cast.
             DataType::Date32 | DataType::Time32(_) => DataType::Int32,
             t if can_cast_types(plain.data_type(), t) => plain.data_type().clone(),
             _ => return new_null_array(t, len),
@@ -171,7 +172,7 @@ impl Trial {
     }
 }
 
-/// Returns the same lists around values of a similar type.
+/// Returns a type with the same lists around a similar leaf type.
 fn vary_type(t: &DataType, rng: &mut ChaCha8Rng) -> DataType {
     let item = |f: &FieldRef, rng: &mut ChaCha8Rng| {
         Arc::new(Field::new_list_field(vary_type(f.data_type(), rng), true))
@@ -235,21 +236,11 @@ impl<'a> Planned<'a> {
         args: Vec<ColumnarValue>,
         config: &Arc<ConfigOptions>,
     ) -> Option<Self> {
-        let fields: Vec<FieldRef> =
-            args.iter().map(|a| Arc::new(Field::new("a", a.data_type(), true))).collect();
-        let scalars: Vec<_> = args
-            .iter()
-            .map(|a| match a {
-                ColumnarValue::Scalar(s) => Some(s),
-                ColumnarValue::Array(_) => None,
-            })
-            .collect();
-        let planned = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalars };
-        let returns = function.return_field_from_args(planned).ok()?;
+        let (fields, returns) = plan_call(function, &args).ok()?;
         Some(Self { function, args, fields, returns, config: Arc::clone(config) })
     }
 
-    /// Computes the result over columns that are cut in some way.
+    /// Computes the function over `rows` rows, after `cut` has been applied to each column.
     fn over(&self, rows: usize, cut: impl Fn(&ArrayRef) -> ArrayRef) -> Result<ArrayRef, String> {
         let args = self.args.iter().map(|a| match a {
             ColumnarValue::Array(a) => ColumnarValue::Array(cut(a)),
@@ -281,16 +272,21 @@ impl<'a> Planned<'a> {
         format!("{}({})", self.function.name(), args.join(", "))
     }
 
-    /// Checks that each row has the result that it has alone; returns the number of rows.
+    /// Checks that each row has the same result as alone. Returns the number of rows, or 0 if a row
+    /// alone is an error.
     fn check(&self, rng: &mut ChaCha8Rng) -> usize {
         let batch = self.over(ROWS, Arc::clone);
         let each: Vec<_> = (0..ROWS).map(|i| self.over(1, |c| c.slice(i, 1))).collect();
         if let Some(failed) = each.iter().find_map(|r| r.as_ref().err()) {
-            assert!(batch.is_err(), "{}\n{failed}\nbut works over the batch", self.shown());
+            assert!(
+                batch.is_err(),
+                "{}\nfails for a row alone, but not for the batch: {failed}",
+                self.shown()
+            );
             return 0;
         }
         let batch = batch.unwrap_or_else(|e| {
-            panic!("{}\nfails over the batch and for no row: {e}", self.shown())
+            panic!("{}\nfails for the batch, but for no row alone: {e}", self.shown())
         });
         let each: Vec<ArrayRef> = each.into_iter().map(Result::unwrap).collect();
         let rows = |each: &[&ArrayRef]| {
@@ -331,7 +327,7 @@ fn show_array(array: &ArrayRef) -> String {
 }
 
 #[tokio::test]
-async fn a_batch_is_its_rows() {
+async fn results_of_a_batch_are_those_of_its_rows_alone() {
     let ctx = serrate::sql::session();
     let config = Arc::new(ctx.copied_config().options().as_ref().clone());
     let functions = serrate::functions::all_scalar();
@@ -379,7 +375,8 @@ async fn a_batch_is_its_rows() {
                         3 => ColumnarValue::Array(new_null_array(&DataType::Null, ROWS)),
                         n if n < 12 => ColumnarValue::Scalar(literal.clone()),
                         _ => {
-                            // Arguments that must be literals mostly are.
+                            // Half of the arguments that are not lists are literals, which some
+                            // functions require.
                             let flat = !own.is_nested();
                             if flat && rng.random_range(0..2) == 0 {
                                 return ColumnarValue::Scalar(literal.clone());
@@ -424,7 +421,7 @@ async fn a_batch_is_its_rows() {
             .collect::<Vec<_>>()
             .join("\n\n")
     );
-    // Every call must be tried, and some trials of each must succeed.
+    // Each function must have been tried, and some of its trials must have succeeded.
     let few: Vec<_> = worked.iter().filter(|(_, n)| *n < FEW).collect();
-    assert!(few.is_empty(), "add calls to CALLS: hardly a batch worked for {few:?}");
+    assert!(few.is_empty(), "few trials succeeded, so add calls to CALLS: {few:?}");
 }

@@ -1,18 +1,19 @@
-//! Laws that hold for every function.
+//! Laws that hold for every scalar function.
 
 use std::sync::{Arc, LazyLock};
 
 use super::run;
 use datafusion::arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
-use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use serrate::datafusion;
 
-/// Calls with constant arguments: those of [`CALLS`], and those of the card of every function that
-/// has none there.
+/// Returns calls with constant arguments: those of [`CALLS`], and for functions that these do not
+/// call, the calls on their cards.
 pub(crate) fn list_calls() -> &'static [String] {
     static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
         let mut calls: Vec<String> = CALLS.iter().map(ToString::to_string).collect();
@@ -26,7 +27,7 @@ pub(crate) fn list_calls() -> &'static [String] {
     &ALL
 }
 
-/// Finds the calls of a function in a text whose arguments are literals.
+/// Returns the calls of the function `name` in a text whose arguments are all literals.
 fn constant_calls(text: &str, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, start) in text.match_indices(&format!("{name}(")) {
@@ -54,7 +55,7 @@ fn constant_calls(text: &str, name: &str) -> Vec<String> {
     found
 }
 
-/// Calls of functions beyond those that their cards show.
+/// Calls of functions whose cards do not show enough of them.
 const CALLS: &[&str] = &[
     "ragged_shape([[1, 2], [], [3]])",
     "ragged_max_shape([[1, 2], [], [3]])",
@@ -213,7 +214,7 @@ const CALLS: &[&str] = &[
     "ragged_coords([[1, 2], [3]], -1)",
 ];
 
-/// Splits the arguments of a call at the commas between them.
+/// Returns the name of the called function and its arguments.
 pub(crate) fn split_arguments(call: &str) -> (&str, Vec<&str>) {
     let (name, rest) = call.split_once('(').unwrap();
     let rest = rest.strip_suffix(')').unwrap();
@@ -236,7 +237,7 @@ pub(crate) fn split_arguments(call: &str) -> (&str, Vec<&str>) {
 }
 
 #[tokio::test]
-async fn constants_and_columns_give_the_same() {
+async fn constants_and_columns_give_the_same_results() {
     let ctx = serrate::sql::session();
     let mut missing: Vec<String> =
         serrate::functions::all_scalar().iter().map(|f| f.name().to_string()).collect();
@@ -246,7 +247,8 @@ async fn constants_and_columns_give_the_same() {
         let folded = run(&ctx, &format!("SELECT {call} AS v FROM (VALUES (1), (1)) AS r(i)")).await;
         let (_, folded) = folded.unwrap_or_else(|e| panic!("{call}: {e}"));
         let folded = pretty_format_batches(&folded).unwrap().to_string();
-        // Tries every choice of arguments as columns, as far as the function accepts columns.
+        // Tries all combinations of arguments as columns. A column is refused only for an argument
+        // that must be a literal.
         for choice in 1u32..(1 << args.len()) {
             let column = |i: usize| choice & (1 << i) != 0;
             let columns: Vec<_> =
@@ -271,27 +273,29 @@ async fn constants_and_columns_give_the_same() {
                     let literal = e.contains("must be a literal")
                         || e.contains("must be literals")
                         || e.contains("same for all");
-                    // The first argument is a list, which may be a column, or a name.
+                    // The first argument alone is accepted as a column, unless it is a string such
+                    // as the name of a list.
                     let named = args[0].starts_with('\'');
                     assert!(literal && (choice != 1 || named), "{sql}: {e}");
                 }
             }
         }
     }
-    assert!(missing.is_empty(), "no call of {missing:?}");
+    assert!(missing.is_empty(), "CALLS and the cards have no calls of {missing:?}");
 }
 
-/// Uses every function in a view, in GROUP BY and in a file, over columns as far as it accepts
-/// them.
+/// Uses every function in a view, in GROUP BY and in COPY, with a column as the first argument if
+/// it accepts one.
 #[tokio::test]
-async fn views_groups_and_files_have_every_function() {
+async fn every_function_works_in_views_group_by_and_copy() {
     let ctx = serrate::sql::session();
     let folder = tempfile::tempdir().unwrap();
     for (number, call) in list_calls().iter().enumerate() {
         let (name, args) = split_arguments(call);
         let given: Vec<_> = (1..args.len()).map(|i| args[i].to_string()).collect();
         let first = std::iter::once("c0".to_string()).chain(given).collect::<Vec<_>>().join(", ");
-        // If the first argument is a literal, such as the names of zipped lists, all of them are.
+        // If the first argument is a string literal, such as the name of a zipped list, all
+        // arguments stay literals.
         let names_first = args[0].starts_with('\'');
         let made = if names_first { call.clone() } else { format!("{name}({first})") };
         let view = format!(
@@ -315,9 +319,8 @@ async fn views_groups_and_files_have_every_function() {
     }
 }
 
-/// A function that is declared strict returns NULL for a NULL list.
 #[tokio::test]
-async fn strict_functions_are() {
+async fn functions_declared_strict_return_null_for_a_null_list() {
     let ctx = serrate::sql::session();
     let strict: Vec<_> =
         serrate::functions::all_scalar().into_iter().filter(|f| f.is_strict()).collect();
@@ -384,7 +387,8 @@ fn list_types() -> Vec<DataType> {
     out
 }
 
-/// Returns values of a type: none, all null, and one valid value if it is easy to make.
+/// Returns arrays of a type: one with only NULL, one with the default value if the type has one,
+/// and an empty one.
 fn make_values(t: &DataType) -> Vec<ArrayRef> {
     let mut out = vec![new_null_array(t, 2)];
     // Arrow cannot create a default map.
@@ -422,9 +426,12 @@ fn list_literals() -> Vec<ScalarValue> {
     ]
 }
 
-/// Plans a call and, if that succeeds, computes it. Any outcome but a panic is accepted.
-fn attempt_call(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
-    let fields: Vec<_> =
+/// Plans a call. Returns the fields of its arguments and the field of its result.
+pub(crate) fn plan_call(
+    f: &ScalarUDF,
+    args: &[ColumnarValue],
+) -> Result<(Vec<FieldRef>, FieldRef)> {
+    let fields: Vec<FieldRef> =
         args.iter().map(|a| Arc::new(Field::new("a", a.data_type(), true))).collect();
     let scalars: Vec<_> = args
         .iter()
@@ -433,11 +440,15 @@ fn attempt_call(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
             ColumnarValue::Array(_) => None,
         })
         .collect();
-    let planned = f.return_field_from_args(ReturnFieldArgs {
-        arg_fields: &fields,
-        scalar_arguments: &scalars,
-    });
-    let Ok(return_field) = planned else { return false };
+    let planned = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalars };
+    let returns = f.return_field_from_args(planned)?;
+    Ok((fields, returns))
+}
+
+/// Plans a call and, if that succeeds, computes it. Returns whether both succeed. An error is
+/// accepted, a panic is not.
+fn attempt_call(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
+    let Ok((fields, return_field)) = plan_call(f, &args) else { return false };
     let returns = return_field.data_type().clone();
     let out = f.invoke_with_args(ScalarFunctionArgs {
         args,
@@ -460,7 +471,7 @@ fn attempt_call(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
 }
 
 #[test]
-fn no_function_panics_whatever_it_is_given() {
+fn no_function_panics_for_any_arguments() {
     let types = list_types();
     let literals = list_literals();
     let mut worked = 0;
@@ -490,7 +501,7 @@ fn no_function_panics_whatever_it_is_given() {
                 }
             }
         }
-        assert!(any, "{} worked for nothing", f.name());
+        assert!(any, "all calls of {} fail", f.name());
         worked += 1;
     }
     assert!(worked > 30);

@@ -1,4 +1,5 @@
-//! Functions that do not change lists share their offsets, through any number of calls.
+//! Functions that keep the lists of their argument return them with the same buffers of offsets,
+//! also in nested calls.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use serrate::datafusion;
 
-/// Returns two levels of lists over some leaves; one list is null.
+/// Returns an array of two levels of lists, some of them empty, over the given leaves.
 fn make_lists(leaves: ArrayRef) -> ArrayRef {
     let item = |t: &DataType| Arc::new(Field::new_list_field(t.clone(), true));
     let inner = OffsetBuffer::from_lengths([2, 0, 1, 3]);
@@ -55,7 +56,7 @@ async fn compute_expr(ctx: &SessionContext, expr: &str) -> ArrayRef {
 }
 
 #[tokio::test]
-async fn offsets_of_both_levels_are_those_that_came_in() {
+async fn elementwise_functions_share_the_offsets_of_both_levels() {
     let (ctx, batch) = create_session();
     for (column, expr) in [
         ("x", "x * 2 + 1"),
@@ -87,7 +88,7 @@ async fn offsets_of_both_levels_are_those_that_came_in() {
 }
 
 #[tokio::test]
-async fn outer_offsets_stay_where_the_innermost_axis_goes() {
+async fn reductions_of_the_innermost_axis_share_the_outer_offsets() {
     let (ctx, batch) = create_session();
     let given = batch.column(0).as_list::<i32>().clone();
     for expr in [
@@ -105,15 +106,15 @@ async fn outer_offsets_stay_where_the_innermost_axis_goes() {
 }
 
 #[tokio::test]
-async fn large_lists_and_leaves_are_shared_too() {
+async fn offsets_of_large_lists_and_unchanged_leaves_are_shared() {
     let (ctx, batch) = create_session();
     let given = batch.column(2).as_list::<i64>().clone();
     for expr in ["g + 1", "ragged_map(g, lambda v: v / 2)", "ragged_is_null(g)"] {
         let found = compute_expr(&ctx, expr).await;
         assert!(given.offsets().ptr_eq(found.as_list::<i64>().offsets()), "{expr}");
     }
-    // Without NULL values to fill, and for values that pass through structs, the leaves themselves
-    // are shared.
+    // If there is no NULL to fill, and for values that only pass through structs, the leaves are
+    // shared, too.
     for expr in ["ragged_fill_null(g, 0)", "ragged_unzip(ragged_zip('g', g), 'g')"] {
         let found = compute_expr(&ctx, expr).await;
         let (a, b) = (given.values().to_data(), found.as_list::<i64>().values().to_data());

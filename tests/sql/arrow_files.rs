@@ -1,10 +1,11 @@
-//! Arrow files and streams of one table: columns by name, casts, files that differ.
+//! Arrow files and streams as one table: columns are found by name, and cast to the types of the
+//! table.
 
 use datafusion::arrow::array::{
     Decimal128Array, Decimal256Array, Float64Array, Int32Array, ListArray, RunArray, StringArray,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::datatypes::{Field, Int32Type, Schema, i256};
+use datafusion::arrow::datatypes::{Field, Int32Type, i256};
 use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
 use datafusion::execution::object_store::ObjectStoreUrl;
@@ -15,14 +16,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use super::*;
 
-fn make_batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
-    let fields: Vec<Field> =
-        columns.iter().map(|(name, c)| Field::new(*name, c.data_type().clone(), true)).collect();
-    let columns = columns.iter().map(|(_, c)| Arc::clone(c)).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
-}
-
-/// Writes an Arrow file with each batch twice: all rows, and the first row.
+/// Writes an Arrow file of two batches: all rows of `batch`, and its first row again.
 fn write_file(path: &Path, batch: &RecordBatch) {
     let file = std::fs::File::create(path).unwrap();
     let mut writer = FileWriter::try_new(file, &batch.schema()).unwrap();
@@ -38,7 +32,8 @@ fn write_stream(path: &Path, batch: &RecordBatch) {
     writer.finish().unwrap();
 }
 
-/// Sessions that read whole files, and parts of files.
+/// Returns a session that reads each file whole, and one that reads byte ranges of files in three
+/// partitions.
 fn create_sessions() -> Vec<SessionContext> {
     let parts = SessionConfig::new()
         .with_target_partitions(3)
@@ -78,7 +73,7 @@ async fn columns_of_each_file_are_found_by_name() {
             ("SELECT count(*), count(y), sum(x) FROM {}", "8 6 23"),
             ("SELECT y, x, y FROM {} ORDER BY x DESC LIMIT 2", "50 5 50; NULL 4 NULL"),
         ] {
-            // The schema of the folder is that of its first file with more columns of later ones.
+            // The columns are those of the first file, then further columns of later files.
             let sql = sql.replace("{}", &from);
             assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
         }
@@ -86,7 +81,7 @@ async fn columns_of_each_file_are_found_by_name() {
 }
 
 #[tokio::test]
-async fn types_are_those_of_the_table() {
+async fn columns_are_cast_to_the_declared_types() {
     let dir = tempfile::tempdir().unwrap();
     let doubles: ArrayRef = Arc::new(Float64Array::from(vec![2.5]));
     let ints: ArrayRef = Arc::new(Int32Array::from(vec![7]));
@@ -109,7 +104,7 @@ async fn types_are_those_of_the_table() {
 }
 
 #[tokio::test]
-async fn what_no_cast_reads_is_refused_with_its_file_and_column() {
+async fn values_that_cannot_be_cast_are_refused_with_file_and_column() {
     let dir = tempfile::tempdir().unwrap();
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["1", "two"]));
     let list: ArrayRef =
@@ -133,7 +128,22 @@ async fn what_no_cast_reads_is_refused_with_its_file_and_column() {
 }
 
 #[tokio::test]
-async fn columns_of_one_name_are_refused() {
+async fn list_views_of_dictionaries_are_written_as_list_views_of_strings() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("v.arrow"));
+    let ctx = create_parallel_session();
+    let create = "CREATE TABLE v AS SELECT 1 AS i, arrow_cast(['a', NULL], 'ListView(Dictionary(Int8, Utf8))') AS x
+        UNION ALL SELECT 2, arrow_cast(['b'], 'ListView(Dictionary(Int8, Utf8))')";
+    for sql in [create, &format!("COPY (SELECT * FROM v ORDER BY i) TO '{path}'")] {
+        query_batches(&ctx, sql).await.unwrap();
+    }
+    let sql = format!("SELECT x::VARCHAR, arrow_typeof(x) FROM '{path}'");
+    let expected = "[a, NULL] ListView(Utf8); [b] ListView(Utf8)";
+    assert_eq!(rows_or_error(&ctx, &sql).await, expected);
+}
+
+#[tokio::test]
+async fn duplicate_column_names_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let columns = [("a", make_ints([1])), ("a", make_ints([3])), ("b", make_ints([5]))];
     write_file(&dir.path().join("0.arrow"), &make_batch(&columns));
@@ -170,12 +180,13 @@ async fn stock_arrow_files_are_still_read_by_position() {
     let ctx = SessionContext::new();
     let options = ArrowReadOptions::default();
     ctx.register_arrow("t", &display_path(dir.path()), options).await.unwrap();
-    // The first listed file, which may be either, determines the places of columns.
+    // DataFusion reads columns by their position in the file that is listed first, which may be
+    // either.
     assert_ne!(stock_one(&ctx, "SELECT max(x) FROM t").await, 3);
 }
 
 #[tokio::test]
-async fn decimals_of_a_negative_scale_are_whole_numbers() {
+async fn decimals_of_negative_scale_are_read_as_scale_zero() {
     let dir = tempfile::tempdir().unwrap();
     let values = Decimal128Array::from(vec![Some(0), Some(12), Some(-3), None]);
     let values: ArrayRef = Arc::new(values.with_precision_and_scale(5, -2).unwrap());
@@ -217,7 +228,7 @@ async fn decimals_of_a_negative_scale_are_whole_numbers() {
 }
 
 #[tokio::test]
-async fn run_end_encoded_columns_are_plain_columns() {
+async fn run_end_encoded_columns_are_decoded() {
     let dir = tempfile::tempdir().unwrap();
     let values = Int64Array::from(vec![Some(7), Some(3), None]);
     let runs = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![2, 4, 5]), &values).unwrap();
@@ -251,7 +262,8 @@ async fn run_end_encoded_columns_are_plain_columns() {
     }
 }
 
-/// Creates a store with an Arrow file `a/0.arrow`, a stream `a/1.arrow` with other columns, and a damaged file.
+/// Creates an object store with an Arrow file `a/0.arrow`, a stream `a/1.arrow` with other columns,
+/// and a damaged file.
 async fn fill_bucket() -> Arc<InMemory> {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(InMemory::new());

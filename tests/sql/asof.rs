@@ -1,4 +1,4 @@
-//! `meds_asof`: rows of labels that end at the time of the label.
+//! `meds_asof`: one row per label, with the events of its subject up to the prediction time.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ fn read_as_of(data: &str, labels: &Path) -> String {
     format!("meds_asof('{data}', '{}')", display_path(labels))
 }
 
-/// Writes boolean labels to a file.
+/// Writes a file of boolean labels: subject id, prediction time in microseconds, value.
 fn labels_file(path: &Path, rows: &[(i64, i64, bool)]) {
     let ids: Int64Array = rows.iter().map(|r| Some(r.0)).collect();
     let times: TimestampMicrosecondArray = rows.iter().map(|r| Some(r.1)).collect();
@@ -38,7 +38,7 @@ fn labels_file(path: &Path, rows: &[(i64, i64, bool)]) {
 }
 
 async fn query_one_batch(ctx: &SessionContext, sql: &str) -> RecordBatch {
-    let batches = query_batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = run_query(ctx, sql).await;
     concat_batches(&batches[0].schema(), &batches).unwrap()
 }
 
@@ -47,17 +47,17 @@ fn read_shards(root: &str) -> Vec<MedsShard> {
     data.shards().map(|s| s.read(&Default::default()).unwrap()).collect()
 }
 
-/// One measurement: its token, code, and the bits of its number.
+/// The token of a measurement, its code, and the bits of its numeric value.
 type Measurement = (u32, String, Option<u32>);
 
-/// A subject as rows of events, and its static codes.
+/// The measurements of a subject by event time, and its static codes.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct History {
     events: Vec<(i64, Vec<Measurement>)>,
     statics: Vec<String>,
 }
 
-/// Reads all data of all subjects, list by list.
+/// Returns the whole history of each subject id, read from the shards without `meds_asof`.
 fn read_histories() -> HashMap<i64, History> {
     let mut out = HashMap::new();
     for shard in read_shards(MEDS) {
@@ -93,7 +93,7 @@ fn read_history(batch: &RecordBatch, row: usize) -> History {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_row_is_what_a_join_by_hand_gives() {
+async fn rows_equal_a_join_of_labels_with_events() {
     let ctx = create_parallel_session();
     query_batches(&ctx, "SET serrate.leaf_batch_size = 5000").await.unwrap();
     let labels = Labels::read(LABELS).unwrap();
@@ -104,7 +104,7 @@ async fn every_row_is_what_a_join_by_hand_gives() {
         assert!(parts.len() > 20, "{} batches", parts.len());
         let rows = concat_batches(&parts[0].schema(), &parts).unwrap();
         assert_eq!(rows.num_rows(), 1715);
-        // The order is that of the labels, with four partitions.
+        // The rows are in the order of the labels although four partitions read them.
         assert_eq!(rows["subject_id"].as_ref(), labels.subject_ids());
         assert_eq!(rows["prediction_time"].as_ref(), labels.prediction_times());
         assert_eq!(&rows["boolean_value"], labels.value(LabelKind::Boolean).unwrap());
@@ -115,7 +115,8 @@ async fn every_row_is_what_a_join_by_hand_gives() {
             expected.events.retain(|(time, _)| *time <= due);
             let mut found = read_history(&rows, row);
             if data == COHORT {
-                // The tensors have other numbers, and no code outside the vocabulary.
+                // The tensorized cohort has normalized numbers, and omits codes outside its
+                // vocabulary.
                 let known = |(token, code, _): Measurement| (token, code, None);
                 for (_, event) in expected.events.iter_mut().chain(&mut found.events) {
                     *event = event.drain(..).filter(|m| m.0 > 0).map(known).collect();
@@ -135,7 +136,7 @@ async fn every_row_is_what_a_join_by_hand_gives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_query_sees_the_future() {
+async fn no_event_is_after_the_prediction_time() {
     let ctx = create_parallel_session();
     for data in [MEDS, COHORT] {
         let from = read_as_of(data, Path::new(LABELS));
@@ -151,7 +152,7 @@ async fn no_query_sees_the_future() {
         ] {
             assert_eq!(query_int(&ctx, &sql).await, 0, "{sql}");
         }
-        // Includes an event at the very time of the label.
+        // Events at the prediction time itself are included.
         let last =
             format!("SELECT count(*) FROM {from} WHERE ragged_at(time, -1) = prediction_time");
         assert!(query_int(&ctx, &last).await > 100);
@@ -159,7 +160,7 @@ async fn no_query_sees_the_future() {
 }
 
 #[test]
-fn labels_share_what_they_look_at() {
+fn labels_of_one_subject_share_the_values_of_its_events() {
     let labels = Labels::read(LABELS).unwrap();
     let rows = AsOf::try_new(read_shards(MEDS), &labels).unwrap();
     assert_eq!((rows.len(), rows.unknown()), (1715, 0));
@@ -207,9 +208,10 @@ fn labels_share_what_they_look_at() {
     }
 }
 
-/// Functions on ranges of the history return what they return on the lists themselves.
+/// Rows refer to ranges of the history of a subject. Functions return the same for these ranges as
+/// for copies of the lists in a table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn functions_on_ranges_are_functions_on_lists() {
+async fn functions_of_ranges_equal_functions_of_lists() {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
     let from = read_as_of(MEDS, Path::new(LABELS));
     query_batches(&ctx, "SET serrate.leaf_batch_size = 20000").await.unwrap();
@@ -287,7 +289,7 @@ async fn functions_on_ranges_are_functions_on_lists() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn conditions_and_cuts_are_looked_at_before_values_are_copied() {
+async fn conditions_and_tails_are_evaluated_in_the_scan() {
     let ctx = create_parallel_session();
     let from = read_as_of(MEDS, Path::new(LABELS));
     let sql = format!(
@@ -296,7 +298,7 @@ async fn conditions_and_cuts_are_looked_at_before_values_are_copied() {
     let plan = query_text(&ctx, &format!("EXPLAIN {sql}")).await;
     assert!(!plan.contains("FilterExec") && !plan.contains("ProjectionExec"), "{plan}");
     assert!(plan.contains("MedsAsOf: folder=tests/data/synthea-meds"), "{plan}");
-    // Batches are sized by the ten events, not by the whole history.
+    // Batches are sized by the ten events that remain, not by the whole history.
     query_batches(&ctx, "SET serrate.leaf_batch_size = 100000").await.unwrap();
     let cut =
         query_batches(&ctx, &format!("SELECT ragged_tail(code_id, 10) FROM {from}")).await.unwrap();
@@ -305,11 +307,11 @@ async fn conditions_and_cuts_are_looked_at_before_values_are_copied() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn labels_in_any_order_of_anybody() {
+async fn labels_are_unsorted_and_of_unknown_subjects() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("labels.parquet");
-    // Subject 8 begins in 1920; subjects 99 and 98 do not exist.
+    // The first event of subject 8 is in 1920; subjects 99 and 98 do not exist.
     let day = 86_400_000_000;
     let rows = [
         (8, 50 * 365 * day, true),
@@ -339,7 +341,7 @@ async fn labels_in_any_order_of_anybody() {
     );
     assert_eq!(query_int(&ctx, &format!("SELECT count(*) FROM {from}")).await, 5);
 
-    // Labels of unknown subjects are counted.
+    // Labels of subjects without data are counted.
     let frame = ctx.sql(&format!("SELECT count(*) FROM {from}")).await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
     datafusion::physical_plan::collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
@@ -348,7 +350,7 @@ async fn labels_in_any_order_of_anybody() {
         query_text(&ctx, &format!("EXPLAIN ANALYZE SELECT subject_id FROM {from}")).await;
     assert!(analyzed.contains("labels_of_unknown_subjects=2"), "{analyzed}");
 
-    // The file is written in the order of the labels.
+    // COPY writes the rows in the order of the labels.
     let out = dir.path().join("out.nrt");
     let copy = format!(
         "COPY (SELECT prediction_time::BIGINT AS due, ragged_tail(time_delta_days, 4) AS days, ragged_tail(code_id, 4) AS code FROM {from}) TO '{}'",
@@ -361,14 +363,14 @@ async fn labels_in_any_order_of_anybody() {
     assert_eq!(due.as_primitive::<Int64Type>().values(), expected.as_slice());
     assert_eq!(table.array("days").unwrap().lengths(1).unwrap(), [4, 4, 0, 1, 4]);
 
-    // No labels.
+    // A file without labels gives no rows.
     labels_file(&path, &[]);
     assert_eq!(query_int(&ctx, &format!("SELECT count(*) FROM {from}")).await, 0);
     assert!(query_batches(&ctx, &format!("SELECT * FROM {from}")).await.unwrap().len() < 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
+async fn rows_keep_the_order_of_labels_in_every_query() {
     let config = SessionConfig::new().with_target_partitions(8).with_batch_size(16);
     let ctx = serrate::sql::session_with(config);
     let rows = read_as_of(MEDS, Path::new(LABELS));
@@ -411,7 +413,7 @@ async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
         assert!(plan.contains("MedsAsOf") && !plan.contains("RoundRobin"), "{plan}");
         assert!(!plan.contains("code@5 as code]"), "whole lists are copied: {plan}");
     }
-    // An id does not imply an order: a training set without one is refused.
+    // COPY needs an order for a training set; the column `subject_id` alone gives none.
     let dir = tempfile::tempdir().unwrap();
     let copy = format!(
         "COPY (SELECT subject_id, boolean_value, ragged_tail(ragged_flatten(code_id), 8) AS c
@@ -466,7 +468,7 @@ async fn times_finer_than_microseconds_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn further_columns_are_cut_as_well() {
+async fn further_columns_end_at_the_prediction_time() {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("labels.parquet");
@@ -479,7 +481,7 @@ async fn further_columns_are_cut_as_well() {
     }
     labels_file(&path, &rows);
     let from = read_as_of(tiny, &path);
-    // At the end of time, the whole history is included.
+    // A label at the greatest timestamp has the whole history.
     let columns = "subject_id, time, time_delta_days, code, numeric_value, text_value, static_code, static_text_value";
     let a =
         query_one_batch(&ctx, &format!("SELECT {columns} FROM {from} WHERE boolean_value")).await;
@@ -501,7 +503,7 @@ async fn further_columns_are_cut_as_well() {
 }
 
 #[tokio::test]
-async fn what_is_not_sound_is_refused() {
+async fn invalid_arguments_and_labels_are_refused() {
     let ctx = create_parallel_session();
     for sql in [
         "SELECT * FROM meds_asof('tests/data/synthea-meds')",
@@ -565,7 +567,7 @@ fn write_note(path: &Path, note: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn columns_of_the_data_may_be_called_like_facts_about_labels() {
+async fn columns_of_the_data_may_have_the_names_of_label_columns() {
     let dir = tempfile::tempdir().unwrap();
     write_note(&dir.path().join("meds/data/0.parquet"), "static_boolean_value");
     labels_file(&dir.path().join("labels.parquet"), &[(1, 5, true)]);
@@ -584,7 +586,7 @@ async fn columns_of_the_data_may_be_called_like_facts_about_labels() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
+async fn labels_of_unknown_subjects_are_counted_once_per_data_set() {
     let dir = tempfile::tempdir().unwrap();
     let labels = dir.path().join("labels.parquet");
     labels_file(&labels, &[(8, i64::MAX, true), (-5, 1, true), (-6, 1, false)]);
@@ -610,7 +612,7 @@ async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
             .await,
         2
     );
-    // Another data set with other subjects.
+    // Two labels of each of two data sets have no subject.
     let two = read_as_of(COHORT, &labels);
     assert_eq!(
         unknown(&format!("SELECT subject_id FROM {one} UNION ALL SELECT subject_id FROM {two}"))
@@ -620,7 +622,7 @@ async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_subject_in_two_shards_is_refused_without_a_setting_that_would_not_help() {
+async fn a_subject_in_two_shards_is_refused_without_naming_a_setting() {
     let dir = tempfile::tempdir().unwrap();
     write_note(&dir.path().join("meds/data/0.parquet"), "note");
     write_note(&dir.path().join("meds/data/1.parquet"), "note");

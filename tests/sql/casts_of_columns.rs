@@ -1,11 +1,11 @@
-//! Casts, whose names in DataFusion are those of their columns.
+//! Casts of columns. DataFusion gives a cast the name of its column, and confuses the two.
 
 use super::*;
 
 const TABLE: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (0, 0.0::DOUBLE), (1, 0.5), (2, 1.0), (3, 1.5)) v(id, f)";
 
 #[tokio::test]
-async fn subqueries_equate_casts_of_their_columns() {
+async fn correlated_subqueries_compare_casts_of_columns() {
     let ts = "TIMESTAMP '2020-01-01' + id * INTERVAL '12 hours'";
     expect_rows(
         &[TABLE, &format!("CREATE TABLE d AS SELECT id, {ts} AS ts FROM t")],
@@ -51,7 +51,8 @@ async fn subqueries_equate_casts_of_their_columns() {
     .await;
 }
 
-/// When this fails, `are_equations` of `sql::workarounds::subqueries::correlated::checks` may accept casts again.
+/// When this test fails, `are_equations` of `sql::workarounds::subqueries::correlated::checks` may
+/// accept casts again.
 #[tokio::test]
 async fn stock_equations_of_casts_still_repeat_rows() {
     let ctx = SessionContext::new();
@@ -61,7 +62,7 @@ async fn stock_equations_of_casts_still_repeat_rows() {
 }
 
 #[tokio::test]
-async fn keys_after_a_cast_sort() {
+async fn sort_keys_after_a_cast_of_them_are_kept() {
     expect_rows(
         &[TABLE],
         &[
@@ -76,7 +77,7 @@ async fn keys_after_a_cast_sort() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::sorting::sort_keys` can go.
+/// When this test fails, `sql::workarounds::sorting::sort_keys` can be removed.
 #[tokio::test]
 async fn stock_casts_still_hide_sort_keys() {
     let ctx = SessionContext::new();
@@ -87,7 +88,7 @@ async fn stock_casts_still_hide_sort_keys() {
 }
 
 #[tokio::test]
-async fn keys_beside_a_cast_group() {
+async fn group_keys_next_to_a_cast_of_them_are_kept() {
     expect_rows(
         &[TABLE],
         &[
@@ -105,11 +106,11 @@ async fn keys_beside_a_cast_group() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::grouping::cast_groups` can go.
+/// When this test fails, `sql::workarounds::grouping::cast_groups` can be removed.
 #[tokio::test]
 async fn stock_casts_still_replace_group_keys() {
     let ctx = SessionContext::new();
-    // This rule fails for such keys, so that Serrate removes it.
+    // Serrate removes this rule too, because it fails for a key and a cast of it.
     ctx.remove_optimizer_rule("eliminate_group_by_constant");
     stock_batches(&ctx, TABLE).await.unwrap();
     let sql = "SELECT count(*) FROM (SELECT DISTINCT f FROM t) GROUP BY f::INT, f";
@@ -122,7 +123,7 @@ const KEYS_OF_ONE_NAME: &str = "SELECT \"a + Int64(1)\" AS x, a + 1 AS y FROM n
     GROUP BY \"a + Int64(1)\", a + 1 ORDER BY x, y";
 
 #[tokio::test]
-async fn groups_are_sorted_by_all_keys_of_one_name() {
+async fn sort_keys_that_share_a_name_are_all_kept() {
     expect_rows(
         &[TABLE, QUOTED],
         &[
@@ -144,7 +145,8 @@ async fn groups_are_sorted_by_all_keys_of_one_name() {
     .await;
 }
 
-/// When this fails, `repeats_key_name` of `sql::workarounds::grouping::cast_groups` can go.
+/// When this test fails, `repeats_key_name` of `sql::workarounds::grouping::cast_groups` can be
+/// removed.
 #[tokio::test]
 async fn stock_keys_of_one_name_still_count_as_one() {
     let ctx = SessionContext::new();
@@ -154,7 +156,7 @@ async fn stock_keys_of_one_name_still_count_as_one() {
 }
 
 #[tokio::test]
-async fn aggregates_of_casts_stand_beside_each_other() {
+async fn aggregates_of_a_column_and_of_its_cast_are_distinct() {
     expect_rows(
         &[TABLE],
         &[
@@ -181,7 +183,7 @@ async fn aggregates_of_casts_stand_beside_each_other() {
 }
 
 #[tokio::test]
-async fn parentheses_tell_aggregates_and_keys_apart() {
+async fn aggregates_and_keys_that_differ_in_parentheses_are_distinct() {
     let abc = "(VALUES (1, 2, 3)) t(a, b, c)";
     let pq = "(VALUES (true, false), (false, true), (NULL, true), (false, false)) t(p, q)";
     let cases = [
@@ -227,7 +229,7 @@ async fn parentheses_tell_aggregates_and_keys_apart() {
 }
 
 #[tokio::test]
-async fn casts_do_not_replace_sort_keys() {
+async fn a_selected_cast_does_not_replace_its_operand_as_sort_key() {
     let numbers = "(VALUES (1), (2), (92)) t(g)";
     let cases = [
         (format!("SELECT (g + 8)::VARCHAR, count(*) FROM {numbers} GROUP BY g + 8 ORDER BY g + 8"), "9 1; 10 1; 100 1"),
@@ -247,7 +249,7 @@ async fn casts_do_not_replace_sort_keys() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::statement::names::cast_arguments` can go.
+/// When this test fails, `sql::statement::names::cast_arguments` can be removed.
 #[tokio::test]
 async fn stock_aggregates_of_casts_still_clash() {
     let ctx = SessionContext::new();
@@ -257,7 +259,7 @@ async fn stock_aggregates_of_casts_still_clash() {
 }
 
 #[tokio::test]
-async fn keys_are_the_aggregates_of_casts() {
+async fn aggregates_of_casts_are_sort_keys() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, '10'), (1, '9'), (2, '7')) v(k, x)"],
         &[
@@ -277,7 +279,7 @@ const DICTIONARY: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/parquet-bounds/dictionary.arrow");
 
 #[tokio::test]
-async fn casts_of_dictionaries_cast_the_values_of_rows() {
+async fn casts_of_dictionaries_ignore_unused_values() {
     let file = format!("CREATE TABLE f AS SELECT * FROM '{DICTIONARY}'");
     let from_file = |sql: &str| sql.replace("FROM f", &format!("FROM '{DICTIONARY}'"));
     let texts = "SELECT id, d IS NULL, d::VARCHAR IS NULL, try_cast(d AS INT) FROM f ORDER BY id";
@@ -311,7 +313,7 @@ async fn stock_casts_of_dictionaries_still_cast_unused_values() {
 }
 
 #[tokio::test]
-async fn functions_see_null_among_the_values_of_dictionaries() {
+async fn functions_treat_null_dictionary_values_as_null() {
     let cases = [
         (
             format!(
@@ -331,7 +333,7 @@ async fn functions_see_null_among_the_values_of_dictionaries() {
 }
 
 #[tokio::test]
-async fn shorthands_of_casts_stand_side_by_side() {
+async fn rewritten_aggregates_of_a_column_and_its_cast_are_distinct() {
     let table = "CREATE TABLE s AS SELECT * FROM (VALUES (1, 10.6), (2, 20.4), (3, 5.5)) v(id, x)";
     let cases = [
         ("SELECT quantile_disc(x::INT, 0.5), quantile_disc(x, 0.5) FROM s", "10 10.6"),

@@ -1,13 +1,9 @@
-//! DELETE and UPDATE: which rows they change, and what stays when they fail.
+//! INSERT, UPDATE and DELETE: the rows that they change, and the rows that remain if they fail.
 
 use super::*;
 
-async fn run_change(ctx: &SessionContext, sql: &str) -> String {
-    rows_or_error(ctx, sql).await
-}
-
 #[tokio::test]
-async fn changes_find_their_rows_by_any_subquery() {
+async fn changes_select_their_rows_by_subqueries() {
     let setup = [
         "CREATE TABLE u AS SELECT * FROM (VALUES (2), (3), (2)) v(a)",
         "CREATE TABLE n AS SELECT * FROM (VALUES (2), (NULL)) v(a)",
@@ -56,7 +52,8 @@ async fn changes_find_their_rows_by_any_subquery() {
     }
 }
 
-/// When this fails, `serrate_plain_changes` can go, if the table receives all conditions.
+/// When this test fails, `serrate_plain_changes` can be removed, if the table receives all
+/// conditions.
 #[tokio::test]
 async fn stock_deletes_with_subqueries_still_change_every_row() {
     let ctx = SessionContext::new();
@@ -113,21 +110,22 @@ async fn changes_compare_and_cast_as_queries_do() {
         ("SELECT 1 AS i", "UPDATE t SET i = 1.6", "SELECT i FROM t", "1"),
     ] {
         let ctx = create_parallel_session();
-        run_change(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
-        run_change(&ctx, change).await;
-        assert_eq!(run_change(&ctx, query).await, left, "{change}");
+        rows_or_error(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+        rows_or_error(&ctx, change).await;
+        assert_eq!(rows_or_error(&ctx, query).await, left, "{change}");
     }
 }
 
 #[tokio::test]
-async fn changes_keep_the_order_and_the_partitions_of_other_rows() {
+async fn changes_keep_the_order_and_the_partitions_of_rows() {
     let ctx = create_parallel_session();
-    run_change(&ctx, "SET datafusion.execution.batch_size = 7").await;
-    run_change(&ctx, "CREATE TABLE t AS SELECT i, i AS v FROM range(1000) r(i)").await;
-    assert_eq!(run_change(&ctx, "DELETE FROM t WHERE i % 3 = 0").await, "334");
-    assert_eq!(run_change(&ctx, "UPDATE t SET v = -v WHERE i % 2 = 1").await, "333");
+    rows_or_error(&ctx, "SET datafusion.execution.batch_size = 7").await;
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT i, i AS v FROM range(1000) r(i)").await;
+    assert_eq!(rows_or_error(&ctx, "DELETE FROM t WHERE i % 3 = 0").await, "334");
+    assert_eq!(rows_or_error(&ctx, "UPDATE t SET v = -v WHERE i % 2 = 1").await, "333");
     assert_eq!(
-        run_change(&ctx, "UPDATE t SET v = 0 WHERE i IN (SELECT i + 1 FROM t WHERE i < 5)").await,
+        rows_or_error(&ctx, "UPDATE t SET v = 0 WHERE i IN (SELECT i + 1 FROM t WHERE i < 5)")
+            .await,
         "2"
     );
     let expected: Vec<(i64, i64)> = (0..1000)
@@ -159,10 +157,10 @@ async fn changes_keep_the_order_and_the_partitions_of_other_rows() {
 #[tokio::test]
 async fn changes_that_fail_change_nothing() {
     let ctx = create_parallel_session();
-    run_change(&ctx, "SET datafusion.execution.batch_size = 2").await;
-    run_change(&ctx, "CREATE TABLE t AS SELECT i, 10 - i AS j FROM range(20) r(i)").await;
-    run_change(&ctx, "CREATE TABLE n (i INT NOT NULL)").await;
-    run_change(&ctx, "INSERT INTO n VALUES (1), (2)").await;
+    rows_or_error(&ctx, "SET datafusion.execution.batch_size = 2").await;
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT i, 10 - i AS j FROM range(20) r(i)").await;
+    rows_or_error(&ctx, "CREATE TABLE n (i INT NOT NULL)").await;
+    rows_or_error(&ctx, "INSERT INTO n VALUES (1), (2)").await;
     for (change, fault) in [
         ("DELETE FROM t WHERE 1 / j > 0", "Divide by zero"),
         ("UPDATE t SET i = 1 / j", "Divide by zero"),
@@ -172,32 +170,34 @@ async fn changes_that_fail_change_nothing() {
         ("UPDATE t SET k = 1", "k"),
         ("UPDATE n SET i = nullif(i, 2)", "non-nullable"),
         ("DELETE FROM t WHERE i = 1 LIMIT 1", "LIMIT"),
-        ("DELETE FROM t USING n WHERE t.i = n.i", "sing"),
+        ("DELETE FROM t USING n WHERE t.i = n.i", "USING"),
         ("UPDATE t SET i = n.i FROM n", "FROM"),
     ] {
-        let e = run_change(&ctx, change).await;
+        let e = rows_or_error(&ctx, change).await;
         assert!(e.contains(fault), "{change}: {e}");
         assert_eq!(
-            run_change(&ctx, "SELECT count(*), sum(i), sum(j) FROM t").await,
+            rows_or_error(&ctx, "SELECT count(*), sum(i), sum(j) FROM t").await,
             "20 190 10",
             "{change}"
         );
-        assert_eq!(run_change(&ctx, "SELECT sum(i) FROM n").await, "3", "{change}");
+        assert_eq!(rows_or_error(&ctx, "SELECT sum(i) FROM n").await, "3", "{change}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn changes_at_the_same_time_are_all_made() {
+async fn concurrent_updates_are_all_applied() {
     let ctx = create_parallel_session();
-    run_change(&ctx, "CREATE TABLE t AS SELECT i, 0 AS v FROM range(100) r(i)").await;
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT i, 0 AS v FROM range(100) r(i)").await;
     let changes = (0..20).map(|_| {
         let ctx = ctx.clone();
-        tokio::spawn(async move { run_change(&ctx, "UPDATE t SET v = v + 1 WHERE i < 50").await })
+        tokio::spawn(
+            async move { rows_or_error(&ctx, "UPDATE t SET v = v + 1 WHERE i < 50").await },
+        )
     });
     for change in changes.collect::<Vec<_>>() {
         assert_eq!(change.await.unwrap(), "50");
     }
-    assert_eq!(run_change(&ctx, "SELECT sum(v) FROM t").await, "1000");
+    assert_eq!(rows_or_error(&ctx, "SELECT sum(v) FROM t").await, "1000");
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn stock_deletes_that_fail_still_change_rows() {
 }
 
 #[tokio::test]
-async fn changes_take_with_queries_and_aliases() {
+async fn changes_may_have_with_queries_and_aliases() {
     let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (2), (3), (2)) v(a)"];
     let rows = "SELECT * FROM (VALUES (1, 'x'), (2, 'y'), (3, 'z'), (NULL, 'w')) v(a, s)";
     for (change, left) in [
@@ -239,7 +239,7 @@ async fn changes_take_with_queries_and_aliases() {
             "WITH q AS (SELECT 'o' AS s) INSERT INTO t WITH q AS (SELECT s || 'i' AS s FROM q) VALUES (1, (SELECT s FROM q)), (2, 'v')",
             "oi; v; w; x; y; z",
         ),
-        // A RECURSIVE WITH does not make the queries of the other WITH recursive.
+        // RECURSIVE before INSERT does not make the queries of the WITH after INSERT recursive.
         (
             "WITH RECURSIVE n AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM n WHERE a < 3) INSERT INTO t WITH u AS (SELECT max(a) AS a FROM u) SELECT u.a, 'u' || count(*) FROM n, u GROUP BY u.a",
             "u3; w; x; y; z",
@@ -277,35 +277,35 @@ async fn changes_take_with_queries_and_aliases() {
         ),
     ] {
         let ctx = create_parallel_session();
-        run_change(&ctx, setup[0]).await;
-        run_change(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
-        let changed = run_change(&ctx, change).await;
+        rows_or_error(&ctx, setup[0]).await;
+        rows_or_error(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+        let changed = rows_or_error(&ctx, change).await;
         assert_eq!(
-            run_change(&ctx, "SELECT s FROM t ORDER BY s").await,
+            rows_or_error(&ctx, "SELECT s FROM t ORDER BY s").await,
             left,
             "{change}: {changed}"
         );
     }
     let ctx = create_parallel_session();
-    run_change(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
+    rows_or_error(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
     let refused = "DELETE FROM t AS m WHERE EXISTS (SELECT 1 FROM t WHERE t.a > m.a)";
-    let refused = run_change(&ctx, refused).await;
+    let refused = rows_or_error(&ctx, refused).await;
     assert!(refused.contains("give t an alias of its own in the subquery"), "{refused}");
     assert!(
-        run_change(
+        rows_or_error(
             &ctx,
             "EXPLAIN WITH q AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM q)"
         )
         .await
         .contains("EXPLAIN of DELETE")
     );
-    assert_eq!(run_change(&ctx, "SELECT count(*) FROM t").await, "4");
+    assert_eq!(rows_or_error(&ctx, "SELECT count(*) FROM t").await, "4");
 }
 
 #[tokio::test]
-async fn changes_and_values_compute_each_row_alone() {
+async fn aggregates_and_windows_in_changes_and_values_are_refused() {
     let ctx = create_parallel_session();
-    run_change(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (NULL)) v(a)").await;
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (NULL)) v(a)").await;
     for (change, said) in [
         ("UPDATE t SET a = row_number() OVER ()", "UPDATE computes each row from that row alone"),
         ("UPDATE t SET a = 1 + sum(a) OVER (ORDER BY a)", "the window function sum(..)"),
@@ -327,24 +327,24 @@ async fn changes_and_values_compute_each_row_alone() {
         ("INSERT INTO t VALUES (1), (sum(2))", "the aggregate sum(..)"),
         ("SELECT * FROM (VALUES (sum(1))) v(a)", "VALUES computes each row from that row alone"),
     ] {
-        let answer = run_change(&ctx, change).await;
+        let answer = rows_or_error(&ctx, change).await;
         assert!(answer.contains(said) && answer.contains("subquery"), "{change}: {answer}");
     }
-    assert_eq!(run_change(&ctx, "SELECT a FROM t ORDER BY a").await, "1; 2; NULL");
+    assert_eq!(rows_or_error(&ctx, "SELECT a FROM t ORDER BY a").await, "1; 2; NULL");
     for change in [
         "INSERT INTO t VALUES ((SELECT sum(a) FROM t))",
         "UPDATE t SET a = a + (SELECT max(a) FROM t) WHERE a < (SELECT max(a) FROM t)",
         "DELETE FROM t WHERE a IN (SELECT min(a) OVER () FROM t)",
         "INSERT INTO t SELECT count(*) FROM t",
     ] {
-        run_change(&ctx, change).await;
+        rows_or_error(&ctx, change).await;
     }
-    // 1, 2, NULL, 3; then 4, 5, NULL, 3; then 4, 5, NULL; then 4, 5, NULL, 3.
-    assert_eq!(run_change(&ctx, "SELECT a FROM t ORDER BY a").await, "3; 4; 5; NULL");
+    // The rows after each change: 1, 2, NULL, 3; 4, 5, NULL, 3; 4, 5, NULL; 4, 5, NULL, 3.
+    assert_eq!(rows_or_error(&ctx, "SELECT a FROM t ORDER BY a").await, "3; 4; 5; NULL");
 }
 
 #[tokio::test]
-async fn default_values_are_those_of_the_columns() {
+async fn default_inserts_the_default_of_the_column() {
     let ctx = create_parallel_session();
     for (sql, expected) in [
         ("CREATE TABLE d (a INT DEFAULT 5, \"B c\" INT, s VARCHAR DEFAULT 'x')", ""),
@@ -352,20 +352,20 @@ async fn default_values_are_those_of_the_columns() {
         ("INSERT INTO d DEFAULT VALUES", "1"),
         ("SELECT * FROM d", "5 NULL x; 5 NULL x"),
     ] {
-        assert_eq!(run_change(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
     }
-    run_change(&ctx, "CREATE TABLE e (a INT DEFAULT 5)").await;
-    let e = run_change(&ctx, "INSERT INTO e DEFAULT VALUES").await;
+    rows_or_error(&ctx, "CREATE TABLE e (a INT DEFAULT 5)").await;
+    let e = rows_or_error(&ctx, "INSERT INTO e DEFAULT VALUES").await;
     assert!(e.contains("write the value of one column: INSERT INTO e (a) VALUES (1)"), "{e}");
-    let e = run_change(&ctx, "INSERT INTO nowhere DEFAULT VALUES").await;
+    let e = rows_or_error(&ctx, "INSERT INTO nowhere DEFAULT VALUES").await;
     assert!(e.contains("nowhere"), "{e}");
-    run_change(&ctx, "CREATE TABLE n (a INT NOT NULL)").await;
-    let e = run_change(&ctx, "INSERT INTO n DEFAULT VALUES").await;
+    rows_or_error(&ctx, "CREATE TABLE n (a INT NOT NULL)").await;
+    let e = rows_or_error(&ctx, "INSERT INTO n DEFAULT VALUES").await;
     assert!(e.contains("null"), "{e}");
 }
 
 #[tokio::test]
-async fn rows_without_names_become_structs_by_position() {
+async fn tuples_are_cast_to_structs_by_position() {
     let cases = [
         ("SELECT row(1, 2)::STRUCT(x INT, y VARCHAR) AS s", "{x: 1, y: 2}"),
         ("SELECT CAST((1, 2) AS STRUCT(x INT, y VARCHAR)) AS s", "{x: 1, y: 2}"),
@@ -385,7 +385,7 @@ async fn rows_without_names_become_structs_by_position() {
     ];
     expect_rows(&[], &cases).await;
     let ctx = create_parallel_session();
-    run_change(
+    rows_or_error(
         &ctx,
         "CREATE TABLE s (id INT, s STRUCT(x INT, y VARCHAR), l STRUCT(a INT, b INT)[])",
     )
@@ -395,11 +395,11 @@ async fn rows_without_names_become_structs_by_position() {
         "INSERT INTO s(s, id) VALUES ((5, 'z'), 3)",
         "INSERT INTO s SELECT 4, row(6, 7), [(3, 4)]",
     ] {
-        let changed = run_change(&ctx, insert).await;
+        let changed = rows_or_error(&ctx, insert).await;
         assert!(["1", "2"].contains(&changed.as_str()), "{insert}: {changed}");
     }
     assert_eq!(
-        run_change(&ctx, "SELECT * FROM s ORDER BY id").await,
+        rows_or_error(&ctx, "SELECT * FROM s ORDER BY id").await,
         "1 {x: 8, y: 9} [{a: 1, b: 2}]; 2 NULL NULL; 3 {x: 5, y: z} NULL; 4 {x: 6, y: 7} [{a: 3, b: 4}]"
     );
 }

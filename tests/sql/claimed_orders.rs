@@ -1,4 +1,5 @@
-//! Rows are sorted as a statement asks, where DataFusion derives an order that they do not have.
+//! Plans in which DataFusion assumes that rows are sorted although they are not: Serrate sorts
+//! them.
 
 use super::order::one_row_batches;
 use super::*;
@@ -15,19 +16,19 @@ const EQUATIONS: [&str; 5] = [
 ];
 
 #[tokio::test]
-async fn a_column_may_equal_an_expression_of_itself() {
+async fn equations_of_a_column_with_its_own_expression_are_planned() {
     for partitions in [1, 2] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
         query_batches(&ctx, KEYED).await.unwrap();
         for sql in EQUATIONS {
-            let found = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found = run_query(&ctx, sql).await;
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();
             assert_eq!(found, 3, "{sql}");
         }
     }
 }
 
-/// DataFusion's own plan still fails. Once this fails, `sql::workarounds::sorting::equations` can go.
+/// When this test fails, `sql::workarounds::sorting::equations` can be removed.
 #[tokio::test]
 async fn stock_windows_over_equations_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(2));
@@ -36,7 +37,7 @@ async fn stock_windows_over_equations_still_fail() {
     assert!(message.contains("PARTITION BY expression"), "{message}");
 }
 
-/// Windows by a function of a column that equals another column of the input.
+/// Windows whose keys contain a function of one of two equal columns.
 const EQUAL_COLUMNS: [(&str, &str); 4] = [
     (
         "SELECT u, v, k, row_number() OVER (PARTITION BY abs(v), k) FROM (SELECT id AS u, id AS v, k FROM t) ORDER BY u",
@@ -59,7 +60,7 @@ const EQUAL_COLUMNS: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn windows_have_functions_of_equal_columns_as_keys() {
+async fn windows_by_functions_of_equal_columns_are_planned() {
     for partitions in [1, 4] {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
         query_batches(&ctx, KEYED).await.unwrap();
@@ -69,8 +70,8 @@ async fn windows_have_functions_of_equal_columns_as_keys() {
     }
 }
 
-/// When this fails, `sql::workarounds::grouping::computed_keys` need not compute the keys of all windows
-/// by several keys.
+/// When this test fails, `sql::workarounds::grouping::computed_keys` need not compute the keys of
+/// all windows by several keys.
 #[tokio::test]
 async fn stock_windows_over_functions_of_equal_columns_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(4));
@@ -85,8 +86,8 @@ async fn stock_windows_over_functions_of_equal_columns_still_fail() {
     assert!(failed > 0);
 }
 
-/// Keys that are constant, or equal to another key, below grouping sets and outer joins: a key is
-/// NULL in grouping sets without it, and in rows without a partner on its side.
+/// Keys that are constant below grouping sets or an outer join, and not above: a key is NULL in
+/// grouping sets that omit it, and in rows of an outer join without a match.
 const LOST_CONSTANTS: [(&str, &str); 13] = [
     (
         "SELECT k, count(*) AS n FROM (SELECT 'a' AS k FROM T) GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST",
@@ -143,23 +144,12 @@ const LOST_CONSTANTS: [(&str, &str); 13] = [
 ];
 
 async fn lost_constants(ctx: &SessionContext, sql: &str) -> String {
-    use datafusion::arrow::util::display::array_value_to_string;
     let sql = sql.replace(" T)", " (SELECT value AS x FROM generate_series(0, 39)))");
-    let frame = serrate::sql::sql(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let mut rows = Vec::new();
-    for batch in frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}")) {
-        for row in 0..batch.num_rows() {
-            let values = batch.columns().iter().map(|c| {
-                if c.is_null(row) { "NULL".into() } else { array_value_to_string(c, row).unwrap() }
-            });
-            rows.push(values.collect::<Vec<_>>().join(" "));
-        }
-    }
-    rows.join("; ")
+    query_rows(ctx, &sql).await
 }
 
 #[tokio::test]
-async fn constants_are_none_where_they_are_null() {
+async fn constants_that_become_null_above_a_join_or_rollup_are_sort_keys() {
     for partitions in [1, 4] {
         for batch in [1, 7, 8192] {
             let config = SessionConfig::new().with_target_partitions(partitions);
@@ -172,9 +162,9 @@ async fn constants_are_none_where_they_are_null() {
     }
 }
 
-/// DataFusion replaces the counts with constants.
+/// DataFusion replaces `count(*)` of a table in memory with a constant from its statistics.
 #[tokio::test]
-async fn counts_known_from_statistics_are_no_constants_where_they_are_null() {
+async fn counts_from_statistics_are_sort_keys_above_outer_joins() {
     let counts = "(SELECT count(*) AS c FROM m) a ON a.c = m.id";
     expect_rows(
         &["CREATE TABLE m AS SELECT value AS id FROM generate_series(1, 4)"],
@@ -195,7 +185,7 @@ async fn counts_known_from_statistics_are_no_constants_where_they_are_null() {
 
 #[tokio::test]
 async fn stock_constants_are_still_kept_where_they_are_null() {
-    // Whether the rows come in order by chance depends on threads; that nothing sorts them does not.
+    // The rows may arrive in order by chance, so the test looks for the sort in the plan.
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
     let sql = "SELECT k, count(*) AS n FROM (SELECT 'a' AS k FROM generate_series(0, 39))
         GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST";
@@ -205,7 +195,7 @@ async fn stock_constants_are_still_kept_where_they_are_null() {
 }
 
 #[tokio::test]
-async fn windows_go_by_lists_of_lists_and_structs() {
+async fn windows_are_partitioned_and_ordered_by_nested_lists_and_structs() {
     let sum = |over: &str| format!("SELECT x, sum(x) OVER ({over}) FROM t ORDER BY x");
     let cases = [
         (sum("PARTITION BY [[1]] ORDER BY x"), "1 1; 2 3; 3 6"),
@@ -240,7 +230,7 @@ async fn windows_go_by_lists_of_lists_and_structs() {
     expect_rows(&["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(x)"], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::windows::window_keys` can go.
+/// When this test fails, `sql::workarounds::windows::window_keys` can be removed.
 #[tokio::test]
 async fn stock_windows_over_lists_of_lists_still_fail() {
     let config = SessionConfig::new().with_target_partitions(1);
@@ -286,9 +276,9 @@ async fn aggregates_are_ordered_by_structs_and_lists_of_lists() {
     }
 }
 
-/// In one partition, only the first of two orders is that of the rows.
+/// In a session with one partition, the rows can be sorted for only one of two ordered aggregates.
 #[tokio::test]
-async fn aggregates_have_an_order_each() {
+async fn each_aggregate_has_its_own_order() {
     let lists = "CREATE TABLE t AS SELECT * FROM
         (VALUES (1, 1, [[1], [9]]), (2, 2, [[2], [5]]), (3, 0, [[3]]), (4, 5, []), (5, 4, [[NULL]])) v(id, f, g)";
     expect_rows(
@@ -308,7 +298,7 @@ async fn aggregates_have_an_order_each() {
 }
 
 #[tokio::test]
-async fn extremes_by_their_own_value() {
+async fn arg_max_and_arg_min_may_order_by_their_own_argument() {
     let rows = "(VALUES ('a', 1.0), ('a', 2.0), ('b', 3.0)) v(k, f)";
     expect_rows(
         &[],
@@ -325,7 +315,8 @@ async fn extremes_by_their_own_value() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::windows::window_keys` need not replace keys of aggregates.
+/// When this test fails, `sql::workarounds::windows::window_keys` need not replace keys of
+/// aggregates.
 #[tokio::test]
 async fn stock_ordered_aggregates_still_compare_structs_wrongly() {
     let ctx = SessionContext::new_with_config(small_batches());
@@ -336,7 +327,7 @@ async fn stock_ordered_aggregates_still_compare_structs_wrongly() {
 }
 
 #[tokio::test]
-async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
+async fn rows_are_sorted_by_functions_of_constant_nested_lists() {
     let ctx = create_parallel_session();
     query_batches(&ctx, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 30)")
         .await
@@ -361,7 +352,56 @@ async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
     assert!(!head.contains("__"), "{head}");
 }
 
-/// When this fails, `has_unordered_constant` of `sql::workarounds::subqueries::correlated::hoisted_queries` can go.
+const SPANS: &str = "CREATE TABLE t AS SELECT id, n, CAST(day AS TIMESTAMP) AS ts
+    FROM (VALUES (1, 5, '2020-01-01'), (2, 1, '2020-01-02'), (3, 0, '2020-01-04'), (4, NULL, '2020-01-03')) v(id, n, day)";
+
+#[tokio::test]
+async fn rows_are_sorted_by_times_plus_computed_intervals() {
+    let twice = "(SELECT * FROM t UNION ALL SELECT * FROM t)";
+    let key = "ts + n * INTERVAL '1 day'";
+    let case = "ts + CASE WHEN id < 3 THEN INTERVAL '9 days' ELSE INTERVAL '0 days' END";
+    let cases = [
+        (format!("SELECT id FROM {twice} ORDER BY {key}, id"), "2; 2; 3; 3; 1; 1; 4; 4"),
+        (format!("SELECT id FROM {twice} ORDER BY {key} DESC NULLS LAST LIMIT 2"), "1; 1"),
+        (
+            format!("SELECT id, rank() OVER (ORDER BY {key}) FROM t ORDER BY id"),
+            "1 3; 2 1; 3 2; 4 4",
+        ),
+        (
+            format!("SELECT id, rank() OVER (ORDER BY {case} DESC) FROM t ORDER BY id"),
+            "1 2; 2 1; 3 3; 4 4",
+        ),
+        (
+            "SELECT id, sum(id) OVER (PARTITION BY id > 2 ORDER BY ts + to_days(n) ROWS UNBOUNDED PRECEDING) FROM t ORDER BY id".into(),
+            "1 3; 2 2; 3 3; 4 7",
+        ),
+        (
+            format!("SELECT array_agg(id ORDER BY {key}, id) FROM {twice}"),
+            "[2, 2, 3, 3, 1, 1, 4, 4]",
+        ),
+        (
+            format!("SELECT DISTINCT ON (id > 2) id FROM {twice} ORDER BY id > 2, {key}"),
+            "2; 3",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[SPANS], &cases).await;
+}
+
+/// When this test fails, `adds_computed_span` of
+/// `sql::workarounds::subqueries::correlated::hoisted_queries` can be removed.
+#[tokio::test]
+async fn stock_sorts_by_computed_spans_still_fail() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
+    stock_batches(&ctx, SPANS).await.unwrap();
+    let key = "ts + CASE WHEN id < 3 THEN INTERVAL '9 days' ELSE INTERVAL '0 days' END";
+    let sql = format!("SELECT id, rank() OVER (ORDER BY {key}) FROM t");
+    let e = stock_error(&ctx, &sql).await;
+    assert!(e.contains("SanityCheckPlan"), "{e}");
+}
+
+/// When this test fails, `has_unordered_constant` of
+/// `sql::workarounds::subqueries::correlated::hoisted_queries` can be removed.
 #[tokio::test]
 async fn stock_sorts_by_constant_lists_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
@@ -376,7 +416,7 @@ async fn stock_sorts_by_constant_lists_still_fail() {
 const FRAMES: &str = "CREATE TABLE a AS
     SELECT * FROM (VALUES (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)) AS v(g, i)";
 
-/// Windows whose results DataFusion takes for sorted.
+/// Windows whose results DataFusion assumes to be sorted.
 const WINDOWS: [&str; 8] = [
     "count(1) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
     "count(CASE WHEN i < 3 THEN 1 END) OVER (ORDER BY CASE WHEN i < 3 THEN 1 END
@@ -392,7 +432,7 @@ const WINDOWS: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn results_of_windows_are_sorted_where_asked() {
+async fn order_by_the_result_of_a_window_sorts() {
     for batch in [8192, 2] {
         let config = SessionConfig::new().with_target_partitions(1).with_batch_size(batch);
         let ctx = serrate::sql::session_with(config);
@@ -431,13 +471,13 @@ async fn stock_window(window: &str) -> Vec<i64> {
     .await
 }
 
-/// When this fails, `sql::workarounds::windows::window_orders` may go.
+/// When this test fails, `sql::workarounds::windows::window_orders` can be removed.
 #[tokio::test]
 async fn stock_counts_over_frames_still_count_as_sorted() {
     assert!(!stock_window(WINDOWS[0]).await.is_sorted());
 }
 
-/// When this fails, `min`, `max` and `sum` may promise that they are monotonic.
+/// When this test fails, `min`, `max` and `sum` may promise that they are monotonic.
 #[tokio::test]
 async fn stock_extremes_over_frames_still_count_as_sorted() {
     assert!(!stock_window(WINDOWS[4]).await.is_sorted());
@@ -447,7 +487,7 @@ const TRUTHS: &str =
     "SELECT i FROM (VALUES (5), (-3), (0), (1)) AS v(i) WHERE CAST(i AS BOOLEAN) ORDER BY i";
 
 #[tokio::test]
-async fn integers_that_are_true_differ() {
+async fn integers_filtered_as_booleans_are_sorted() {
     assert_eq!(query_ints(&create_parallel_session(), TRUTHS).await, [-3, 1, 5]);
     let head = query_text(
         &create_parallel_session(),
@@ -462,7 +502,7 @@ async fn integers_that_are_true_differ() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::sorting` may go.
+/// When this test fails, `sql::workarounds::sorting` can be removed.
 #[tokio::test]
 async fn stock_truths_of_integers_are_still_one() {
     assert_ne!(stock_ints(&SessionContext::new(), TRUTHS).await, [-3, 1, 5]);
@@ -472,7 +512,7 @@ const RANKED: &str = "SELECT r, k FROM (SELECT k, rank() OVER (ORDER BY count(*)
     FROM (VALUES (5), (3), (4), (1), (2), (2)) AS v(k) GROUP BY k) ORDER BY r, k";
 
 #[tokio::test]
-async fn ranks_of_groups_are_sorted_by_their_keys() {
+async fn rows_are_sorted_by_the_rank_and_the_key_of_their_group() {
     for partitions in [1, 4] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
@@ -482,7 +522,7 @@ async fn ranks_of_groups_are_sorted_by_their_keys() {
     }
 }
 
-/// When this fails, `sql::workarounds::sorting::moved_keys` may go.
+/// When this test fails, `sql::workarounds::sorting::moved_keys` can be removed.
 #[tokio::test]
 async fn stock_projections_still_move_keys() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -494,7 +534,7 @@ const BY_UNIQUE_KEY: &str = "SELECT CAST(row_number() OVER (PARTITION BY k, max(
     (SELECT * FROM (VALUES (3, 1), (1, 2), (3, 5), (2, NULL)) AS v(k, x) ORDER BY k LIMIT 9) GROUP BY k";
 
 #[tokio::test]
-async fn windows_over_unique_keys_run() {
+async fn windows_by_a_unique_key_and_an_aggregate_run() {
     for partitions in [1, 4] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
@@ -502,56 +542,12 @@ async fn windows_over_unique_keys_run() {
     }
 }
 
-/// When this fails, `sql::workarounds::windows::unique_partitions` may go.
+/// When this test fails, `sql::workarounds::windows::unique_partitions` can be removed.
 #[tokio::test]
 async fn stock_windows_over_unique_keys_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
     let error = stock_batches(&ctx, BY_UNIQUE_KEY).await.unwrap_err().to_string();
     assert!(error.contains("PARTITION BY expression to be ordered"), "{error}");
-}
-
-/// Statements whose last ORDER BY is by `x` alone, over rows that were merged by a literal and `x`.
-const MERGED_PARTITIONS: [(&str, &str); 4] = [
-    (
-        "SELECT * FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x + 1, 1 FROM m ORDER BY c DESC, x LIMIT 9) ORDER BY x",
-        "3 0; 4 1; 5 0; 6 1; 9 0; 10 1",
-    ),
-    (
-        "SELECT x, row_number() OVER (ORDER BY x) FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x + 1, 1 FROM m
-         ORDER BY c, x LIMIT 9) ORDER BY 2",
-        "3 1; 4 2; 5 3; 6 4; 9 5; 10 6",
-    ),
-    (
-        "SELECT x, count(*) AS n FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x, 1 FROM m ORDER BY c, x LIMIT 9)
-         GROUP BY x ORDER BY x",
-        "3 2; 5 2; 9 2",
-    ),
-    (
-        "SELECT x, c FROM (SELECT * FROM (SELECT x, 0 AS c FROM m UNION ALL SELECT x + 1, 1 FROM m
-         ORDER BY c DESC, x LIMIT 9) ORDER BY x LIMIT 3) ORDER BY c, x",
-        "3 0; 5 0; 4 1",
-    ),
-];
-
-const UNSORTED: &str = "CREATE TABLE m AS SELECT * FROM (VALUES (5), (3), (9)) t(x)";
-
-#[tokio::test]
-async fn merged_partitions_are_sorted_again() {
-    for partitions in [1, 2, 4] {
-        let ctx = serrate::sql::session_with(one_row_batches(partitions));
-        query_batches(&ctx, UNSORTED).await.unwrap();
-        for (sql, expected) in MERGED_PARTITIONS {
-            assert_eq!(rows_or_error(&ctx, sql).await, expected, "{partitions} {sql}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn stock_merges_still_claim_orders_of_partitions() {
-    let stock = SessionContext::new_with_config(one_row_batches(1));
-    stock_batches(&stock, UNSORTED).await.unwrap();
-    let (sql, expected) = MERGED_PARTITIONS[0];
-    assert_ne!(rows_or_error(&stock, sql).await, expected);
 }
 
 /// The rows of `b` are in two batches, so that windows run in two partitions.
@@ -567,7 +563,7 @@ fn two_partitions() -> SessionConfig {
 }
 
 #[tokio::test]
-async fn windows_below_a_limit_see_all_rows() {
+async fn windows_below_a_limit_read_all_rows() {
     let ctx = serrate::sql::session_with(two_partitions());
     query_batches(&ctx, TWO_BATCHES).await.unwrap();
     for (sql, expected) in [
@@ -591,7 +587,7 @@ async fn stock_limits_still_move_below_windows() {
 }
 
 #[tokio::test]
-async fn rows_are_sorted_by_comparisons_of_functions() {
+async fn rows_are_sorted_by_comparisons_of_function_results() {
     let ctx = create_parallel_session();
     let tables = [
         "CREATE TABLE a AS SELECT value AS id, value::VARCHAR AS s, [value, 2] AS x FROM range(0, 12)",
@@ -622,7 +618,7 @@ async fn rows_are_sorted_by_comparisons_of_functions() {
     assert!(!head.contains("__serrate_key"), "{head}");
 }
 
-/// When this fails, `sql::workarounds::grouping::computed_keys` can go.
+/// When this test fails, `sql::workarounds::grouping::computed_keys` can be removed.
 #[tokio::test]
 async fn stock_comparisons_of_functions_are_still_no_keys() {
     let config = SessionConfig::new().with_target_partitions(4);
@@ -632,7 +628,8 @@ async fn stock_comparisons_of_functions_are_still_no_keys() {
     assert!(e.contains("does not satisfy order requirements"), "{e}");
 }
 
-/// Aggregates of distinct values over rows in the opposite order.
+/// Ordered aggregates of distinct values over rows that are sorted in the opposite order, and
+/// results.
 const REVERSED: [(&str, &str); 4] = [
     (
         "SELECT array_agg(DISTINCT s ORDER BY s) FROM (SELECT s FROM w ORDER BY s DESC LIMIT 10)",
@@ -656,7 +653,7 @@ const LETTERS: &str =
     "CREATE TABLE w AS SELECT * FROM (VALUES (1, 'b'), (2, 'a'), (3, 'c')) v(id, s)";
 
 #[tokio::test]
-async fn distinct_values_have_the_order_of_the_call() {
+async fn ordered_aggregates_of_distinct_values_keep_their_order() {
     for partitions in [1, 2] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
@@ -668,7 +665,7 @@ async fn distinct_values_have_the_order_of_the_call() {
     }
 }
 
-/// When this fails, `MendedAggregate` of `functions::aggregate` need not handle DISTINCT.
+/// When this test fails, `MendedAggregate` of `functions::aggregate` need not handle DISTINCT.
 #[tokio::test]
 async fn stock_reversed_distinct_aggregates_are_still_wrong() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -679,12 +676,12 @@ async fn stock_reversed_distinct_aggregates_are_still_wrong() {
     }
 }
 
-/// Texts of a dictionary, as the codes of health records are.
+/// Strings in a dictionary array, as MEDS files store codes.
 const CODES: &str = "CREATE TABLE c AS SELECT id, arrow_cast(s, 'Dictionary(Int32, Utf8)') AS s
     FROM (VALUES (1, 'b'), (1, 'a'), (2, 'c'), (2, NULL), (1, 'b')) v(id, s)";
 
 #[tokio::test]
-async fn distinct_texts_of_dictionaries_are_sorted() {
+async fn distinct_strings_of_dictionaries_are_sorted() {
     for partitions in [1, 2] {
         let config = SessionConfig::new().with_target_partitions(partitions);
         let ctx = serrate::sql::session_with(config);
@@ -707,7 +704,7 @@ async fn distinct_texts_of_dictionaries_are_sorted() {
     }
 }
 
-/// When this fails, `find_sorted_argument` of `functions::aggregate` can go.
+/// When this test fails, `find_sorted_argument` of `functions::aggregate` can be removed.
 #[tokio::test]
 async fn stock_texts_of_dictionaries_are_still_no_keys() {
     let ctx = SessionContext::new();
@@ -716,7 +713,8 @@ async fn stock_texts_of_dictionaries_are_still_no_keys() {
     assert!(e.contains("must appear in argument list"), "{e}");
 }
 
-/// Percentiles of more groups than a partial aggregation keeps.
+/// Percentiles of so many groups that the partial aggregation passes rows on without aggregating
+/// them.
 const PERCENTILES: [&str; 2] = [
     "CREATE TABLE b AS SELECT value AS k, value % 7 AS x FROM range(0, 1000)",
     "SELECT CAST(count(*) AS BIGINT) FROM
@@ -732,13 +730,14 @@ fn configure_skipping() -> SessionConfig {
 }
 
 #[tokio::test]
-async fn percentiles_of_many_groups() {
+async fn percentiles_of_many_groups_are_computed() {
     let ctx = serrate::sql::session_with(configure_skipping());
     query_batches(&ctx, PERCENTILES[0]).await.unwrap();
     assert_eq!(query_int(&ctx, PERCENTILES[1]).await, 1000);
 }
 
-/// When this fails, `functions::aggregate::quantile` can go if its weights are exact, too.
+/// When this test fails, `functions::aggregate::quantile` can be removed if its weights are exact,
+/// too.
 #[tokio::test]
 async fn stock_percentiles_of_many_groups_still_panic() {
     let ctx = SessionContext::new_with_config(configure_skipping());
@@ -754,7 +753,7 @@ const LEADS: [&str; 2] = [
 ];
 
 #[tokio::test]
-async fn leads_ignore_null() {
+async fn lead_and_lag_ignore_nulls() {
     let ctx = create_parallel_session();
     query_batches(&ctx, LEADS[0]).await.unwrap();
     assert_eq!(query_ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
@@ -766,7 +765,7 @@ async fn leads_ignore_null() {
     assert_eq!(query_ints(&ctx, reversed).await, [2, 3, 5, -3, 0, 0, 0]);
 }
 
-/// When this fails, `functions::lead` can go.
+/// When this test fails, `functions::lead` can be removed.
 #[tokio::test]
 async fn stock_leads_over_null_are_still_wrong() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -774,9 +773,9 @@ async fn stock_leads_over_null_are_still_wrong() {
     assert_ne!(stock_ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
 }
 
-/// A limit applies to the order of a subquery, of a query of WITH and of a view.
+/// LIMIT returns the first rows of a sorted subquery, CTE or view.
 #[tokio::test]
-async fn sorted_subqueries_are_limited_in_their_order() {
+async fn limits_take_the_first_rows_of_sorted_subqueries() {
     let ctx = create_parallel_session();
     query_batches(
         &ctx,
@@ -796,7 +795,8 @@ async fn sorted_subqueries_are_limited_in_their_order() {
     }
 }
 
-/// An aggregate that statistics answer is constant below an outer join, not above it.
+/// An aggregate that DataFusion computes from statistics is a constant below an outer join, and
+/// NULL in some rows above it.
 #[tokio::test]
 async fn aggregates_of_statistics_are_sorted_above_outer_joins() {
     let ctx = create_parallel_session();
@@ -815,7 +815,8 @@ async fn aggregates_of_statistics_are_sorted_above_outer_joins() {
     }
 }
 
-/// Writes a Parquet file of row groups of three rows, each of which is sorted by `x`, and says so.
+/// Writes a Parquet file of row groups of three rows. Each row group is sorted by `x`, and the
+/// footer says so.
 fn write_sorted_groups(path: &Path, x: ArrayRef) {
     use datafusion::parquet::arrow::ArrowWriter;
     use datafusion::parquet::file::metadata::SortingColumn;

@@ -1,10 +1,10 @@
-//! Conditions that can fail on a value, or differ between evaluations, are evaluated only for the
-//! rows for which a query evaluates them, over files as over tables in memory.
+//! Conditions that can fail for a value, or are volatile, are evaluated only for the rows for which
+//! SQL requires their value, over files as over tables in memory.
 
 use super::*;
 
-/// Rows of `a` fail in `1 / x`, in `CAST(s AS INT)` and in `ragged_sum(l)` if `id` is 2, and `b`
-/// has no partner for them.
+/// Tables `a` and `b`. `1 / x`, `CAST(s AS INT)` and `ragged_sum(l)` fail for the row of `a` with
+/// the id 2, which matches no row of `b`.
 const TABLES: [(&str, &str); 2] = [
     (
         "a",
@@ -14,7 +14,7 @@ const TABLES: [(&str, &str); 2] = [
     ("b", "SELECT * FROM (VALUES (1, 5), (3, 6), (5, 7)) t(id, y)"),
 ];
 
-/// Statements over `{a}` and `{b}`, with the first column of their rows.
+/// Statements over the tables `{a}` and `{b}`, and the values of their first column.
 const STATEMENTS: [(&str, &str); 34] = [
     // Joins.
     ("SELECT a.id FROM {a} a JOIN {b} b ON a.id = b.id WHERE 1 / a.x >= 0", "1 3"),
@@ -54,7 +54,7 @@ const STATEMENTS: [(&str, &str); 34] = [
         "SELECT id FROM {a} a WHERE EXISTS (SELECT 1 FROM {b} b WHERE a.id = b.id AND 1 / a.x >= 0)",
         "1 3",
     ),
-    // Conditions next to others and below them.
+    // Conditions that can fail next to, and above, the conditions that exclude the failing row.
     ("SELECT id FROM {a} WHERE ok AND 1 / x > 0", "1 4"),
     ("SELECT id FROM {a} WHERE x <> 0 AND 4 / x > 1 AND 1 / (id - 2) >= 0", "3 4"),
     ("SELECT id FROM (SELECT id, x FROM {a} WHERE x <> 0) WHERE 1 / x > 0", "1 4"),
@@ -83,7 +83,7 @@ const STATEMENTS: [(&str, &str); 34] = [
 
 async fn query_ids(ctx: &SessionContext, sql: &str) -> String {
     let sql = format!("SELECT string_agg(CAST(v AS VARCHAR), ' ' ORDER BY v) FROM ({sql}) q(v)");
-    let batches = query_batches(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = run_query(ctx, &sql).await;
     let column = datafusion::arrow::compute::cast(
         batches[0].column(0),
         &datafusion::arrow::datatypes::DataType::Utf8,
@@ -91,7 +91,8 @@ async fn query_ids(ctx: &SessionContext, sql: &str) -> String {
     column.unwrap().as_string::<i32>().value(0).to_owned()
 }
 
-/// Returns sessions that differ in how rows are cut and in what is pushed into scans.
+/// Returns sessions that differ in partitions, in batch size, and in the order of conditions in
+/// scans.
 fn create_sessions() -> Vec<SessionContext> {
     let config = SessionConfig::new;
     vec![
@@ -104,7 +105,7 @@ fn create_sessions() -> Vec<SessionContext> {
 }
 
 #[tokio::test]
-async fn conditions_that_can_fail_see_the_rows_that_others_leave() {
+async fn conditions_that_can_fail_are_evaluated_after_others() {
     for ctx in create_sessions() {
         let dir = tempfile::tempdir().unwrap();
         for (name, query) in TABLES {
@@ -122,7 +123,7 @@ async fn conditions_that_can_fail_see_the_rows_that_others_leave() {
 }
 
 #[tokio::test]
-async fn truth_values_fail_where_they_are_asked_for_alone() {
+async fn boolean_operands_are_evaluated_only_for_rows_that_need_them() {
     let ctx = create_parallel_session();
     query_batches(&ctx, &format!("CREATE TABLE a AS {}", TABLES[0].1)).await.unwrap();
     for (e, expected) in [
@@ -201,7 +202,7 @@ async fn volatile_conditions_stay_above_joins() {
 
 /// Conditions that cannot fail are still pushed down.
 #[tokio::test]
-async fn conditions_that_cannot_fail_still_move() {
+async fn conditions_that_cannot_fail_are_pushed_down() {
     let ctx = create_parallel_session();
     for (name, query) in TABLES {
         query_batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
@@ -229,8 +230,8 @@ async fn conditions_that_cannot_fail_still_move() {
     }
 }
 
-/// DataFusion pushes conditions down as if none could fail. Once this test fails, check which parts
-/// of `sql::conditions` can be removed.
+/// DataFusion pushes conditions down even if they can fail. When this test fails, check which parts
+/// of `sql::workarounds::guards::conditions` can be removed.
 #[tokio::test]
 async fn stock_conditions_still_move() {
     let stock = SessionContext::new();
@@ -249,8 +250,8 @@ async fn stock_conditions_still_move() {
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1, "none is right");
 }
 
-/// Whether a query fails does not depend on the dynamic filter of a join, which only scans of files
-/// receive.
+/// A query fails over files if and only if it fails over tables in memory, although only scans of
+/// files receive the dynamic filter of a join, which excludes rows.
 #[tokio::test]
 async fn expressions_that_fail_do_so_over_files_as_in_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -274,9 +275,48 @@ async fn expressions_that_fail_do_so_over_files_as_in_memory() {
     }
 }
 
-/// Elements of an IN list that depend on the row, some of them NULL.
+/// DataFusion moves a projection to fewer columns below a filter. A projection that can fail stays
+/// above it.
 #[tokio::test]
-async fn lists_of_computed_values_are_compared_row_by_row() {
+async fn projections_that_can_fail_stay_above_filters() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    for extension in ["csv", "arrow", "json", "parquet"] {
+        let file = display_path(&dir.path().join(format!("t.{extension}")));
+        let copy =
+            format!("COPY (SELECT * FROM (VALUES (0, 1, 2), (1, 2, 3)) t(x, y, z)) TO '{file}'");
+        query_batches(&ctx, &copy).await.unwrap();
+        for (made, expected) in [
+            ("y / x + z", "1 5"),
+            ("ragged_sum(ragged_mod([y, z], x))", "1 0"),
+            ("ragged_take([y], [x - 2])", "1 [2]"),
+        ] {
+            let sql = format!("SELECT x, {made} FROM '{file}' WHERE x <> 0");
+            assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
+        }
+    }
+}
+
+/// When this test fails, `GuardedFilterExec` of `sql::workarounds::guards::guarded_rules` can be
+/// removed.
+#[tokio::test]
+async fn stock_projections_still_move_below_filters() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.csv");
+    std::fs::write(&file, "x,y,z\n0,1,2\n1,2,3\n").unwrap();
+    let stock = SessionContext::new();
+    let create = format!(
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}' OPTIONS ('format.has_header' 'true')",
+        display_path(&file)
+    );
+    stock_batches(&stock, &create).await.unwrap();
+    let message = stock_error(&stock, "SELECT x, y / x + z FROM t WHERE x <> 0").await;
+    assert!(message.contains("Divide by zero"), "{message}");
+}
+
+/// The elements of an IN list may be expressions of the row, some of which are NULL.
+#[tokio::test]
+async fn in_lists_of_computed_values_are_evaluated_per_row() {
     let ctx = create_parallel_session();
     let t = "(VALUES (1, true), (2, false), (3, NULL)) t(id, p)";
     for (condition, expected) in [
@@ -294,6 +334,28 @@ async fn lists_of_computed_values_are_compared_row_by_row() {
     }
 }
 
+/// The elements are columns of a subquery, into which the optimizer pushes the condition.
+#[tokio::test]
+async fn in_lists_of_computed_columns_are_evaluated_per_row() {
+    let ctx = create_parallel_session();
+    let t = "(SELECT id, CASE WHEN p THEN 5 END AS c, coalesce(nullif(id, 2), 7) AS d
+        FROM (VALUES (1, true), (2, false), (3, NULL)) t(id, p))";
+    for (condition, expected) in [
+        ("5 IN (c, 6)", 1),
+        ("6 NOT IN (c, 7)", 1),
+        ("(5 IN (c, 6)) IS NULL", 5),
+        ("id IN (d, 9)", 4),
+        ("5 IN (c, 6) AND id IN (SELECT 1)", 1),
+    ] {
+        let sql = format!("SELECT coalesce(sum(id), 0) FROM {t} WHERE {condition}");
+        assert_eq!(query_int(&ctx, &sql).await, expected, "{condition}");
+        let sql = format!(
+            "SELECT coalesce(sum(n), 0) FROM (SELECT id, sum(id) AS n FROM {t} WHERE {condition} GROUP BY id)"
+        );
+        assert_eq!(query_int(&ctx, &sql).await, expected, "{condition}");
+    }
+}
+
 #[tokio::test]
 async fn stock_lists_with_case_are_still_wrong() {
     let sql = "SELECT id FROM (VALUES (1, true), (2, false)) t(id, p) WHERE 5 IN (CASE WHEN NOT p THEN 5 END, 6)";
@@ -301,9 +363,9 @@ async fn stock_lists_with_case_are_still_wrong() {
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 2, "one is right");
 }
 
-/// AND, OR and CASE in lambdas.
+/// AND, OR and CASE in lambdas evaluate an operand only for the elements that need it.
 #[tokio::test]
-async fn lambdas_evaluate_operands_where_they_are_asked_for() {
+async fn lambdas_evaluate_operands_only_for_elements_that_need_them() {
     let ctx = create_parallel_session();
     for (sql, expected) in [
         ("list_filter(l, v -> v <> 0 AND 10 / v > 1)", "[5]"),
@@ -329,7 +391,7 @@ async fn lambdas_evaluate_operands_where_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn constants_fail_where_they_are_asked_for_alone() {
+async fn constants_that_fail_are_evaluated_only_if_needed() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(x)"],
         &[
@@ -363,7 +425,7 @@ async fn constants_fail_where_they_are_asked_for_alone() {
     }
 }
 
-/// When this fails, the constants of `serrate_lazy_conditions` can go.
+/// When this test fails, `serrate_lazy_conditions` need not handle constants.
 #[tokio::test]
 async fn stock_constants_fail_where_nothing_asks() {
     let ctx = SessionContext::new();
@@ -372,7 +434,7 @@ async fn stock_constants_fail_where_nothing_asks() {
 }
 
 #[tokio::test]
-async fn bodies_of_lambdas_evaluate_what_is_asked_for_alone() {
+async fn bodies_of_lambdas_evaluate_operands_lazily() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES ([0, 1, 2], 0), ([0], 5)) v(x, y)"],
         &[
@@ -389,7 +451,7 @@ async fn bodies_of_lambdas_evaluate_what_is_asked_for_alone() {
 }
 
 #[tokio::test]
-async fn parts_of_join_conditions_see_pairs_alone() {
+async fn join_conditions_are_evaluated_only_for_pairs_of_rows() {
     expect_rows(
         &["CREATE TABLE a AS SELECT * FROM (VALUES (0), (1)) v(x)", "CREATE TABLE b AS SELECT * FROM (VALUES (0)) v(y)"],
         &[
@@ -434,7 +496,7 @@ async fn stock_casts_in_branches_still_fail() {
 }
 
 #[tokio::test]
-async fn keys_of_joins_and_arguments_with_filter_see_their_rows_alone() {
+async fn join_keys_and_filtered_arguments_are_evaluated_only_for_their_rows() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 0), (1, 5), (2, 0), (2, NULL)) v(k, n)",
         "CREATE TABLE s AS SELECT * FROM (VALUES (1, 'x'), (2, '5')) v(k, s)",
@@ -461,7 +523,7 @@ async fn keys_of_joins_and_arguments_with_filter_see_their_rows_alone() {
 }
 
 #[tokio::test]
-async fn conditions_on_texts_guard_the_keys_of_joins() {
+async fn conditions_on_strings_guard_join_keys_that_can_fail() {
     let setup = [
         "CREATE TABLE va AS SELECT * FROM (VALUES ('1'), ('x'), (NULL)) v(v)",
         "CREATE TABLE vb AS SELECT * FROM (VALUES (1), (2)) v(w)",
@@ -581,7 +643,8 @@ async fn comparisons_of_years_and_floor_evaluate_their_argument_once() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this test fails, `preimage` in `sql::workarounds::times::wide` need not test for random arguments.
+/// When this test fails, `preimage` in `sql::workarounds::types::times::wide` need not test for
+/// random arguments.
 #[tokio::test]
 async fn stock_years_of_random_times_are_still_evaluated_twice() {
     let stock = SessionContext::new();
@@ -589,7 +652,7 @@ async fn stock_years_of_random_times_are_still_evaluated_twice() {
     assert!(stock_ints(&stock, sql).await[0] > 2_000);
 }
 
-/// Tables in memory whose partitions have no batches, or batches without rows.
+/// Registers tables in memory whose partitions have no batches, or batches without rows.
 fn with_empty_tables(ctx: &SessionContext) {
     use datafusion::arrow::datatypes::{DataType, Field, Schema};
     let schema = Arc::new(Schema::new(vec![
@@ -608,7 +671,7 @@ fn with_empty_tables(ctx: &SessionContext) {
 }
 
 #[tokio::test]
-async fn tables_without_rows_evaluate_nothing_and_have_plans() {
+async fn queries_of_tables_without_rows_evaluate_nothing() {
     let guard = "('a' ~ '^[0-9]+$' AND CAST('a' AS BIGINT) > 5)";
     for partitions in [1, 2, 4] {
         let config = SessionConfig::new().with_target_partitions(partitions);
@@ -634,6 +697,23 @@ async fn tables_without_rows_evaluate_nothing_and_have_plans() {
                 assert_eq!(rows_or_error(&ctx, &sql).await, "", "{partitions}: {sql}");
             }
         }
+    }
+}
+
+/// The joined subqueries are sorted, and their GROUP BY key is not the key of the join.
+#[tokio::test]
+async fn joins_of_sorted_groups_without_rows_are_planned() {
+    let mut config = SessionConfig::new().with_target_partitions(4);
+    config.options_mut().optimizer.hash_join_single_partition_threshold_rows = 0;
+    let ctx = serrate::sql::session_with(config);
+    with_empty_tables(&ctx);
+    for table in ["batch", "batches", "none"] {
+        let groups = format!("(SELECT id, max(id) AS m FROM {table} GROUP BY id ORDER BY 1, 2)");
+        let sql = format!(
+            "SELECT count(c.id) FROM {groups} a LEFT JOIN {groups} b ON abs(a.m + a.id) = b.id
+             LEFT JOIN {table} c ON abs(b.m) = abs(c.id)"
+        );
+        assert_eq!(rows_or_error(&ctx, &sql).await, "0", "{sql}");
     }
 }
 

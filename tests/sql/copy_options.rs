@@ -1,9 +1,9 @@
-//! Options of COPY that change what is written, or are refused by name.
+//! Options of COPY either change what is written, or are refused by name.
 
 use super::*;
 
 #[tokio::test]
-async fn an_escape_character_is_escaped_itself() {
+async fn escape_characters_are_escaped() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("o.csv"));
     let ctx = create_parallel_session();
@@ -15,7 +15,7 @@ async fn an_escape_character_is_escaped_itself() {
     assert_eq!(text, "x,\"y\\\\\",n,z\n\"a\\\"b\\\\c\",\"a,b\",1,\"\\\\\"\n");
     let read = format!(r#"SELECT x, "y\", n, z FROM read_csv('{path}', escape => '\')"#);
     assert_eq!(rows_or_error(&ctx, &read).await, r#"a"b\c a,b 1 \"#);
-    // DataFusion's writer would write the escape character as it is.
+    // DataFusion's CSV writer does not escape the escape character itself.
     let copy = format!(
         r"COPY (SELECT 'a\' AS x, 1 AS p) TO '{}/o/' STORED AS CSV PARTITIONED BY (p) OPTIONS (format.escape '\')",
         display_path(dir.path())
@@ -25,7 +25,28 @@ async fn an_escape_character_is_escaped_itself() {
 }
 
 #[tokio::test]
-async fn row_groups_have_rows() {
+async fn delimiters_differ_from_quotes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("o.csv"));
+    let ctx = create_parallel_session();
+    for (options, named) in [
+        ("QUOTE ','", "delimiter and quote"),
+        ("DELIMITER '\"'", "delimiter and quote"),
+        ("DELIMITER ';', ESCAPE ';'", "delimiter and escape"),
+    ] {
+        let copy = format!("COPY (SELECT 'a,b' AS x, 2 AS y) TO '{path}' ({options})");
+        let e = rows_or_error(&ctx, &copy).await;
+        assert!(e.contains(named), "{copy}\n{e}");
+        assert!(!Path::new(&path).exists());
+    }
+    std::fs::write(&path, "a;b\n1;2\n").unwrap();
+    let read = format!("SELECT * FROM read_csv('{path}', delim => ';', quote => ';')");
+    let e = rows_or_error(&ctx, &read).await;
+    assert!(e.contains("delimiter and quote"), "{e}");
+}
+
+#[tokio::test]
+async fn row_groups_of_zero_rows_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("o.parquet"));
     let copy = format!("COPY (SELECT 1 AS x) TO '{path}' (ROW_GROUP_SIZE 0)");
@@ -35,7 +56,7 @@ async fn row_groups_have_rows() {
 }
 
 #[tokio::test]
-async fn overwrite_changes_nothing_if_nothing_exists() {
+async fn overwrite_is_allowed_if_the_target_does_not_exist() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let folder = display_path(dir.path());
@@ -59,7 +80,7 @@ async fn overwrite_changes_nothing_if_nothing_exists() {
 }
 
 #[tokio::test]
-async fn devices_are_not_targets() {
+async fn copy_to_a_device_is_refused() {
     for copy in [
         "COPY (SELECT 1 AS x) TO '/dev/stdout'",
         "COPY (SELECT 1 AS x) TO '/dev/stdout' (FORMAT csv)",
@@ -71,7 +92,7 @@ async fn devices_are_not_targets() {
 }
 
 #[tokio::test]
-async fn folders_are_not_overwritten() {
+async fn overwrite_of_a_folder_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let folder = display_path(dir.path());

@@ -1,4 +1,5 @@
-//! CSV files of one table: columns by header, columns that begin empty, dates and times.
+//! CSV files as tables: columns are found by the header, and no value is lost when types are
+//! inferred.
 
 use super::*;
 
@@ -8,7 +9,8 @@ fn write_text(path: &Path, text: &str) -> String {
     display_path(path)
 }
 
-/// Sessions that read whole files, and parts of files in small batches.
+/// Returns a session that reads each file whole, and one that reads byte ranges of files in small
+/// batches.
 fn create_sessions() -> Vec<SessionContext> {
     let parts = SessionConfig::new()
         .with_target_partitions(3)
@@ -50,7 +52,7 @@ async fn columns_of_each_file_are_found_by_its_header() {
 }
 
 #[tokio::test]
-async fn declared_columns_are_those_of_the_header_if_it_has_their_names() {
+async fn declared_columns_are_found_in_the_header_or_by_position() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "x,y\n1,2\n");
     for ctx in create_sessions() {
@@ -59,7 +61,7 @@ async fn declared_columns_are_those_of_the_header_if_it_has_their_names() {
             ("x INT", "1"),
             ("y INT", "2"),
             ("x INT, y INT, z INT", "1 2 NULL"),
-            // Other names, and names in their place, are those that the statement gives.
+            // If the header lacks a declared name, the columns are taken by position.
             ("a INT, b INT", "1 2"),
             ("x INT, b INT", "1 2"),
         ] {
@@ -124,7 +126,7 @@ async fn a_column_that_begins_empty_keeps_later_values() {
 }
 
 #[tokio::test]
-async fn dates_and_times_lose_nothing() {
+async fn later_dates_and_times_lose_no_digits() {
     let dir = tempfile::tempdir().unwrap();
     for (first, later, column) in [
         ("2020-01-01", "2020-01-02 10:00:00", "DATE"),
@@ -147,7 +149,7 @@ async fn dates_and_times_lose_nothing() {
             query_batches(&ctx, "DROP TABLE t").await.unwrap();
         }
     }
-    // Midnight and long years are dates.
+    // Timestamps at midnight and years of five digits are read as dates.
     let path = write_text(
         &dir.path().join("c.csv"),
         "x,n\n2020-01-02,1\n2020-01-02 00:00:00,2\n,3\n20200103,4\n+12020-01-04,5\n",
@@ -178,7 +180,7 @@ async fn columns_of_lists_are_refused_when_they_are_declared() {
     }
 }
 
-/// Sessions that divide files of any size into 1, 2, 5 and 8 ranges.
+/// Returns sessions that read every file in 1, 2, 5 and 8 byte ranges.
 fn create_dividing_sessions() -> Vec<SessionContext> {
     let session = |partitions| {
         let config = SessionConfig::new()
@@ -194,7 +196,7 @@ fn create_dividing_sessions() -> Vec<SessionContext> {
 async fn line_breaks_in_quotes_do_not_end_records() {
     let dir = tempfile::tempdir().unwrap();
     let quoted: String = (0..40).map(|i| format!("{i},\"x\n7,8\n\"\"9,{i}\"\n")).collect();
-    // Quotes within fields without quotes are text.
+    // Quotes within an unquoted field are characters of the field.
     let stray: String = (0..40).map(|i| format!("{i},5\" pipe{}\n", "\"".repeat(i % 3))).collect();
     let marked = format!("\u{feff}\"a\",b\r\n{}", quoted.replace('\n', "\r\n"));
     let open = format!("a,b\n{stray}40,\"open\n7,8\n9,10\n");
@@ -226,7 +228,7 @@ async fn line_breaks_in_quotes_do_not_end_records() {
 }
 
 #[tokio::test]
-async fn a_written_file_of_long_texts_is_read_whole() {
+async fn a_written_file_of_long_strings_is_read_completely() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("o.csv"));
     let copy = format!(
@@ -277,7 +279,7 @@ async fn names_of_declared_columns_ignore_case() {
 }
 
 #[tokio::test]
-async fn types_follow_from_the_records_of_each_file() {
+async fn types_are_inferred_from_records_of_every_file() {
     let dir = tempfile::tempdir().unwrap();
     write_text(&dir.path().join("k/a.csv"), &format!("x\n{}", "1\n".repeat(1100)));
     write_text(&dir.path().join("k/b.csv"), "x\n1.5\n");
@@ -295,7 +297,8 @@ async fn types_follow_from_the_records_of_each_file() {
         dir.path(),
     )
     .await;
-    // A value that does not have the type of the first thousand records is an error with the name of the file.
+    // A value that does not have the type of the first thousand records is an error with the name
+    // of the file.
     let e = rows_or_error(
         &create_parallel_session(),
         &format!("SELECT sum(x) FROM '{}/l/'", display_path(dir.path())),
@@ -305,7 +308,7 @@ async fn types_follow_from_the_records_of_each_file() {
 }
 
 #[tokio::test]
-async fn digits_that_a_type_cannot_hold_are_refused() {
+async fn values_with_more_digits_than_the_type_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (first, last) in [
         ("2020-01-01T00:00:00.123456", "2020-01-01T00:00:00.123456789"),
@@ -336,7 +339,7 @@ async fn digits_that_a_type_cannot_hold_are_refused() {
 }
 
 #[tokio::test]
-async fn options_without_a_meaning_are_errors() {
+async fn unknown_options_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "x\n1\n");
     let ctx = create_parallel_session();
@@ -360,7 +363,7 @@ async fn options_without_a_meaning_are_errors() {
 }
 
 #[tokio::test]
-async fn null_regex_alone_says_which_values_are_null() {
+async fn null_regex_decides_which_values_are_null() {
     let dir = tempfile::tempdir().unwrap();
     let typed = "i,s,f,b,t\n1,,1.5,true,2020-01-02T00:00:00\nNA,NA,NA,NA,NA\n3,\"NA\",2,false,2020-01-03T00:00:00\n";
     let all = "SELECT i, s = '', f, b, t::DATE FROM t ORDER BY i";
@@ -423,7 +426,7 @@ async fn null_regex_alone_says_which_values_are_null() {
 }
 
 #[tokio::test]
-async fn null_value_is_the_text_of_null() {
+async fn null_value_is_read_and_written_as_null() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "a,b\n1,x\nN.A,\n3,N.A\n4,N-A\n");
     let rows = "SELECT a, b FROM t ORDER BY a";
@@ -438,13 +441,13 @@ async fn null_value_is_the_text_of_null() {
         }
         let read = format!("SELECT a, b FROM read_csv('{path}', nullstr = 'N.A') ORDER BY a");
         assert_eq!(rows_or_error(&ctx, &read).await, expected);
-        // `null_regex` says what is read as NULL, also next to `null_value`.
+        // `null_regex` has precedence over `null_value` when a file is read.
         let create = format!(
             "CREATE OR REPLACE EXTERNAL TABLE t (a VARCHAR, b VARCHAR) STORED AS CSV LOCATION '{path}' OPTIONS (null_value 'N.A', null_regex '^x$')"
         );
         assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
         assert_eq!(rows_or_error(&ctx, rows).await, "1 NULL; 3 N.A; 4 N-A; N.A ");
-        // The same option reads what COPY writes.
+        // COPY writes NULL as the `null_value`, and a table with the same option reads it.
         let out = display_path(&dir.path().join("out.csv"));
         let copy = format!(
             "COPY (SELECT * FROM (VALUES (1, NULL), (NULL, ''), (3, 'z')) v(a, b)) TO '{out}' OPTIONS (format.null_value 'NULL', overwrite true)"
@@ -459,7 +462,7 @@ async fn null_value_is_the_text_of_null() {
 }
 
 #[tokio::test]
-async fn a_quote_within_a_header_is_text() {
+async fn a_quote_within_a_header_is_part_of_the_name() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2000).map(|i| format!("{i},{i}\n")).collect();
     let path = write_text(&dir.path().join("a.csv"), &format!("len_\",b\n{rows}"));
@@ -481,7 +484,8 @@ async fn stock_csv_files_are_still_read_by_position() {
     write_text(&dir.path().join("a.csv"), "x,y\n1,20\n");
     write_text(&dir.path().join("b.csv"), "y,x\n30,4\n");
     let ctx = stock_table(&display_path(dir.path())).await;
-    // The first listed file, which may be either, determines the places of columns.
+    // DataFusion reads columns by their position in the file that is listed first, which may be
+    // either.
     assert_ne!(stock_one(&ctx, "SELECT max(x) FROM t").await, 4);
 }
 

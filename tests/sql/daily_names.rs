@@ -1,4 +1,5 @@
-//! Names and forms of DuckDB that expand to others.
+//! Functions and syntax of DuckDB that the planner rewrites to others, and errors that name
+//! counterparts.
 
 use super::*;
 
@@ -53,7 +54,7 @@ async fn products_of_intervals_are_exact() {
 }
 
 #[tokio::test]
-async fn spans_in_lists_are_scaled_as_scalars_are() {
+async fn intervals_in_lists_are_scaled_as_scalars_are() {
     let long = "arrow_cast(d, 'LargeList(Duration(Microsecond))')";
     expect_rows(
         &[
@@ -91,7 +92,7 @@ async fn spans_in_lists_are_scaled_as_scalars_are() {
 }
 
 #[tokio::test]
-async fn arguments_of_short_forms_are_explained() {
+async fn errors_of_wrong_arguments_say_what_to_write() {
     let ctx = serrate::sql::session();
     for (sql, words) in [
         ("SELECT to_days([1, 2])", "ragged_map(x, lambda v: to_days(v))"),
@@ -106,7 +107,7 @@ async fn arguments_of_short_forms_are_explained() {
 }
 
 #[tokio::test]
-async fn columns_are_parsed_with_a_format() {
+async fn to_timestamp_of_a_column_takes_a_format() {
     expect_rows(
         &["CREATE TABLE s AS SELECT * FROM (VALUES (1, '04.03.2020', ['05.03.2020', NULL]), (2, NULL, NULL)) v(id, s, l)"],
         &[
@@ -122,23 +123,16 @@ async fn stock_parsed_columns_still_lack_their_zone() {
     let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
     let ctx = SessionContext::new_with_config(config);
     let sql = "SELECT to_timestamp(s, '%Y-%m-%d') FROM (VALUES ('2020-01-01')) v(s)";
-    assert!(rows_or_stock_error(&ctx, sql).await.is_err());
+    assert!(stock_batches(&ctx, sql).await.is_err());
 }
 
-/// When this test fails, `functions::span_product` and its planner, `span_operations`, can be removed.
+/// When this test fails, `functions::span_product` and its planner, `span_operations`, can be
+/// removed.
 #[tokio::test]
 async fn stock_intervals_are_still_not_multiplied() {
     let ctx = SessionContext::new();
-    let product =
-        rows_or_stock_error(&ctx, "SELECT INTERVAL '1 day' * x FROM (VALUES (2)) v(x)").await;
+    let product = stock_batches(&ctx, "SELECT INTERVAL '1 day' * x FROM (VALUES (2)) v(x)").await;
     assert!(product.is_err());
-}
-
-async fn rows_or_stock_error(
-    ctx: &SessionContext,
-    sql: &str,
-) -> datafusion::error::Result<Vec<RecordBatch>> {
-    ctx.sql(sql).await?.collect().await
 }
 
 #[tokio::test]
@@ -161,12 +155,16 @@ async fn patterns_have_an_escape_character() {
 }
 
 #[tokio::test]
-async fn small_forms() {
+async fn literals_accessors_and_aggregate_syntax_of_duckdb_are_planned() {
     expect_rows(
         &["CREATE TABLE n AS SELECT * FROM (VALUES (1, NULL), (2, 5), (3, 6)) v(id, k)"],
         &[
             ("SELECT E'a\\nb' = 'a' || chr(10) || 'b', e'it\\'s'", "true it's"),
             ("SELECT list_value(1, 2)[2], list_value() IS NULL", "2 false"),
+            (
+                "SELECT grouping_id(a, b), count(*) FROM (VALUES (1, 2)) t(a, b) GROUP BY ROLLUP (a, b) ORDER BY 1",
+                "0 1; 1 1; 3 1",
+            ),
             ("SELECT {'a': 1, 'b': {'c': 2}}.a, ({'b': {'c': 2}}).b.c, [{'a': 3}][1].a", "1 2 3"),
             ("SELECT id, first_value(k IGNORE NULLS) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM n ORDER BY id", "1 5; 2 5; 3 5"),
             ("SELECT last_value(k RESPECT NULLS ORDER BY id DESC) FROM n", "NULL"),
@@ -178,7 +176,7 @@ async fn small_forms() {
 }
 
 #[tokio::test]
-async fn strings_have_positions() {
+async fn strings_are_indexed_and_sliced() {
     expect_rows(
         &["CREATE TABLE s AS SELECT * FROM (VALUES (1, 'täxt'), (2, ''), (3, NULL)) v(id, s)"],
         &[
@@ -201,7 +199,7 @@ async fn strings_have_positions() {
         "SELECT s[k] FROM (VALUES ('abc', 2)) v(s, k)",
     ] {
         let e = error(&ctx, sql).await;
-        assert!(e.contains("at literal positions only") && e.contains("substr(s, i, n)"), "{e}");
+        assert!(e.contains("only at literal positions") && e.contains("substr(s, i, n)"), "{e}");
     }
     let frame = serrate::sql::sql(&ctx, "SELECT 2 * INTERVAL '1 day', to_days(3)").await.unwrap();
     let names: Vec<&str> = frame.schema().fields().iter().map(|f| f.name().as_str()).collect();
@@ -209,7 +207,7 @@ async fn strings_have_positions() {
 }
 
 #[tokio::test]
-async fn aggregates_of_duckdb() {
+async fn aggregates_of_duckdb_are_computed() {
     let setup = [
         "CREATE TABLE a AS SELECT * FROM (VALUES (1, 'x', 4.0::DOUBLE), (1, 'y', 1.0), (1, 'x', 2.0), (2, 'z', NULL), (2, NULL, 8.0)) v(g, s, f)",
     ];
@@ -220,7 +218,7 @@ async fn aggregates_of_duckdb() {
         ),
         ("SELECT g, mode(s) FROM a GROUP BY g ORDER BY g", "1 x; 2 z"),
         ("SELECT mode(s) FILTER (WHERE s <> 'x'), mode(f) FROM a", "y 1.0"),
-        // Lists and structs count as a whole, as in DuckDB.
+        // `mode` compares whole lists and structs, as in DuckDB.
         (
             "SELECT mode(x)::VARCHAR FROM (VALUES ([1, 2]), ([1, 2]), ([3, 3, 3]), (NULL), (NULL), (NULL)) t(x)",
             "[1, 2]",
@@ -291,7 +289,7 @@ async fn stock_orders_of_texts_still_conflict() {
 }
 
 #[tokio::test]
-async fn functions_of_duckdb() {
+async fn functions_of_duckdb_are_computed() {
     let cases = [
         (
             "SELECT epoch_ms(TIMESTAMP '2024-01-01 00:00:00.1239'), epoch_us(DATE '2024-01-01'), epoch_ns(TIMESTAMP '1969-12-31 23:59:59.5')",
@@ -331,8 +329,9 @@ async fn functions_of_duckdb() {
     assert!(refused.contains("regexp_extract_all") && refused.contains("valid"), "{refused}");
 }
 
-/// Names of other programs, and the form that the error suggests. The name alone is called, because only the name
-/// decides.
+/// Functions of other databases and libraries, and the text of the error that suggests a
+/// counterpart. Each function is called with one argument, because the error depends on the name
+/// only.
 const ASKED: [(&str, &str); 59] = [
     ("list_mean", "write ragged_mean(..)"),
     ("list_std", "write ragged_std(x)"),
@@ -399,7 +398,7 @@ const ASKED: [(&str, &str); 59] = [
 ];
 
 #[tokio::test]
-async fn unknown_functions_are_explained_by_meaning() {
+async fn errors_of_unknown_functions_name_a_counterpart() {
     let ctx = serrate::sql::session();
     let mut wrong = Vec::new();
     for (name, expected) in ASKED {
@@ -412,7 +411,7 @@ async fn unknown_functions_are_explained_by_meaning() {
 }
 
 #[tokio::test]
-async fn forms_of_duckdb_are_answered_with_a_counterpart() {
+async fn errors_of_unsupported_syntax_name_a_counterpart() {
     let ctx = serrate::sql::session();
     for (columns, expected) in [
         ("([1, 2]).list_sum()", "write list_sum(x) instead of x.list_sum()"),
@@ -440,13 +439,14 @@ async fn forms_of_duckdb_are_answered_with_a_counterpart() {
         assert!(e.contains(expected), "{sql}: {e}");
         assert!(!e.contains("Span("), "{sql}: {e}");
     }
-    // Another error of a text with one of these words stays.
+    // A statement with the word FILTER that is wrong for another reason has the error of that
+    // reason.
     let e = rows_or_error(&ctx, "SELECT sum(n) FILTER (WHERE n > 1 FROM t").await;
     assert!(e.contains("Expected: )"), "{e}");
 }
 
 #[tokio::test]
-async fn conditions_of_list_filter_that_are_lists_are_explained() {
+async fn errors_of_list_filter_conditions_that_are_lists_say_what_to_write() {
     let ctx = serrate::sql::session();
     for condition in ["v > 1", "v IN (1, 3)"] {
         let sql = format!(
@@ -460,14 +460,14 @@ async fn conditions_of_list_filter_that_are_lists_are_explained() {
 }
 
 #[tokio::test]
-async fn copy_to_a_name_without_a_known_format_is_explained() {
+async fn errors_of_copy_without_a_known_format_say_what_to_write() {
     let ctx = serrate::sql::session();
     for (name, expected) in [
         (
             "x.tsv",
             "the extension .tsv does not name a format; write COPY .. TO 'FILE' (FORMAT csv)",
         ),
-        ("x", "the name of the file has no extension, which names the format; write COPY"),
+        ("x", "the name of the file has no extension, so its format is unknown; write COPY"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
@@ -477,7 +477,7 @@ async fn copy_to_a_name_without_a_known_format_is_explained() {
 }
 
 #[tokio::test]
-async fn every_error_of_a_statement_is_explained() {
+async fn all_errors_of_a_statement_are_reported() {
     let ctx = serrate::sql::session();
     let sql = "SELECT strptime('a'), list_aggregate([1], 'sum'), nope, cod FROM (SELECT 1 AS code)";
     let Err(e) = serrate::sql::sql(&ctx, sql).await else { panic!("{sql} worked") };
@@ -496,7 +496,7 @@ async fn every_error_of_a_statement_is_explained() {
 }
 
 #[tokio::test]
-async fn each_column_is_listed_once() {
+async fn errors_list_each_valid_column_once() {
     let ctx = serrate::sql::session();
     for sql in
         ["SELECT x FROM (SELECT 1 AS x) GROUP BY y", "SELECT x FROM (SELECT 1 AS x) ORDER BY y"]
@@ -510,7 +510,7 @@ async fn each_column_is_listed_once() {
 }
 
 #[tokio::test]
-async fn columns_of_files_are_listed_without_the_path() {
+async fn errors_list_columns_of_files_without_the_path() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("x.parquet"));
     let ctx = serrate::sql::session();
@@ -521,7 +521,7 @@ async fn columns_of_files_are_listed_without_the_path() {
 }
 
 #[tokio::test]
-async fn windows_close_by_the_names_of_polars() {
+async fn ragged_window_takes_the_closed_argument_of_polars() {
     let window = |closed: &str| {
         format!(
             "ragged_window([1, 2, 3, 4], [1, 2, 3, 4], [3], NULL, before => 2, after => 1, closed => '{closed}')"

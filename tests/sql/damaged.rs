@@ -1,5 +1,5 @@
-//! Changes every byte of small files and truncates them everywhere: the result is an error that
-//! names the file, or a table.
+//! Changed bytes and truncations of small files of every format: SQL and the readers of the core
+//! return a table, or an error that names the file, and do not panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn make_batch() -> RecordBatch {
+fn make_mixed_batch() -> RecordBatch {
     let lists = || {
         Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([
             Some(vec![Some(1), None, Some(3)]),
@@ -58,7 +58,7 @@ fn make_batch() -> RecordBatch {
 }
 
 fn write_arrow(stream: bool, codec: Option<CompressionType>) -> Vec<u8> {
-    let batch = make_batch();
+    let batch = make_mixed_batch();
     let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
     if stream {
         let mut out =
@@ -72,8 +72,8 @@ fn write_arrow(stream: bool, codec: Option<CompressionType>) -> Vec<u8> {
 }
 
 fn write_parquet(dir: &TempDir) -> Vec<u8> {
-    // Lists of one length each, as this crate's tables have them.
-    let batch = make_batch().project(&[0, 1, 3, 4, 5]).unwrap();
+    // A `RaggedTable` holds only columns whose lists have equal lengths in each row.
+    let batch = make_mixed_batch().project(&[0, 1, 3, 4, 5]).unwrap();
     let path = dir.path().join("good.parquet");
     let mut out = ParquetTableWriter::create(&path, &batch.schema(), &Default::default()).unwrap();
     out.write_batch(&batch).unwrap();
@@ -81,7 +81,8 @@ fn write_parquet(dir: &TempDir) -> Vec<u8> {
     fs::read(&path).unwrap()
 }
 
-/// Returns changed bytes and truncations: all of them with `SERRATE_DAMAGE_ALL` set, else a sample.
+/// Returns copies of a file with one changed byte, or truncated, each with a description. Covers
+/// every position if `SERRATE_DAMAGE_ALL` is set, otherwise a sample of positions.
 fn list_damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
     let step = if std::env::var_os("SERRATE_DAMAGE_ALL").is_some() { 1 } else { 29 };
     let mut all = Vec::new();
@@ -96,7 +97,7 @@ fn list_damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Reads each file by SQL and by the reader of `convert`.
+/// Reads each damaged copy of `good` by SQL, and by `read`, the reader of the command `convert`.
 async fn check_damages(
     name: &str,
     good: Vec<u8>,
@@ -106,7 +107,7 @@ async fn check_damages(
     let ctx = serrate::sql::session();
     let ending = name.rsplit('.').next().unwrap();
     for (i, (what, bytes)) in list_damages(&good).into_iter().enumerate() {
-        // A new name, so that no cache has the file.
+        // Each file has a new name, so that no cache holds the file before it.
         let file = format!("{i}.{ending}");
         let path = dir.path().join(&file);
         fs::write(&path, bytes).unwrap();
@@ -127,7 +128,7 @@ async fn check_statements(ctx: &SessionContext, what: &str, file: &str, statemen
     let run = async {
         for statement in statements {
             let batches = serrate::sql::sql(ctx, statement).await?.collect().await?;
-            // Displaying the rows reads all of them.
+            // Formatting the rows reads every value.
             pretty_format_batches(&batches)?;
         }
         Ok::<_, DataFusionError>(())
@@ -152,7 +153,7 @@ fn read_arrow(path: &std::path::Path) -> serrate::Result<usize> {
 }
 
 #[tokio::test]
-async fn arrow_files() {
+async fn damaged_arrow_files_are_errors() {
     check_damages("plain.arrow", write_arrow(false, None), read_arrow).await;
     check_damages("lz4.arrow", write_arrow(false, Some(CompressionType::LZ4_FRAME)), read_arrow)
         .await;
@@ -160,14 +161,14 @@ async fn arrow_files() {
 }
 
 #[tokio::test]
-async fn arrow_streams() {
+async fn damaged_arrow_streams_are_errors() {
     check_damages("stream.arrow", write_arrow(true, None), read_arrow).await;
     check_damages("zstd-stream.arrow", write_arrow(true, Some(CompressionType::ZSTD)), read_arrow)
         .await;
 }
 
 #[tokio::test]
-async fn parquet_files() {
+async fn damaged_parquet_files_are_errors() {
     let dir = TempDir::new().unwrap();
     check_damages("file.parquet", write_parquet(&dir), |path| {
         let mut reader = ParquetTableReader::open(path, &ParquetReadOptions::default())?;
@@ -180,7 +181,7 @@ async fn parquet_files() {
     .await;
 }
 
-/// Returns a file of the rows of a query, in the format that `name` ends in.
+/// Returns the bytes of a file of the rows of a query, in the format of the extension of `name`.
 async fn write_rows(dir: &TempDir, name: &str, query: &str) -> Vec<u8> {
     let path = dir.path().join(name);
     let copy = format!("COPY ({query}) TO '{}'", display_path(&path));
@@ -189,7 +190,7 @@ async fn write_rows(dir: &TempDir, name: &str, query: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn nrt_files() {
+async fn damaged_nrt_files_are_errors() {
     let dir = TempDir::new().unwrap();
     let query = "SELECT value AS id, value * 1.5 AS f, [value, 1] AS x FROM generate_series(1, 3)";
     let good = write_rows(&dir, "good.nrt", query).await;
@@ -200,9 +201,10 @@ async fn nrt_files() {
     .await;
 }
 
-/// Text that SQL reads; the test `damaged_files_are_errors_of_convert` of the command converts it.
+/// Files of text are read by SQL here; the test `damaged_files_are_errors_of_convert` of the
+/// command converts them.
 #[tokio::test]
-async fn text_files() {
+async fn damaged_text_files_are_errors() {
     let dir = TempDir::new().unwrap();
     let query = "SELECT value AS id, value * 1.5 AS f, [value, 1] AS x, 'é' || value AS s \
         FROM generate_series(1, 3)";
@@ -212,9 +214,9 @@ async fn text_files() {
     }
 }
 
-/// Dense tensors, which SQL refuses; only the reader is of interest.
+/// SQL refuses files of dense tensors, so that this test covers the reader.
 #[tokio::test]
-async fn dense_files() {
+async fn damaged_dense_tensors_are_errors() {
     let dir = TempDir::new().unwrap();
     let query = "SELECT value AS id, value * 1.5 AS f FROM generate_series(1, 3)";
     let good = write_rows(&dir, "good.safetensors", query).await;
@@ -232,25 +234,27 @@ async fn dense_files() {
 }
 
 #[tokio::test]
-async fn sparse_tensors() {
+async fn damaged_sparse_tensors_are_errors() {
     let dir = TempDir::new().unwrap();
+    let ctx = serrate::sql::session();
     for name in ["m", "names", "weights"] {
         let good = fs::read(format!("tests/data/tiny-dok/{name}.safetensors")).unwrap();
         for (i, (what, bytes)) in list_damages(&good).into_iter().enumerate() {
             let file = format!("{name}-{i}.safetensors");
             let path = dir.path().join(&file);
             fs::write(&path, bytes).unwrap();
-            let create =
-                format!("CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{}'", display_path(&path));
-            let statements = [create, "SELECT * FROM t".to_owned()];
-            let ctx = serrate::sql::session();
+            let create = format!(
+                "CREATE EXTERNAL TABLE {name}{i} STORED AS DOK LOCATION '{}'",
+                display_path(&path)
+            );
+            let statements = [create, format!("SELECT * FROM {name}{i}")];
             check_statements(&ctx, &format!("{name}: {what}"), &file, &statements).await;
         }
     }
 }
 
 #[tokio::test]
-async fn meds_folders() {
+async fn damaged_meds_folders_are_errors() {
     let dir = TempDir::new().unwrap();
     let ctx = serrate::sql::session();
     let copied = ["data/train/0.parquet", "data/train/1.parquet", "metadata/codes.parquet"];

@@ -1,4 +1,4 @@
-//! Decimals combined with floats, and rounded decimals.
+//! Decimals: comparisons with floats and integers, rounding, precision.
 
 use super::*;
 
@@ -7,9 +7,7 @@ const ROWS: &str = "(VALUES (1, 1.26::DECIMAL(12, 2), 'NaN'::DOUBLE), (2, 1.30, 
 
 async fn query_ids(ctx: &SessionContext, condition: &str) -> Vec<i64> {
     let sql = format!("SELECT id FROM {ROWS} WHERE {condition} ORDER BY id");
-    let frame = serrate::sql::sql(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+    query_ints(ctx, &sql).await
 }
 
 #[tokio::test]
@@ -134,7 +132,7 @@ async fn stock_round_changes_type() {
 }
 
 #[tokio::test]
-async fn floats_are_looked_for_among_decimals_of_queries() {
+async fn floats_are_compared_with_decimals_of_subqueries_as_doubles() {
     let ctx = create_parallel_session();
     for (sql, expected) in [
         (
@@ -161,7 +159,7 @@ async fn floats_are_looked_for_among_decimals_of_queries() {
 }
 
 #[tokio::test]
-async fn values_of_decimals_and_floats_are_doubles() {
+async fn case_and_coalesce_of_decimals_and_floats_are_doubles() {
     let cases = [
         ("SELECT coalesce(x, y) FROM (VALUES (NULL::DECIMAL(5,2), 1.5e-20)) t(x, y)", "1.5e-20"),
         (
@@ -199,7 +197,7 @@ async fn values_of_decimals_and_floats_are_doubles() {
 }
 
 #[tokio::test]
-async fn long_numbers_keep_their_digits_beside_decimals() {
+async fn long_literals_keep_their_digits_next_to_decimals() {
     let setup = [
         "CREATE TABLE d AS SELECT column1 AS id, arrow_cast(column2, 'Decimal128(20, 2)') AS x FROM
             (VALUES (1, '12345678901234567.89'), (2, '12345678901234567.88'))",
@@ -261,7 +259,39 @@ async fn columns_of_values_with_decimals_and_floats_are_doubles() {
 }
 
 #[tokio::test]
-async fn subqueries_see_the_type_of_nullif() {
+async fn values_are_rewritten_as_other_expressions() {
+    let cases = [
+        (
+            "SELECT x::DECIMAL(20,4) FROM (VALUES (1.25::DECIMAL(10,2)), (99999999.99), (-123456.7), (NULL)) t(x)",
+            "1.2500; 99999999.9900; -123456.7000; NULL",
+        ),
+        (
+            "SELECT x = 99999999.99::DECIMAL(10,2) FROM (VALUES (1.25::DECIMAL(10,2)), (99999999.99)) t(x)",
+            "false; true",
+        ),
+        (
+            "SELECT * FROM (VALUES (CASE WHEN true THEN 1.5::DECIMAL(5,2) ELSE 1e300::DOUBLE END)) t(x)",
+            "1.5",
+        ),
+        (
+            "SELECT * FROM (VALUES (CASE WHEN false THEN 1.5::DECIMAL(5,2) ELSE 1e300::DOUBLE END), (2.5::DECIMAL(5,2)), (7)) t(x)",
+            "1e300; 2.5; 7.0",
+        ),
+        ("SELECT * FROM (VALUES ([1.5::DECIMAL(5,2), 1e300::DOUBLE])) t(x)", "[1.5, 1e300]"),
+        (
+            "SELECT * FROM (VALUES (1e30::DOUBLE > 1.2::DECIMAL(12,2)), (16777217::INT = 16777216::FLOAT)) t(x)",
+            "true; false",
+        ),
+        (
+            "SELECT * FROM (VALUES (coalesce(0.0, 1.25::DECIMAL(5,2))), (3.14159)) t(x)",
+            "0.000000000000000; 3.141590000000000",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn subqueries_use_the_type_of_nullif() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (9007199254740993), (9007199254740992)) v(b)"],
         &[(
@@ -348,7 +378,7 @@ async fn decimals_in_lists_keep_their_digits() {
     expect_rows(&setup, &cases).await;
 }
 
-/// Results of up to 38 digits are exact, and others are errors.
+/// Results of up to 38 digits are exact, and results of more digits are errors.
 #[tokio::test]
 async fn decimals_do_not_exceed_their_precision() {
     let ctx = create_parallel_session();
@@ -391,7 +421,8 @@ async fn decimals_do_not_exceed_their_precision() {
     }
 }
 
-/// `sql::workarounds::types::decimals` and `functions::decimal_range` can go once this fails.
+/// `sql::workarounds::types::decimals` and `functions::decimal_range` can be removed once this test
+/// fails.
 #[tokio::test]
 async fn stock_decimals_still_exceed_their_precision() {
     let ctx = SessionContext::new();
@@ -403,9 +434,9 @@ async fn stock_decimals_still_exceed_their_precision() {
     assert!(!found.starts_with("120000000"), "{found}");
 }
 
-/// A scalar next to a list takes the type of the list only if this loses nothing.
+/// A scalar next to a list is cast to the element type of the list only if the cast is exact.
 #[tokio::test]
-async fn scalars_beside_lists_lose_nothing() {
+async fn scalars_next_to_lists_keep_their_digits() {
     let ctx = create_parallel_session();
     let from = "FROM (VALUES (2.5::DECIMAL(3, 1), 2.25::DECIMAL(5, 2), 2.0::DECIMAL(3, 1), TIMESTAMP '2020-01-01 12:00:00')) t(y, z, w, ts)";
     for refused in [
@@ -486,7 +517,7 @@ async fn decimals_within_lists_and_structs_compare_with_floats_as_doubles() {
 }
 
 #[tokio::test]
-async fn casts_that_round_are_compared_after_the_cast() {
+async fn comparisons_with_rounding_casts_are_evaluated_after_the_cast() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1.25::DECIMAL(10, 2)), (2, -0.25), (3, 10.05), (4, NULL)) v(id, x)",
         "CREATE TABLE n AS SELECT * FROM (VALUES (3000000000), (1), (NULL)) v(x)",
@@ -516,7 +547,8 @@ async fn casts_that_round_are_compared_after_the_cast() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, `keep_compared_casts` need not keep casts of decimals and integers in place.
+/// When this test fails, `keep_compared_casts` need not keep casts of decimals and integers in
+/// place.
 #[tokio::test]
 async fn stock_casts_still_move_to_literals() {
     let ctx = SessionContext::new();
@@ -527,7 +559,10 @@ async fn stock_casts_still_move_to_literals() {
 
 #[tokio::test]
 async fn integers_compare_with_float32_as_doubles() {
-    let setup = ["CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b"];
+    let setup = [
+        "CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b",
+        "CREATE TABLE n AS SELECT [0.1::REAL] AS x, 0.1::DOUBLE AS d",
+    ];
     let cases = [
         (
             "SELECT a = b, b IN (a), [b] IN (a), [a] = b, b = 16777217, a BETWEEN b AND b FROM t",
@@ -556,7 +591,19 @@ async fn integers_compare_with_float32_as_doubles() {
         ),
         (
             "SELECT ragged_eq([r], [d]), ragged_eq([r], [f]), ragged_isin([r], [d]), ragged_isin([r], [f]), r IN (d), r IN (f) FROM (VALUES (0.1::REAL, 0.1::DECIMAL(2, 1), 0.1::DOUBLE), (0.5::REAL, 0.5::DECIMAL(2, 1), 0.5::DOUBLE)) v(r, d, f) ORDER BY f",
-            "[false] [false] [true] [true] false false; [true] [true] [true] [true] true true",
+            "[false] [false] [false] [false] false false; [true] [true] [true] [true] true true",
+        ),
+        (
+            "SELECT ragged_isin(x, [0.1]), x IN (0.1), x IN (0.1, d), x IN (d), ragged_isin(x, [d, NULL]), x = (SELECT max(d) FROM n), ragged_isin(x, (SELECT array_agg(d) FROM n)) FROM n",
+            "[true] [true] [true] [false] [] [false] [false]",
+        ),
+        (
+            "SELECT ragged_isin([inf], [d]), ragged_isin([inf], [1e300]), [inf] = 1e300, ragged_isin([inf], [inf::DOUBLE]) FROM (VALUES ('inf'::REAL, 1e300)) v(inf, d)",
+            "[false] [false] [false] [true]",
+        ),
+        (
+            "SELECT [b] IN (16777217, 0.5), [b] NOT IN (16777217, 0.5), [b] IN (16777216, 0.5) FROM t",
+            "[false] [true] [true]",
         ),
         (
             "SELECT x = 9223372036854775808, x < 9223372036854775808, x IN (9223372036854775808) FROM (VALUES ([9223372036854775807])) v(x)",
@@ -575,7 +622,7 @@ async fn integers_compare_with_float32_as_doubles() {
 }
 
 #[tokio::test]
-async fn integers_compare_with_narrow_floats_everywhere_as_doubles() {
+async fn integers_compare_with_narrow_floats_as_doubles_in_subqueries_and_lists() {
     let setup = [
         "CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b, 2049 AS i, arrow_cast(2048.0, 'Float16') AS h",
     ];
@@ -606,7 +653,7 @@ async fn integers_compare_with_narrow_floats_everywhere_as_doubles() {
             "false true false false true false",
         ),
         ("SELECT count(*) FROM t x JOIN t y ON x.i = y.h", "0"),
-        // The result of CASE is compared with nothing, so it keeps its type.
+        // Nothing compares the result of CASE, so the branches keep FLOAT as their common type.
         ("SELECT arrow_typeof(CASE WHEN true THEN [b] ELSE [a] END) FROM t", "List(Float32)"),
         (
             "SELECT CASE WHEN true THEN j ELSE h END, coalesce(j, h), j + h, [j, h] FROM (SELECT 70000 AS j, h FROM t)",
@@ -618,7 +665,7 @@ async fn integers_compare_with_narrow_floats_everywhere_as_doubles() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `sql::workarounds::types::decimals` need not cast integers next to float32 once this fails.
+/// `sql::workarounds::types::decimals` need not cast integers next to float32 once this test fails.
 #[tokio::test]
 async fn stock_integers_are_still_rounded_to_float32() {
     let ctx = SessionContext::new();
@@ -629,7 +676,7 @@ async fn stock_integers_are_still_rounded_to_float32() {
 
 #[tokio::test]
 async fn decimals_in_lists_compare_with_strings() {
-    // DECIMAL(38, 9) is also the type of exact seconds.
+    // Serrate uses DECIMAL(38, 9) for seconds with nanoseconds as well.
     for decimal in ["DECIMAL(10, 2)", "DECIMAL(38, 9)", "DECIMAL(76, 9)"] {
         let list = format!("[1.5::{decimal}, 2.25::{decimal}]");
         let equal = format!("SELECT {list} = '1.5', '2' < {list}");

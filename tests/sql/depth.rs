@@ -1,12 +1,12 @@
-//! Long and deep statements are planned in time that grows linearly, or refused; they never end the
-//! process.
+//! Long and deeply nested statements are planned in linear time, or refused. They do not overflow
+//! the stack, which would end the process.
 
 use super::*;
 
-/// A shape of statement as a function of its size.
+/// The name of a kind of statement, and a function that returns such a statement of a size.
 type Shape = (&'static str, fn(usize) -> String);
 
-/// Shapes that are as deep as they are long.
+/// Statements whose depth of nesting grows with their size.
 const DEEP: [Shape; 22] = [
     ("casts", |n| format!("SELECT 1{}", "::int".repeat(n))),
     ("nested casts", |n| format!("SELECT {}1{}", "CAST(".repeat(n), " AS INT)".repeat(n))),
@@ -38,8 +38,8 @@ const DEEP: [Shape; 22] = [
     ("EXPLAIN", |n| format!("{}SELECT 1", "EXPLAIN ".repeat(n))),
 ];
 
-/// Tries every shape on a thread with the stack size of a main thread; a stack overflow would end
-/// the tests.
+/// Plans every kind of statement on a thread with the stack size of a main thread. A stack overflow
+/// would end the process of the tests.
 #[test]
 fn deep_statements_are_planned_or_refused() {
     for (name, shape) in DEEP {
@@ -67,7 +67,7 @@ fn deep_statements_are_planned_or_refused() {
 }
 
 #[tokio::test]
-async fn what_is_too_deep_is_said_with_its_size() {
+async fn refusals_of_deep_statements_name_the_size() {
     let ctx = serrate::sql::session();
     for (statement, named) in [
         (format!("SELECT 1{}", "::int".repeat(20_000)), "20000 casts"),
@@ -90,7 +90,8 @@ async fn what_is_too_deep_is_said_with_its_size() {
     }
 }
 
-/// Runs a test on a stack like that of the command, because expressions are evaluated recursively.
+/// Runs a test on a thread with a stack of 64 MiB, as the command does, because expressions are
+/// evaluated recursively.
 fn on_deep_stack(test: impl Future<Output = ()> + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -100,7 +101,7 @@ fn on_deep_stack(test: impl Future<Output = ()> + Send + 'static) {
 }
 
 #[test]
-fn long_chains_mean_what_short_ones_do() {
+fn long_chains_of_operators_equal_short_ones() {
     on_deep_stack(compare_long_chains());
 }
 
@@ -132,7 +133,7 @@ async fn compare_long_chains() {
     assert!(found.contains("[40, 200]") && found.contains(&lists), "{found}");
 }
 
-/// Statements that would take minutes to plan if planning time were quadratic in their length.
+/// Planning these statements would take minutes if its time were quadratic in their length.
 #[test]
 fn long_statements_are_planned() {
     on_deep_stack(plan_long_statements());
@@ -164,7 +165,7 @@ async fn plan_long_statements() {
     }
 }
 
-/// More nested joins than the budget of a task has units (128 in Tokio).
+/// The plan has more nested joins than the cooperative budget of a Tokio task has units (128).
 #[test]
 fn many_joins_are_executed() {
     on_deep_stack(async {
@@ -177,9 +178,10 @@ fn many_joins_are_executed() {
     });
 }
 
-/// Chains of arithmetic become one call with the values, types and names that the operators have.
+/// A long chain of arithmetic becomes one call. Its values, type and name are those of the
+/// operators.
 #[test]
-fn long_arithmetic_is_that_of_operators() {
+fn long_arithmetic_equals_that_of_operators() {
     // Stock DataFusion recurses as deep as a chain is long.
     on_deep_stack(compare_long_arithmetic());
 }
@@ -286,7 +288,8 @@ async fn compare_long_arithmetic() {
     assert_eq!(*frame.schema().field(0).name(), heading);
 }
 
-/// Deep expressions are planned and evaluated on the threads of a plain runtime.
+/// Deep expressions are planned and evaluated on threads of a Tokio runtime with the default stack
+/// size.
 #[test]
 fn deep_expressions_are_evaluated_on_small_stacks() {
     let small = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
@@ -319,7 +322,7 @@ fn deep_expressions_are_evaluated_on_small_stacks() {
 
 /// Nested unions have the rows, the order and the types of their inputs.
 #[tokio::test]
-async fn unions_of_unions_are_what_they_were() {
+async fn nested_unions_keep_rows_order_and_types() {
     let ctx = serrate::sql::session();
     let shown = async |query: &str| {
         let batches = serrate::sql::sql(&ctx, query).await.unwrap().collect().await.unwrap();
@@ -327,7 +330,7 @@ async fn unions_of_unions_are_what_they_were() {
         let text = pretty_format_batches(&batches).unwrap().to_string();
         (field.data_type().clone(), text.matches("| ").count(), text)
     };
-    // An integer that FLOAT cannot represent is cast in the order of the parentheses.
+    // FLOAT cannot represent 16777217, so the result depends on which two inputs are united first.
     let wide = "SELECT 16777217 AS a UNION ALL SELECT arrow_cast(1, 'Float32') UNION ALL SELECT arrow_cast(2, 'Float64')";
     let stock = SessionContext::new().sql(wide).await.unwrap().collect().await.unwrap();
     assert_eq!(shown(wide).await.2, pretty_format_batches(&stock).unwrap().to_string());
@@ -350,8 +353,8 @@ async fn unions_of_unions_are_what_they_were() {
     assert_eq!(query_int(&ctx, below).await, 1);
 }
 
-/// When this fails, `serrate_deep_stacks` can go. The statement runs in a process of its own, which
-/// the overflow ends.
+/// When this test fails, `serrate_deep_stacks` can be removed. The statement runs in a child
+/// process, which the overflow ends.
 #[cfg(unix)]
 #[test]
 fn stock_deep_expressions_still_overflow_the_stack() {

@@ -1,4 +1,4 @@
-//! Sparse tensors and dictionaries: tables, look-ups, and statements that change them.
+//! Files of sparse tensors and dictionaries (`STORED AS DOK`): scans, look-ups, and changes.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,13 @@ use serrate::dok::Fallback;
 
 use super::*;
 
-async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
-    serrate::sql::sql(ctx, sql).await?.collect().await
-}
-
-async fn expect_failure(ctx: &SessionContext, sql: &str) -> String {
-    match run(ctx, sql).await {
-        Ok(rows) => panic!("{sql}\n{}", pretty_format_batches(&rows).unwrap()),
-        Err(e) => e.strip_backtrace(),
-    }
-}
-
-/// Returns the number of rows that a statement reports.
+/// Returns the number of changed or written rows that a statement returns.
 async fn query_count(ctx: &SessionContext, sql: &str) -> u64 {
-    let rows = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let rows = run_query(ctx, sql).await;
     rows[0].column(0).as_primitive::<datafusion::arrow::datatypes::UInt64Type>().value(0)
 }
 
-/// A folder with the tensor `m` of shape 10 x 20, created by a session that has it as a table.
+/// A folder with the file of a tensor `m` of shape 10 x 20, and a session in which `m` is a table.
 struct Folder {
     dir: tempfile::TempDir,
     ctx: SessionContext,
@@ -39,7 +28,7 @@ impl Folder {
             "CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v DOUBLE) STORED AS DOK LOCATION '{}' OPTIONS (shape '10, 20'{options})",
             dir.path().join("m.safetensors").display()
         );
-        run(&ctx, &sql).await.unwrap();
+        query_batches(&ctx, &sql).await.unwrap();
         Self { dir, ctx }
     }
 
@@ -53,7 +42,7 @@ impl Folder {
 
     /// Returns the entries of the table, which must equal those of the file.
     async fn entries(&self) -> BTreeMap<(i64, i64), f64> {
-        let rows = run(&self.ctx, "SELECT i, j, v FROM m").await.unwrap();
+        let rows = query_batches(&self.ctx, "SELECT i, j, v FROM m").await.unwrap();
         let mut out = BTreeMap::new();
         for batch in rows {
             for row in 0..batch.num_rows() {
@@ -72,7 +61,7 @@ impl Folder {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn statements_change_the_file() {
+async fn inserts_updates_and_deletes_change_the_file() {
     let f = Folder::new("").await;
     assert!(f.entries().await.is_empty());
     assert_eq!(
@@ -80,7 +69,7 @@ async fn statements_change_the_file() {
         3
     );
     assert_eq!(f.entries().await, [((1, 2), 0.5), ((3, 4), 1.5), ((9, 19), 2.5)].into());
-    // Assigning zero removes the entry.
+    // A sparse tensor does not store zero: (0, 4, 3) assigns zero to an entry, which removes it.
     query_count(
         &f.ctx,
         "INSERT INTO m (v, j, i) VALUES (7, 2, 1), (0, 4, 3), (8, 0, 0), (9, 0, 0)",
@@ -109,7 +98,7 @@ async fn statements_change_the_file() {
     assert_eq!(f.entries().await[&(7, 17)], 997.0);
     assert_eq!(query_count(&f.ctx, "DELETE FROM m").await, 20);
     assert!(f.entries().await.is_empty());
-    // The file is still a tensor of its shape.
+    // The changes keep the shape of the tensor.
     let file = serrate::io::dok::read(f.path("m.safetensors")).unwrap();
     assert_eq!(file.shape(), [10, 20]);
 }
@@ -139,7 +128,7 @@ async fn a_statement_that_fails_changes_nothing() {
         ("DELETE FROM m WHERE 1 / (i - 3) = 0", "zero"),
         ("DELETE FROM m WHERE w = 1", "w"),
     ] {
-        let e = expect_failure(&f.ctx, sql).await;
+        let e = error(&f.ctx, sql).await;
         assert!(e.to_lowercase().contains(&said.to_lowercase()), "{sql}: {e}");
         assert_eq!(f.bytes(), before, "{sql}");
     }
@@ -151,7 +140,7 @@ async fn a_statement_that_fails_changes_nothing() {
 async fn conditions_that_are_never_true_change_nothing() {
     let f = Folder::new("").await;
     query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
-    run(&f.ctx, "CREATE TABLE t AS SELECT i, j, v FROM m").await.unwrap();
+    query_batches(&f.ctx, "CREATE TABLE t AS SELECT i, j, v FROM m").await.unwrap();
     let before = f.bytes();
     for table in ["m", "t"] {
         for condition in [
@@ -191,7 +180,7 @@ async fn conditions_that_are_never_true_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_find_their_rows_by_subqueries() {
+async fn changes_select_their_rows_by_subqueries() {
     for (change, left) in [
         ("DELETE FROM m WHERE i IN (SELECT u.i FROM u WHERE u.i < v + 1)", "3 4 1.5"),
         ("DELETE FROM m WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.i = m.i)", "1 2 0.5"),
@@ -204,7 +193,7 @@ async fn changes_find_their_rows_by_subqueries() {
     ] {
         let f = Folder::new("").await;
         query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
-        run(&f.ctx, "CREATE TABLE u AS SELECT 1 AS i").await.unwrap();
+        query_batches(&f.ctx, "CREATE TABLE u AS SELECT 1 AS i").await.unwrap();
         assert_eq!(
             rows_or_error(&f.ctx, change).await,
             "1".replace('1', if change.contains("AS x") { "2" } else { "1" }),
@@ -222,29 +211,29 @@ async fn changes_find_their_rows_by_subqueries() {
 async fn changes_by_join_or_limit_are_refused() {
     let f = Folder::new("").await;
     query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
-    run(&f.ctx, "CREATE TABLE u AS SELECT 1 AS i").await.unwrap();
+    query_batches(&f.ctx, "CREATE TABLE u AS SELECT 1 AS i").await.unwrap();
     let before = f.bytes();
     for (change, clause) in [
         ("DELETE FROM m WHERE i > 1 LIMIT 1", "LIMIT"),
         ("DELETE FROM m LIMIT 1", "LIMIT"),
-        ("DELETE FROM m USING u WHERE i = u.i", "sing"),
+        ("DELETE FROM m USING u WHERE i = u.i", "USING"),
         ("UPDATE m SET v = u.i FROM u WHERE u.i = 1", "FROM"),
-        ("UPDATE m SET v = 9 LIMIT 1", "imit"),
+        ("UPDATE m SET v = 9 LIMIT 1", "LIMIT"),
     ] {
-        let e = expect_failure(&f.ctx, change).await;
+        let e = error(&f.ctx, change).await;
         assert!(e.contains(clause), "{change}: {e}");
         assert_eq!(f.bytes(), before, "{change}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn duplicates_are_what_the_table_says() {
+async fn duplicate_keys_are_handled_as_the_option_says() {
     let strict = Folder::new(", duplicates 'error'").await;
     query_count(&strict.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
     let before = strict.bytes();
-    let e = expect_failure(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (1, 2, 1)").await;
+    let e = error(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (1, 2, 1)").await;
     assert!(e.contains("row 1 (counted from 0): an entry with i 1, j 2 is already present"), "{e}");
-    let e = expect_failure(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (0, 0, 2)").await;
+    let e = error(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (0, 0, 2)").await;
     assert!(e.contains("row 1 (counted from 0): an entry with i 0, j 0 is already present"), "{e}");
     assert_eq!(strict.bytes(), before);
 
@@ -255,7 +244,7 @@ async fn duplicates_are_what_the_table_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_scan_sees_the_entries_of_when_it_was_planned() {
+async fn a_scan_reads_the_entries_at_planning_time() {
     let f = Folder::new("").await;
     query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5)").await;
     let planned = [
@@ -284,21 +273,21 @@ async fn a_scan_sees_the_entries_of_when_it_was_planned() {
         seen.push(rows[0]);
     }
     assert_eq!(seen, [2, 1, 2, 2]);
-    // Zero was not an entry.
+    // The inserted zero did not become an entry.
     assert_eq!(f.entries().await.len(), 9);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn statements_at_the_same_time_follow_each_other() {
+async fn concurrent_changes_are_serialized() {
     let f = Folder::new(", duplicates 'sum'").await;
     query_count(&f.ctx, "INSERT INTO m VALUES (0, 0, 1)").await;
-    // Another session and another table see the same file.
+    // Another session has a table of the same file.
     let other = create_parallel_session();
     let sql = format!(
         "CREATE EXTERNAL TABLE n STORED AS DOK LOCATION '{}' OPTIONS (duplicates 'sum')",
         f.path("m.safetensors").display()
     );
-    run(&other, &sql).await.unwrap();
+    query_batches(&other, &sql).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..12 {
         let (ctx, table) = if n % 2 == 0 { (f.ctx.clone(), "m") } else { (other.clone(), "n") };
@@ -319,7 +308,7 @@ async fn statements_at_the_same_time_follow_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn few_keys_are_looked_up_and_all_else_is_scanned() {
+async fn conditions_on_few_keys_look_them_up_and_others_scan() {
     let f = Folder::new("").await;
     let all = "INSERT INTO m SELECT x / 20, x % 20, x + 1 FROM generate_series(0, 199) AS t(x) WHERE x % 3 <> 1";
     query_count(&f.ctx, all).await;
@@ -393,7 +382,7 @@ async fn few_keys_are_looked_up_and_all_else_is_scanned() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queries_are_saved_as_tensors() {
+async fn copy_writes_sparse_tensors() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let file = |name: &str| dir.path().join(name).display().to_string();
@@ -407,9 +396,11 @@ async fn queries_are_saved_as_tensors() {
     assert_eq!(tensor.at(&[1, 2]).unwrap().to_f64().unwrap(), 11.0);
     assert_eq!(tensor.dtype(), serrate::dense::DType::I64);
     // The file stores the names of its keys, which become columns of the table.
-    run(&ctx, &format!("CREATE EXTERNAL TABLE a STORED AS DOK LOCATION '{a}'")).await.unwrap();
+    query_batches(&ctx, &format!("CREATE EXTERNAL TABLE a STORED AS DOK LOCATION '{a}'"))
+        .await
+        .unwrap();
     assert_eq!(query_int(&ctx, "SELECT v FROM a WHERE i = 3 AND j = 0").await, 7);
-    run(
+    query_batches(
         &ctx,
         &format!("CREATE EXTERNAL TABLE b (x INT, y INT, z BIGINT) STORED AS DOK LOCATION '{a}'"),
     )
@@ -417,7 +408,7 @@ async fn queries_are_saved_as_tensors() {
     .unwrap();
     assert_eq!(query_int(&ctx, "SELECT z FROM b WHERE x = 3 AND y = 0").await, 7);
 
-    let e = expect_failure(&ctx, &saved).await;
+    let e = error(&ctx, &saved).await;
     assert!(e.contains("overwrite"), "{e}");
     let twice = |rest: &str| {
         format!(
@@ -425,7 +416,7 @@ async fn queries_are_saved_as_tensors() {
             file("b.safetensors")
         )
     };
-    let e = expect_failure(&ctx, &twice("")).await;
+    let e = error(&ctx, &twice("")).await;
     assert!(e.contains("row 2 (counted from 0): an entry with i 1, j 2 is already present"), "{e}");
     for (rest, said) in [
         (
@@ -438,7 +429,7 @@ async fn queries_are_saved_as_tensors() {
         ("OPTIONS (keys 'i, k')", "names column 'k', which the query does not have"),
         ("OPTIONS (keys 'i')", "2 other columns"),
     ] {
-        let e = expect_failure(&ctx, &twice(rest)).await;
+        let e = error(&ctx, &twice(rest)).await;
         assert!(e.contains(said), "{rest}: {e}");
     }
     assert!(!std::path::Path::new(&file("b.safetensors")).exists());
@@ -458,15 +449,13 @@ async fn queries_are_saved_as_tensors() {
             "row 0 (counted from 0): \"i\" is -1; give a coordinate of 0 or more",
         ),
     ] {
-        let e = expect_failure(
-            &ctx,
-            &format!("COPY ({query}) TO '{}' STORED AS DOK", file("c.safetensors")),
-        )
-        .await;
+        let e =
+            error(&ctx, &format!("COPY ({query}) TO '{}' STORED AS DOK", file("c.safetensors")))
+                .await;
         assert!(e.contains(said), "{query}: {e}");
         assert!(!std::path::Path::new(&file("c.safetensors")).exists());
     }
-    // The order of the query decides which row is the last.
+    // ORDER BY of the query decides which of the duplicate rows is the last.
     let sql = format!(
         "COPY (SELECT i, j, v FROM {rows} ORDER BY v DESC) TO '{}' STORED AS DOK OPTIONS (duplicates 'last')",
         file("d.safetensors")
@@ -485,10 +474,12 @@ async fn dictionaries_have_keys_of_any_type() {
         "COPY (SELECT subject_id, x AS w, code FROM (VALUES (7, 'A', 0.5), (7, 'B', 1.5), (9, 'A', 0.0)) AS t(subject_id, code, x)) TO '{file}' STORED AS DOK OPTIONS (keys 'subject_id, code')"
     );
     assert_eq!(query_count(&ctx, &copy).await, 3);
-    run(&ctx, &format!("CREATE EXTERNAL TABLE w STORED AS DOK LOCATION '{file}'")).await.unwrap();
+    query_batches(&ctx, &format!("CREATE EXTERNAL TABLE w STORED AS DOK LOCATION '{file}'"))
+        .await
+        .unwrap();
     let shown = query_text(&ctx, "SELECT * FROM w ORDER BY subject_id, code").await;
     assert!(shown.contains("| subject_id | code | w   |"), "{shown}");
-    // In a dictionary, zero is a value.
+    // A dictionary stores zero, unlike a sparse tensor.
     let get = "SELECT dok_get('w', s, c) AS a, dok_get('w', s, c, -1) AS b, dok_contains('w', s, c) AS c FROM (VALUES (9, 'A'), (9, 'B'), (7, 'B'), (NULL, 'B')) AS t(s, c)";
     let shown = query_text(&ctx, get).await;
     for line in [
@@ -525,15 +516,15 @@ async fn dictionaries_have_keys_of_any_type() {
         .await,
         2
     );
-    let e = expect_failure(&ctx, "INSERT INTO w VALUES (NULL, 'B', 4)").await;
+    let e = error(&ctx, "INSERT INTO w VALUES (NULL, 'B', 4)").await;
     assert!(e.contains("\"subject_id\" is NULL"), "{e}");
     assert_eq!(query_count(&ctx, "TRUNCATE TABLE w").await, 3);
     assert_eq!(query_int(&ctx, "SELECT count(*) FROM w").await, 0);
     // Creates a file from declared columns.
     let file = dir.path().join("n.safetensors").display().to_string();
-    run(&ctx, &format!("CREATE EXTERNAL TABLE n (day DATE, code VARCHAR, name VARCHAR) STORED AS DOK LOCATION '{file}' OPTIONS (keys 'day, code', duplicates 'error')")).await.unwrap();
+    query_batches(&ctx, &format!("CREATE EXTERNAL TABLE n (day DATE, code VARCHAR, name VARCHAR) STORED AS DOK LOCATION '{file}' OPTIONS (keys 'day, code', duplicates 'error')")).await.unwrap();
     query_count(&ctx, "INSERT INTO n VALUES (DATE '2020-01-01', 'A', 'first')").await;
-    let e = expect_failure(
+    let e = error(
         &ctx,
         "INSERT INTO n VALUES (DATE '2020-01-02', 'A', 'x'), (DATE '2020-01-01', 'A', 'y')",
     )
@@ -545,7 +536,7 @@ async fn dictionaries_have_keys_of_any_type() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_that_make_no_sense_are_refused() {
+async fn invalid_table_definitions_are_refused() {
     let f = Folder::new("").await;
     let m = f.path("m.safetensors").display().to_string();
     let no = f.path("no.safetensors").display().to_string();
@@ -582,14 +573,14 @@ async fn tables_that_make_no_sense_are_refused() {
         (format!("STORED AS DOK LOCATION '{}'", f.dir.path().display()), "one local file"),
         (format!("STORED AS DOKK LOCATION '{m}'"), "the format DOKK is unknown"),
     ] {
-        let e = expect_failure(&f.ctx, &format!("CREATE EXTERNAL TABLE x {sql}")).await;
+        let e = error(&f.ctx, &format!("CREATE EXTERNAL TABLE x {sql}")).await;
         assert!(e.contains(said), "{sql}: {e}");
         assert!(!std::path::Path::new(&no).exists(), "{sql}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn look_ups_are_those_of_the_tensor() {
+async fn look_ups_return_the_values_of_the_tensor() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let file = dir.path().join("t.safetensors").display().to_string();
@@ -601,7 +592,9 @@ async fn look_ups_are_those_of_the_tensor() {
         key("15485863", 991)
     );
     query_count(&ctx, &copy).await;
-    run(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{file}'")).await.unwrap();
+    query_batches(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{file}'"))
+        .await
+        .unwrap();
     let sql = format!(
         "SELECT i, j, k, dok_get('t', i, j, k) AS v, dok_get('t', i, j, k, -1.0) AS w, dok_contains('t', i, j, k) AS c FROM (SELECT {} AS i, {} + x % 2 AS j, {} AS k FROM generate_series(50000, 150000) AS t(x))",
         key("7919", 1009),
@@ -610,7 +603,7 @@ async fn look_ups_are_those_of_the_tensor() {
     );
     let tensor = serrate::io::dok::read(&file).unwrap();
     let (mut rows, mut hits) = (0, 0);
-    for batch in run(&ctx, &sql).await.unwrap() {
+    for batch in query_batches(&ctx, &sql).await.unwrap() {
         let axis = |c: usize| batch.column(c).as_primitive::<Int64Type>().values().to_vec();
         let (i, j, k) = (axis(0), axis(1), axis(2));
         let asked = tensor.lookup_columns(&[&i, &j, &k], &Fallback::Zero).unwrap();
@@ -630,7 +623,7 @@ async fn look_ups_are_those_of_the_tensor() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn names_are_bound_when_a_query_is_planned() {
+async fn table_names_in_look_ups_are_resolved_at_planning() {
     let f = Folder::new("").await;
     query_count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
     let plan =
@@ -646,29 +639,28 @@ async fn names_are_bound_when_a_query_is_planned() {
     let other = create_parallel_session();
     let sql = format!("SELECT dok_get('{}', 1, 2) = 0.5 AS same", &spec[from..=to]);
     assert!(query_text(&other, &sql).await.contains("true"), "{sql}");
-    // Such a literal refers to one version of the file.
+    // The literal in the plan names the version of the file, so a changed file is an error.
     query_count(&f.ctx, "UPDATE m SET v = 7").await;
     let mut rest = f.ctx.clone();
     for table in ["a", "b", "c", "d", "e"] {
         // Other files evict the old version from the cache.
         let path = f.path(&format!("{table}.safetensors")).display().to_string();
-        run(&rest, &format!("CREATE EXTERNAL TABLE {table} (i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{path}' OPTIONS (shape '3')")).await.unwrap();
+        query_batches(&rest, &format!("CREATE EXTERNAL TABLE {table} (i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{path}' OPTIONS (shape '3')")).await.unwrap();
         rest = rest.clone();
     }
-    let e = expect_failure(&other, &sql).await;
+    let e = error(&other, &sql).await;
     assert!(e.contains("changed after the query was planned"), "{e}");
-    // A name is resolved in the session and in its schema.
-    assert!(
-        expect_failure(&other, "SELECT dok_get('m', 1, 2)").await.contains("neither a table \"m\"")
-    );
-    run(&f.ctx, "CREATE SCHEMA s").await.unwrap();
+    // A table name is resolved in the catalog and schema of the session.
+    assert!(error(&other, "SELECT dok_get('m', 1, 2)").await.contains("neither a table \"m\""));
+    query_batches(&f.ctx, "CREATE SCHEMA s").await.unwrap();
     let path = f.path("m.safetensors").display().to_string();
-    run(&f.ctx, &format!("CREATE EXTERNAL TABLE s.n STORED AS DOK LOCATION '{path}'"))
+    query_batches(&f.ctx, &format!("CREATE EXTERNAL TABLE s.n STORED AS DOK LOCATION '{path}'"))
         .await
         .unwrap();
     assert!(query_text(&f.ctx, "SELECT dok_get('s.n', 1, 2) AS v").await.contains("7.0"));
-    // A view looks the table up when it is read; a table that is created again is another one.
-    run(&f.ctx, "CREATE VIEW w AS SELECT dok_get('s.n', 1, 2) AS v").await.unwrap();
+    // A view resolves the table each time it is read; a table that is created again is another
+    // table.
+    query_batches(&f.ctx, "CREATE VIEW w AS SELECT dok_get('s.n', 1, 2) AS v").await.unwrap();
     query_count(&f.ctx, "UPDATE m SET v = 8").await;
     assert!(query_text(&f.ctx, "SELECT v FROM w").await.contains("8.0"));
 }

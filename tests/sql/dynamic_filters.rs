@@ -1,12 +1,12 @@
-//! Filters that an operator derives from the rows it has seen.
+//! Dynamic filters: scans skip rows by filters that aggregates and joins derive while they run.
 
 use datafusion::arrow::array::Float64Array;
 use datafusion::parquet::arrow::ArrowWriter;
 
 use super::*;
 
-/// Returns a folder of 40 Parquet files of one row with the columns `a`, `b` and `f`. The first file has
-/// the greatest `b`; the eleventh has the least `a`, and NaN in `f` next to a number.
+/// Returns a folder of 40 small Parquet files with the columns `a`, `b` and `f`. The first file has
+/// the greatest `b`; the eleventh has the least `a`, and both NaN and a number in `f`.
 fn write_files() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..40 {
@@ -36,7 +36,7 @@ fn create_table(dir: &tempfile::TempDir) -> String {
 }
 
 #[tokio::test]
-async fn extremes_of_several_expressions_see_all_rows() {
+async fn min_and_max_of_several_expressions_read_all_rows() {
     let dir = write_files();
     let ctx = serrate::sql::session_with(make_config());
     query_batches(&ctx, &create_table(&dir)).await.unwrap();
@@ -48,8 +48,8 @@ async fn extremes_of_several_expressions_see_all_rows() {
     assert_eq!(query_int(&ctx, "SELECT CAST(min(f) AS BIGINT) FROM t").await, 2);
 }
 
-/// Returns a folder of two Parquet files with row groups of two rows. The first file has only NULL in `b`, and
-/// in `a` where the second file has numbers.
+/// Returns a folder of two Parquet files with row groups of two rows. The first file has only NULL
+/// in `b`, and in `a` where the second file has numbers.
 async fn files_with_nulls(ctx: &SessionContext) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let rows = [
@@ -67,7 +67,7 @@ async fn files_with_nulls(ctx: &SessionContext) -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn extremes_of_columns_with_null_see_all_rows() {
+async fn min_and_max_of_columns_with_null_read_all_rows() {
     let ctx = serrate::sql::session_with(make_config());
     let dir = files_with_nulls(&ctx).await;
     query_batches(&ctx, &create_table(&dir)).await.unwrap();
@@ -84,7 +84,8 @@ async fn extremes_of_columns_with_null_see_all_rows() {
     }
 }
 
-/// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at columns with NULL.
+/// When this test fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not
+/// test for columns with NULL.
 #[tokio::test]
 async fn stock_dynamic_filters_of_extremes_still_forget_null() {
     let dir = files_with_nulls(&serrate::sql::session()).await;
@@ -94,7 +95,8 @@ async fn stock_dynamic_filters_of_extremes_still_forget_null() {
     assert_ne!(stock_one(&ctx, sql).await, 1);
 }
 
-/// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at arguments.
+/// When this test fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not
+/// test the arguments of aggregates.
 #[tokio::test]
 async fn stock_dynamic_filters_of_extremes_still_drop_rows() {
     let dir = write_files();
@@ -105,8 +107,9 @@ async fn stock_dynamic_filters_of_extremes_still_drop_rows() {
     assert_eq!(stock_one(&ctx, query).await, 10, "{plan}");
 }
 
-/// Eight rows of lists, some with NULL, and a join with three of these lists. The sort lies below the join, above
-/// the filter that the join derives.
+/// A table of eight lists, some with NULL, and a query that joins it with three of these lists. The
+/// query sorts the table below the join, so that the dynamic filter of the join applies below the
+/// sort.
 const JOIN_OF_LISTS: [&str; 2] = [
     "CREATE TABLE l AS SELECT column1 AS id, column2 AS x FROM (VALUES \
      (1, [1]), (2, [NULL, 5]), (3, [5, NULL]), (4, [5]), (5, []), (6, NULL), (7, [NULL]), (8, [2, 3]))",
@@ -123,7 +126,7 @@ async fn count_rows(ctx: &SessionContext, query: &str) -> usize {
 }
 
 #[tokio::test]
-async fn joins_of_lists_keep_their_rows() {
+async fn joins_by_lists_with_null_keep_their_rows() {
     let [table, query] = JOIN_OF_LISTS;
     let ctx = serrate::sql::session_with(one_partition());
     query_batches(&ctx, table).await.unwrap();
@@ -133,7 +136,8 @@ async fn joins_of_lists_keep_their_rows() {
     assert_eq!(count_rows(&ctx, equal).await, 64);
 }
 
-/// When this fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not look at joins.
+/// When this test fails, `filters_too_much` of `sql::workarounds::guards::guarded_rules` need not
+/// test for joins.
 #[tokio::test]
 async fn stock_dynamic_filters_of_lists_still_drop_rows() {
     let [table, query] = JOIN_OF_LISTS;
@@ -144,8 +148,9 @@ async fn stock_dynamic_filters_of_lists_still_drop_rows() {
     assert_ne!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 10, "{plan}");
 }
 
-/// Returns a query that joins `g`, which has one key, with the keys of `d` that `b` has. Nothing is known of
-/// the number of keys of `g`, a CSV file.
+/// Creates tables `g` (a CSV file, whose number of rows the planner does not know), `d` and `b`.
+/// Returns a query that joins `g`, which has one key, with the keys that `d` and `b` have in
+/// common.
 async fn join_below_partitioned_join(
     ctx: &SessionContext,
     dir: &tempfile::TempDir,
@@ -165,7 +170,8 @@ async fn join_below_partitioned_join(
        LEFT JOIN (SELECT d.k FROM (SELECT DISTINCT k FROM d) d JOIN b ON d.k = b.k) n ON g.k = n.k"
 }
 
-/// Returns a configuration in which joins with `b` collect it, and others are partitioned.
+/// Returns a configuration in which joins with the small table `b` collect it, and other joins
+/// repartition both inputs.
 fn config_of_partitioned_joins() -> SessionConfig {
     SessionConfig::new()
         .with_target_partitions(4)
@@ -176,7 +182,7 @@ fn config_of_partitioned_joins() -> SessionConfig {
 const LONG: std::time::Duration = std::time::Duration::from_secs(5);
 
 #[tokio::test]
-async fn joins_below_partitioned_joins_end() {
+async fn joins_below_partitioned_joins_do_not_hang() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session_with(config_of_partitioned_joins());
     let query = join_below_partitioned_join(&ctx, &dir).await;

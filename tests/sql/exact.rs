@@ -1,6 +1,7 @@
-//! Aggregates over the same rows in any order, batches and partitions.
+//! Results that do not depend on the order of rows, on batches or on partitions: sums, means,
+//! extremes, sorts and RANGE frames.
 
-use datafusion::arrow::array::{Array, ListArray};
+use datafusion::arrow::array::{Array, ListArray, UInt64Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use datafusion::datasource::MemTable;
@@ -10,8 +11,8 @@ use serrate::sql::session_with;
 
 use super::*;
 
-/// Returns rows with lists of floats of all magnitudes, of integers that almost overflow, and a
-/// group.
+/// Returns `n` rows with a group key `g`, a list `x` of floats of all magnitudes, and a list `i` of
+/// integers whose sums overflow 64 bits midway.
 fn draw_rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     let float = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
         0 => f64::NAN,
@@ -42,27 +43,31 @@ fn draw_rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![g, Arc::new(x), Arc::new(i)]).unwrap()
 }
 
-/// Returns the same rows in another order, in batches of any length, in some partitions.
-fn cut_batch(all: &RecordBatch, partitions: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<RecordBatch>> {
+/// Returns a table of the rows of `all`, shuffled, in batches of at most `most` rows.
+pub(super) fn cut_table(
+    all: &RecordBatch,
+    partitions: usize,
+    most: usize,
+    rng: &mut ChaCha8Rng,
+) -> MemTable {
     let n = all.num_rows();
-    let mut order: Vec<u32> = (0..n as u32).collect();
+    let mut order: Vec<u64> = (0..n as u64).collect();
     for i in (1..n).rev() {
         order.swap(i, rng.random_range(0..=i));
     }
-    let order = datafusion::arrow::array::UInt32Array::from(order);
-    let moved = take_record_batch(all, &order).unwrap();
-    let mut out = vec![Vec::new(); partitions];
+    let moved = take_record_batch(all, &UInt64Array::from(order)).unwrap();
+    let mut parts = vec![Vec::new(); partitions];
     let mut at = 0;
     while at < n {
-        let length = rng.random_range(1..=40).min(n - at);
-        out[rng.random_range(0..partitions)].push(moved.slice(at, length));
+        let length = rng.random_range(1..=most).min(n - at);
+        parts[rng.random_range(0..partitions)].push(moved.slice(at, length));
         at += length;
     }
-    out
+    MemTable::try_new(all.schema(), parts).unwrap()
 }
 
 #[tokio::test]
-async fn sums_and_means_do_not_depend_on_the_cut() {
+async fn sums_and_means_do_not_depend_on_batches() {
     let rng = &mut ChaCha8Rng::seed_from_u64(11);
     let all = draw_rows(rng, 300);
     let queries = [
@@ -79,13 +84,12 @@ async fn sums_and_means_do_not_depend_on_the_cut() {
         let size = [1, 3, 64, 8192][trial % 4];
         let config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(size);
         let ctx = session_with(config);
-        let parts = cut_batch(&all, partitions, rng);
-        let table = MemTable::try_new(all.schema(), parts).unwrap();
+        let table = cut_table(&all, partitions, 40, rng);
         ctx.register_table("t", Arc::new(table)).unwrap();
         for (sql, expected) in queries.iter().zip(&mut expected) {
-            let found = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found = run_query(&ctx, sql).await;
             let found = concat_batches(&found[0].schema(), &found).unwrap();
-            // Arrays are equal if their bits are.
+            // The comparison of arrays compares the bits of floats.
             match expected {
                 None => *expected = Some(found),
                 Some(first) => assert!(
@@ -99,7 +103,7 @@ async fn sums_and_means_do_not_depend_on_the_cut() {
 }
 
 #[tokio::test]
-async fn only_a_whole_sum_overflows() {
+async fn only_the_final_sum_overflows() {
     let ctx = create_parallel_session();
     let fits = "SELECT ragged_sum_agg(x) AS s FROM (VALUES ([9223372036854775807]), ([9223372036854775807]), ([-9223372036854775807])) AS t(x)";
     assert_eq!(query_text(&ctx, fits).await.lines().nth(3).unwrap(), "| [9223372036854775807] |");
@@ -114,7 +118,8 @@ async fn only_a_whole_sum_overflows() {
     assert_eq!(query_text(&ctx, mean).await.lines().nth(3).unwrap(), "| [1e308] |");
 }
 
-/// The variance around one mean, for equal lists in several places.
+/// Equal lists have equal variances, wherever they are in a batch. A variance that is computed from
+/// finite values does not overflow.
 #[tokio::test]
 async fn equal_lists_have_equal_variances() {
     let ctx = create_parallel_session();
@@ -128,9 +133,10 @@ async fn equal_lists_have_equal_variances() {
     assert_eq!(query_text(&ctx, far).await.lines().nth(3).unwrap(), "| 0.0 | 0.0 |");
 }
 
-/// A list of one element is broadcast over the other list, whatever other lists the batch has.
+/// A list of one element is broadcast to the length of the other list of its row, independently of
+/// the other rows of the batch.
 #[tokio::test]
-async fn lists_of_one_element_meet_longer_ones_row_by_row() {
+async fn lists_of_one_element_are_broadcast_per_row() {
     let rows = "(VALUES (1, [1, 2, 3], [10]), (2, [1, 2], [5, 6]), (3, [4], [1, 2]), (4, [7], []), (5, NULL, [1])) AS t(id, x, y)";
     for size in [1, 2, 8192] {
         let ctx = session_with(SessionConfig::new().with_batch_size(size));
@@ -165,7 +171,7 @@ async fn lists_of_one_element_meet_longer_ones_row_by_row() {
 }
 
 #[tokio::test]
-async fn both_zeros_are_one_and_any_nan_is_any_other() {
+async fn zeros_of_both_signs_are_equal_and_nans_are_equal() {
     let ctx = create_parallel_session();
     let sql = "SELECT ragged_argsort(z) AS a, ragged_argsort(z, 'desc') AS d, ragged_rank(z) AS r, ragged_sort(z) AS s, ragged_sort(z, 'desc') AS t, ragged_unique(z) AS u, ragged_nunique(z) AS n
                FROM (VALUES ([0.0, -0.0, 0.0, -1.0]), ([0.0, NULL, -0.0])) AS v(z)";
@@ -183,7 +189,7 @@ async fn both_zeros_are_one_and_any_nan_is_any_other() {
             "| [0, 2, 1] | [0, 2, 1] | [0, , 1] | [0.0, -0.0, ] | [0.0, -0.0, ] | [0.0] | 1 |",
         ]
     );
-    // One of the two NaN is computed by the processor, which gives it the other sign.
+    // `m` contains the NaN of `inf - inf`, whose sign bit differs from that of the literal in `n`.
     let nan = "SELECT ragged_eq(m, n) AS e, ragged_gt(m, 5.0) AS g, m > 5.0 AS o, ragged_isin(m, n) AS i, ragged_nunique([m, n]) AS u, ragged_searchsorted(ragged_sort(m), CAST('NaN' AS DOUBLE), 'left') AS l, ragged_argsort(m) AS a
                FROM (SELECT ragged_sub(x, y) AS m, [CAST('NaN' AS DOUBLE)] AS n FROM (VALUES ([CAST('Infinity' AS DOUBLE), 1.0], [CAST('Infinity' AS DOUBLE), 1.0])) AS t(x, y))";
     let shown = query_text(&ctx, nan).await;
@@ -197,7 +203,7 @@ async fn both_zeros_are_one_and_any_nan_is_any_other() {
 }
 
 #[tokio::test]
-async fn digits_that_no_float_has_are_no_matter() {
+async fn rounding_to_more_digits_than_floats_have_is_exact() {
     let ctx = create_parallel_session();
     let sql = "SELECT ragged_round(x, 400) AS a, ragged_round(x, -400) AS b, ragged_round(x, -2) AS c FROM (VALUES ([1.5, -150.0, NULL])) AS t(x)";
     assert_eq!(
@@ -206,7 +212,7 @@ async fn digits_that_no_float_has_are_no_matter() {
     );
 }
 
-/// Returns floats with one partition per value, so that each is a batch of its own.
+/// Returns a table with a constant column `g` and a column `f`, and one batch per value of `f`.
 fn table_of(values: &[Option<f64>]) -> MemTable {
     let fields =
         vec![Field::new("g", DataType::Int64, true), Field::new("f", DataType::Float64, true)];
@@ -220,7 +226,7 @@ fn table_of(values: &[Option<f64>]) -> MemTable {
 }
 
 #[tokio::test]
-async fn extremes_of_floats_have_one_order() {
+async fn min_and_max_of_floats_have_one_order() {
     let nan = Some(f64::NAN);
     let orders: [&[Option<f64>]; 5] = [
         &[nan, Some(2.0), Some(1.0), None],
@@ -252,7 +258,7 @@ async fn extremes_of_floats_have_one_order() {
     let others =
         "SELECT min(x) AS a, max(x) AS b, min(y) AS c FROM (VALUES (2, 'b'), (1, 'a')) AS t(x, y)";
     assert_eq!(query_text(&ctx, others).await.lines().nth(3).unwrap(), "| 1 | 2 | a |");
-    // File statistics leave NaN out.
+    // Statistics of Parquet files ignore NaN, so the maximum is not computed from them.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.parquet");
     ctx.register_table("v", Arc::new(of(&[Some(1.0), nan]))).unwrap();
@@ -263,7 +269,7 @@ async fn extremes_of_floats_have_one_order() {
 }
 
 #[tokio::test]
-async fn nan_beside_one_number_is_read_from_files() {
+async fn nan_next_to_one_number_is_read_from_files() {
     let ctx = create_parallel_session();
     let folder = tempfile::tempdir().unwrap();
     for t in ["DOUBLE", "REAL"] {
@@ -285,7 +291,7 @@ async fn nan_beside_one_number_is_read_from_files() {
     }
 }
 
-/// When this test fails, our `min` and `max` can be removed.
+/// When this test fails, the aggregates `min` and `max` of this crate can be removed.
 #[tokio::test]
 async fn stock_extremes_are_still_wrong() {
     let ctx = SessionContext::new();
@@ -317,7 +323,7 @@ async fn order_by_lists_does_not_depend_on_batches() {
     let schema = Arc::new(Schema::new(fields));
     let all =
         RecordBatch::try_new(Arc::clone(&schema), vec![make_ints(0..60), Arc::new(x)]).unwrap();
-    // When this test fails, the workaround is no longer needed.
+    // When this part of the test fails, DataFusion sorts lists correctly without the workaround.
     let parts = vec![(0..60).map(|at| all.slice(at, 1)).collect::<Vec<_>>()];
     let stock = SessionContext::new();
     let table = MemTable::try_new(Arc::clone(&schema), parts).unwrap();
@@ -355,7 +361,8 @@ async fn order_by_lists_does_not_depend_on_batches() {
     }
 }
 
-/// Frames of RANGE that end before the current row, over keys that stay the same when n is subtracted.
+/// RANGE frames that end before the current row, over keys that contain NULL or infinities, for
+/// which `key - n` equals `key`.
 const RANGE_FRAMES: &str =
     "SELECT count(*) OVER (ORDER BY z RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING)
         + count(*) OVER (ORDER BY f DESC RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING)
@@ -371,7 +378,7 @@ const RANGE_KEYS: &str = "CREATE TABLE t AS
     FROM generate_series(1, 12)";
 
 #[tokio::test]
-async fn range_frames_have_all_peers_in_any_batch() {
+async fn range_frames_contain_all_peers_in_batches_of_any_size() {
     let mut expected = None;
     for batch in [8192, 1, 3, 5] {
         let ctx = serrate::sql::session_with(range_frames(batch));
@@ -388,7 +395,7 @@ async fn range_frames_have_all_peers_in_any_batch() {
     }
 }
 
-/// When this fails, `sql::workarounds::windows::range_frames` may go.
+/// When this test fails, `sql::workarounds::windows::range_frames` can be removed.
 #[tokio::test]
 async fn stock_range_frames_of_nulls_still_miss_peers() {
     let ctx = SessionContext::new_with_config(range_frames(1));

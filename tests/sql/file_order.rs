@@ -1,10 +1,10 @@
-//! The order of rows of files: what WITH ORDER claims, and the order in which files are read.
+//! The order of rows of files: WITH ORDER, and the order in which the files of a folder are read.
 
 use datafusion::parquet::arrow::ArrowWriter;
 
 use super::*;
 
-/// A folder of two files, each sorted by `x` with NULL at its end.
+/// Returns a folder of two files, each of which is sorted by `x` with NULL last.
 fn sorted_files() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, values) in [("1", [Some(1), None, None]), ("2", [Some(2), Some(3), None])] {
@@ -27,7 +27,7 @@ const CLAIMED: [(&str, &str); 5] = [
 ];
 
 #[tokio::test]
-async fn sorted_files_with_null_are_not_one_sorted_stream() {
+async fn sorted_files_with_null_are_not_concatenated_as_sorted() {
     let dir = sorted_files();
     for partitions in [1, 2] {
         let ctx =
@@ -43,7 +43,7 @@ async fn sorted_files_with_null_are_not_one_sorted_stream() {
     }
 }
 
-/// When this fails, `remove_bounds_of_null` of `sql::sources::listing` can go.
+/// When this test fails, `remove_bounds_of_null` of `sql::sources::listing` can be removed.
 #[tokio::test]
 async fn stock_sorted_files_with_null_are_still_one_stream() {
     let dir = sorted_files();
@@ -56,7 +56,8 @@ async fn stock_sorted_files_with_null_are_still_one_stream() {
     assert_eq!(rows_or_error(&stock, "SELECT x FROM t ORDER BY x LIMIT 2").await, "1; NULL");
 }
 
-/// Writes `8`, `9`, `10` and `11` of a format, which have the ids from 0 to 29 in this order.
+/// Writes the files `8`, `9`, `10` and `11` of a format, with the ids 0 to 29 in the order of these
+/// numbers.
 async fn write_numbered(ctx: &SessionContext, dir: &Path, extension: &str) {
     for (name, from, to) in [(8, 0, 7), (9, 7, 7), (10, 7, 20), (11, 20, 30)] {
         let path = display_path(&dir.join(format!("{name}.{extension}")));
@@ -158,7 +159,8 @@ async fn created_tables_keep_the_order_of_their_query() {
     }
 }
 
-/// The rows that the command prints, and windows without keys, follow the files whatever the partitions.
+/// The rows of a query, and windows without ORDER BY, follow the order of files for any number of
+/// partitions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rows_are_numbered_and_returned_in_the_order_of_files() {
     let dir = tempfile::tempdir().unwrap();

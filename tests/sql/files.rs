@@ -1,10 +1,10 @@
-//! JSON, CSV and Arrow files: what is read, and that COPY writes all or nothing.
+//! JSON, CSV and Arrow files: reading, and COPY, which leaves no file if it fails.
 
 use serrate::io::json::{JsonForm, JsonWriteOptions, write_json, write_ndjson};
 
 use super::*;
 
-/// Returns the files of a folder, including hidden ones.
+/// Returns the names of the files in a folder, including hidden files.
 fn list_files(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(dir)
         .unwrap()
@@ -15,7 +15,7 @@ fn list_files(dir: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn json_is_read_as_a_list_and_line_by_line() {
+async fn json_is_read_as_an_array_and_as_lines() {
     let dir = tempfile::tempdir().unwrap();
     let table = make_numbered_table(1, 3);
     let records = JsonWriteOptions { form: JsonForm::Records, ..Default::default() };
@@ -49,7 +49,8 @@ async fn json_is_read_as_a_list_and_line_by_line() {
     }
     let e = error(&ctx, &format!("SELECT * FROM '{}/*.json'", display_path(dir.path()))).await;
     assert!(e.contains("list.json") && e.contains("lines.json"), "{e}");
-    // Whitespace, a byte order mark, and a file without records.
+    // A byte order mark and whitespace around the records are allowed, and so is a file without
+    // records.
     std::fs::write(dir.path().join("odd.json"), "\u{feff} \n\t[{\"a\": 1}\n, {\"a\": 2} ]\n")
         .unwrap();
     let odd = format!("SELECT sum(a) FROM '{}/odd.json'", display_path(dir.path()));
@@ -57,7 +58,7 @@ async fn json_is_read_as_a_list_and_line_by_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_long_list_of_records_is_not_cut() {
+async fn a_long_json_array_is_read_completely() {
     let dir = tempfile::tempdir().unwrap();
     let n = 60_000i64;
     let records: Vec<String> = (0..n).map(|i| format!("{{\"i\": {i}, \"x\": [{i}, 1]}}")).collect();
@@ -103,7 +104,7 @@ async fn a_copy_that_fails_leaves_no_file_in_any_format() {
             7,
             "{extension}"
         );
-        // The same holds without our parser.
+        // COPY that DataFusion parses refuses the existing file, too.
         let e = stock_error(&ctx, &copy).await;
         assert!(e.contains("overwrite true"), "{extension}: {e}");
         let again =
@@ -116,7 +117,7 @@ async fn a_copy_that_fails_leaves_no_file_in_any_format() {
         );
         std::fs::remove_file(&path).unwrap();
     }
-    // Folders of files, and options of their formats, are handled by DataFusion.
+    // COPY to a folder, and options of a format, are passed to DataFusion.
     let sql = format!("COPY (SELECT 1 AS a) TO '{}/out/' STORED AS CSV", display_path(dir.path()));
     query_batches(&ctx, &sql).await.unwrap();
     assert_eq!(list_files(&dir.path().join("out")).len(), 1);
@@ -129,10 +130,11 @@ async fn a_copy_that_fails_leaves_no_file_in_any_format() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_that_is_dropped_leaves_nothing() {
+async fn a_cancelled_copy_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
-    // The file is created after the first batch, so that copies are dropped before, while and after.
+    // A small buffer flushes the first batches early, so that some copies are dropped before the
+    // file exists, and some after.
     query_batches(&ctx, "SET datafusion.execution.objectstore_writer_buffer_size = 1000")
         .await
         .unwrap();
@@ -155,7 +157,7 @@ async fn a_copy_that_is_dropped_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn files_without_a_byte_are_refused_by_name_where_there_is_a_header() {
+async fn empty_files_of_formats_with_a_header_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     for extension in ["nrt", "parquet", "arrow"] {
@@ -191,7 +193,8 @@ async fn folders_of_several_formats_are_refused() {
             .to_string();
         assert!(e.contains("files of several formats") && e.contains("meds('"), "{e}");
     }
-    // One format in subfolders, and one of several formats by a glob.
+    // A folder whose subfolders hold one format, and a glob that matches one of several formats,
+    // are read.
     assert_eq!(
         query_int(&ctx, "SELECT count(*) FROM 'tests/data/synthea-meds/data'").await,
         24_866

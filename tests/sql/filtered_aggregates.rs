@@ -1,4 +1,4 @@
-//! Aggregates with FILTER above aggregates.
+//! Aggregates with FILTER over a subquery that is itself an aggregate.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const TABLE: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a', 10), (2, '
 const COUNT: &str = "(SELECT count(*) c FROM t) q";
 
 #[tokio::test]
-async fn filters_of_aggregates_above_aggregates_count() {
+async fn filters_of_aggregates_over_aggregates_have_an_effect() {
     let view = "CREATE VIEW w AS SELECT count(*) c FROM t";
     let cases = [
         (format!("SELECT id, (SELECT max(c) FILTER (WHERE c > 100) FROM {COUNT}) FROM t ORDER BY 1"), "1 NULL; 2 NULL; 6 NULL"),

@@ -1,18 +1,19 @@
-//! Sums of floats and statistics of sums are exact, whatever the batches, the partitions, the files
-//! and the order of rows.
+//! Sums of floats, and the statistics that are computed from sums, are exact for any batches,
+//! partitions, files and order of rows.
 
 use datafusion::arrow::array::{Float64Array, UInt64Array};
-use datafusion::arrow::compute::{concat_batches, take_record_batch};
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Schema};
-use datafusion::datasource::MemTable;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::sql::session_with;
 
+use super::exact::cut_table;
 use super::*;
 
-/// Aggregates of one column and of two.
+/// Aggregates of one argument.
 const OF_X: [&str; 6] = ["sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop"];
+/// Aggregates of two arguments.
 const OF_XY: [&str; 12] = [
     "covar_samp",
     "covar_pop",
@@ -28,8 +29,8 @@ const OF_XY: [&str; 12] = [
     "regr_sxy",
 ];
 
-/// Returns all aggregates followed by a clause; those of one column with DISTINCT, which those of
-/// two refuse.
+/// Returns calls of all aggregates, each followed by the clause `behind`. With DISTINCT, returns
+/// only the aggregates of one argument, because those of two refuse it.
 fn list_calls(distinct: &str, of_x: &str, of_y: &str, behind: &str) -> Vec<String> {
     let one = OF_X.iter().map(|name| format!("{name}({distinct}{of_x}){behind}"));
     let two = OF_XY.iter().map(|name| format!("{name}({distinct}{of_y}, {of_x}){behind}"));
@@ -44,15 +45,8 @@ fn format_select(calls: &[String]) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-fn make_batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-    let fields: Vec<_> =
-        columns.iter().map(|(name, c)| Field::new(*name, c.data_type().clone(), true)).collect();
-    let arrays = columns.into_iter().map(|(_, c)| c).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
-}
-
-/// Returns floats of all magnitudes: values that cancel, extremes, NaN, infinities, both zeros; the
-/// group decides which.
+/// Draws a float of the kind that `group` selects: ordinary, close to a large number, the extremes
+/// that cancel, NaN and infinities, zeros of both signs, or any bits.
 fn draw_float(rng: &mut ChaCha8Rng, group: i64) -> f64 {
     let wide = |rng: &mut ChaCha8Rng| f64::from_bits(rng.random());
     match (group, rng.random_range(0..12)) {
@@ -83,7 +77,7 @@ fn draw_rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     let i = x.iter().enumerate().map(|(at, v)| v.map(|_| close(at as u64)));
     let i: Int64Array = i.collect();
     let u: UInt64Array = i.iter().map(|v| v.map(|v| v as u64 * 2 + 1)).collect();
-    make_batch(vec![
+    make_batch(&[
         ("id", make_ints(0..n as i64)),
         ("g", make_ints(g)),
         ("x", Arc::new(Float64Array::from(x))),
@@ -91,24 +85,6 @@ fn draw_rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
         ("i", Arc::new(i)),
         ("u", Arc::new(u)),
     ])
-}
-
-/// Returns the rows in another order, in batches of some length, in partitions.
-fn cut_table(all: &RecordBatch, partitions: usize, most: usize, rng: &mut ChaCha8Rng) -> MemTable {
-    let n = all.num_rows();
-    let mut order: Vec<u64> = (0..n as u64).collect();
-    for i in (1..n).rev() {
-        order.swap(i, rng.random_range(0..=i));
-    }
-    let moved = take_record_batch(all, &UInt64Array::from(order)).unwrap();
-    let mut parts = vec![Vec::new(); partitions];
-    let mut at = 0;
-    while at < n {
-        let length = rng.random_range(1..=most).min(n - at);
-        parts[rng.random_range(0..partitions)].push(moved.slice(at, length));
-        at += length;
-    }
-    MemTable::try_new(all.schema(), parts).unwrap()
 }
 
 fn list_queries() -> Vec<String> {
@@ -150,7 +126,7 @@ fn list_queries() -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_cut_does_not_show() {
+async fn results_do_not_depend_on_batches_partitions_and_files() {
     let rng = &mut ChaCha8Rng::seed_from_u64(21);
     let all = draw_rows(rng, 160);
     let queries = list_queries();
@@ -183,9 +159,10 @@ async fn the_cut_does_not_show() {
     }
 }
 
-/// The result of a window frame depends on its rows only, not on rows that have left it.
+/// The aggregate of a sliding frame depends on the rows in the frame only, not on rows that have
+/// left it.
 #[tokio::test]
-async fn frames_have_the_rows_that_are_in_them() {
+async fn sliding_frames_forget_rows_that_have_left() {
     let rng = &mut ChaCha8Rng::seed_from_u64(22);
     let ctx = create_parallel_session();
     ctx.register_table("t", Arc::new(cut_table(&draw_rows(rng, 90), 2, 30, rng))).unwrap();
@@ -217,15 +194,15 @@ async fn frames_have_the_rows_that_are_in_them() {
     }
 }
 
-/// Parses bits as `float_aggregates/make.py` writes them.
+/// Parses the hexadecimal bits of a double, as `float_aggregates/make.py` writes them.
 fn parse_double(text: &str) -> f64 {
     f64::from_bits(u64::from_str_radix(text, 16).unwrap())
 }
 
-/// Results equal those of rational arithmetic: quotients of sums to the bit, roots and regression
-/// lines to one unit in the last place.
+/// Results equal those of rational arithmetic: quotients of sums exactly, roots and regression
+/// lines up to one unit in the last place.
 #[tokio::test]
-async fn aggregates_are_what_rational_arithmetic_gives() {
+async fn aggregates_equal_rational_arithmetic() {
     let cases = include_str!("float_aggregates/cases.txt");
     let mut compared = 0;
     for (at, line) in cases.lines().enumerate() {
@@ -233,7 +210,7 @@ async fn aggregates_are_what_rational_arithmetic_gives() {
         let column = |text: &str| -> ArrayRef {
             Arc::new(Float64Array::from_iter_values(text.split(' ').map(parse_double)))
         };
-        let all = make_batch(vec![("x", column(x)), ("y", column(y))]);
+        let all = make_batch(&[("x", column(x)), ("y", column(y))]);
         let ctx = create_parallel_session();
         let rng = &mut ChaCha8Rng::seed_from_u64(at as u64);
         ctx.register_table("t", Arc::new(cut_table(&all, 1 + at % 3, 4, rng))).unwrap();
@@ -273,9 +250,10 @@ fn to_columns(found: &[RecordBatch]) -> Vec<Vec<Option<f64>>> {
     found.columns().iter().map(floats).collect()
 }
 
-/// Results equal DataFusion's own where these are accurate, and are NULL where these are NULL.
+/// Results equal those of stock DataFusion for values for which stock is accurate, and are NULL if
+/// those are NULL.
 #[tokio::test]
-async fn accurate_answers_of_stock_aggregates_stay() {
+async fn aggregates_equal_accurate_stock_aggregates() {
     let rng = &mut ChaCha8Rng::seed_from_u64(23);
     let (ours, stock) = (create_parallel_session(), SessionContext::new());
     let mut columns_of: Vec<(i64, Option<f64>, Option<f64>)> = Vec::new();
@@ -290,7 +268,7 @@ async fn accurate_answers_of_stock_aggregates_stay() {
     columns_of.extend([(20, Some(1.5), Some(2.5)), (21, Some(1.5), None), (22, None, None)]);
     columns_of.extend((0..3).map(|i| (23, Some(2.0), Some(f64::from(i)))));
     columns_of.extend((0..3).map(|i| (24, Some(f64::from(i)), Some(2.0))));
-    let all = make_batch(vec![
+    let all = make_batch(&[
         ("g", make_ints(columns_of.iter().map(|r| r.0))),
         ("x", Arc::new(columns_of.iter().map(|r| r.1).collect::<Float64Array>())),
         ("y", Arc::new(columns_of.iter().map(|r| r.2).collect::<Float64Array>())),
@@ -327,9 +305,9 @@ async fn accurate_answers_of_stock_aggregates_stay() {
     }
 }
 
-/// Rows of one column `x` in `VALUES`, and the expected aggregates.
+/// The aggregated column `x` has extreme values, infinities, NaN and NULL.
 #[tokio::test]
-async fn special_numbers() {
+async fn aggregates_of_special_numbers_are_exact() {
     let ctx = create_parallel_session();
     for (values, call, expected) in [
         ("(1e16), (1.0), (-1e16)", "sum(x)", "1.0"),
@@ -385,8 +363,8 @@ async fn special_numbers() {
 async fn means_of_integers_are_exact() {
     let ctx = create_parallel_session();
     let sql = "SELECT avg(i) AS a, avg(u) AS b, avg(DISTINCT i) AS c, avg(s) AS d FROM (SELECT i, arrow_cast(i, 'UInt64') AS u, arrow_cast(i % 100, 'Int8') AS s FROM (VALUES (9007199254740993), (9007199254740993), (9007199254740995)) t(i))";
-    // (2 * 9007199254740993 + 9007199254740995) / 3 = 9007199254740993 2/3, the mean of both is
-    // ..994.
+    // The mean of the three values is 9007199254740993 2/3, and the mean of the distinct two is
+    // 9007199254740994. The nearest double to both is 9007199254740994.
     let row =
         "| 9007199254740994.0 | 9007199254740994.0 | 9007199254740994.0 | 93.66666666666667 |";
     assert_eq!(query_text(&ctx, sql).await.lines().nth(3).unwrap(), row);
@@ -395,7 +373,8 @@ async fn means_of_integers_are_exact() {
     let large = "SELECT avg(u) AS a FROM (VALUES (arrow_cast('18446744073709551615', 'UInt64')), (arrow_cast('18446744073709551613', 'UInt64')), (1::BIGINT UNSIGNED)) t(u)";
     let found = query_text(&ctx, large).await;
     assert_eq!(found.lines().nth(3).unwrap(), "| 1.2297829382473034e19 |", "{found}");
-    // NULL without a type has DataFusion's answer, except for `sum` and `avg`, which DataFusion refuses.
+    // Aggregates of an untyped NULL return what stock DataFusion returns. Stock refuses `sum` and
+    // `avg`.
     for typeless in ["stddev(NULL)", "corr(NULL, NULL)"] {
         let sql = format!("SELECT {typeless} AS c");
         let shown = |found: Result<Vec<RecordBatch>>| {
@@ -411,10 +390,10 @@ async fn means_of_integers_are_exact() {
     }
 }
 
-/// DataFusion rewrites `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)` next to another sum of `x` and a
-/// number.
+/// DataFusion would rewrite `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)`, which rounds differently,
+/// if the statement has another sum of `x` and a number.
 #[tokio::test]
-async fn what_is_added_is_rounded_as_written() {
+async fn sums_of_x_plus_a_constant_are_rounded_per_row() {
     let ctx = create_parallel_session();
     let from = "FROM (VALUES (1e16::DOUBLE), (-1e16::DOUBLE), (0.3::DOUBLE)) t(x)";
     let alone = query_text(&ctx, &format!("SELECT sum(x + 0.1) AS a {from}")).await;
@@ -431,24 +410,25 @@ async fn what_is_added_is_rounded_as_written() {
     assert_eq!(first(&alone), "0.4");
 }
 
-/// When this test fails, our aggregates can be removed.
+/// When this test fails, the aggregates of floats of this crate can be removed.
 #[tokio::test]
 async fn stock_float_aggregates_still_depend_on_the_cut() {
     let mut found = Vec::new();
     for values in [[1e16, 1.0, -1e16], [1e16, -1e16, 1.0]] {
         let ctx = SessionContext::new();
         let x: ArrayRef = Arc::new(Float64Array::from_iter_values(values));
-        ctx.register_batch("t", make_batch(vec![("x", x), ("g", make_ints([0; 3]))])).unwrap();
+        ctx.register_batch("t", make_batch(&[("x", x), ("g", make_ints([0; 3]))])).unwrap();
         found.push(stock_text(&ctx, "SELECT sum(x) AS s FROM t GROUP BY g").await);
     }
     assert_ne!(found[0], found[1], "sums of floats do not depend on the order of rows");
 }
 
-/// Many groups, more than a batch, spilled or not, and partial states of rows that are passed on.
+/// There are more groups than rows in a batch. The aggregation runs with and without spilling, and
+/// with partial aggregations that return each row as a state without aggregating it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_groups() {
+async fn aggregates_of_many_groups_are_exact() {
     let mut found: Vec<String> = Vec::new();
-    let all = make_batch(vec![("v", make_ints(0..12_000))]);
+    let all = make_batch(&[("v", make_ints(0..12_000))]);
     let rng = &mut ChaCha8Rng::seed_from_u64(24);
     for (partitions, size) in [(1, 8192), (4, 512)] {
         let mut config =

@@ -2,29 +2,12 @@
 
 use super::*;
 
-/// Both zeros, and NaN of both signs: 0 / 0 is a negative NaN on most processors.
+/// A table of zeros of both signs and NaN of both signs, because 0 / 0 is a negative NaN on most
+/// processors.
 const FLOATS: &str = "CREATE TABLE t AS
     SELECT id, CASE WHEN id IN (4, 8) THEN -f ELSE f END AS f, id % 2 AS k
     FROM (VALUES (1, 0.0), (2, -0.0), (3, 0.0), (4, 'NaN'::DOUBLE), (5, 1e300), (6, -1e300), (7, -0.0),
         (8, 'NaN'::DOUBLE), (9, 'NaN'::DOUBLE), (10, NULL)) v(id, f)";
-
-async fn query_texts(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let batches = serrate::sql::sql(ctx, sql)
-        .await
-        .unwrap_or_else(|e| panic!("{sql}\n{e}"))
-        .collect()
-        .await
-        .unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let text = datafusion::arrow::util::display::array_value_to_string;
-    batches
-        .iter()
-        .flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)))
-        .map(|(b, row)| {
-            let cells: Vec<String> = b.columns().iter().map(|c| text(c, row).unwrap()).collect();
-            cells.join(" ")
-        })
-        .collect()
-}
 
 async fn with_floats() -> SessionContext {
     let ctx = create_parallel_session();
@@ -35,10 +18,10 @@ async fn with_floats() -> SessionContext {
 }
 
 #[tokio::test]
-async fn one_zero_and_one_nan() {
+async fn zeros_of_both_signs_and_all_nans_are_one_key() {
     let ctx = with_floats().await;
     for (sql, expected) in [
-        // Ties of zeros and of NaN are broken by id.
+        // Zeros of both signs are ties, and so are all NaN. The id breaks ties.
         ("SELECT id FROM t ORDER BY f, id", "6 1 2 3 7 5 4 8 9 10"),
         ("SELECT id FROM t ORDER BY f DESC, id", "10 4 8 9 5 1 2 3 7 6"),
         ("SELECT id FROM t ORDER BY f, id LIMIT 4", "6 1 2 3"),
@@ -72,7 +55,7 @@ async fn one_zero_and_one_nan() {
         ("SELECT id FROM t WHERE CASE f WHEN 'NaN'::DOUBLE THEN true END ORDER BY id", "4 8 9"),
         ("SELECT id FROM t WHERE nullif(f, 'NaN'::DOUBLE) IS NULL ORDER BY id", "4 8 9 10"),
         ("SELECT id FROM t WHERE isnan(greatest(f, 3.0)) ORDER BY id", "4 8 9"),
-        // The conditional expressions fold to constants.
+        // The planner folds these calls of `coalesce` and CASE to constants.
         (
             "SELECT id FROM t WHERE coalesce('-0.0'::DOUBLE, f) IN ('NaN', 0e0) AND id < 3 ORDER BY id",
             "1 2",
@@ -105,9 +88,8 @@ async fn one_zero_and_one_nan() {
     }
 }
 
-/// DataFusion without our rules still fails what [`one_zero_and_one_nan`] checks.
 #[tokio::test]
-async fn rows_nest_by_one_zero_and_one_nan() {
+async fn ragged_nest_treats_zeros_and_nans_as_one_key() {
     let ctx = with_floats().await;
     let expected = query_texts(
         &ctx,
@@ -128,6 +110,8 @@ async fn rows_nest_by_one_zero_and_one_nan() {
     }
 }
 
+/// Stock DataFusion still returns other rows than [`zeros_of_both_signs_and_all_nans_are_one_key`]
+/// expects.
 #[tokio::test]
 async fn stock_comparisons_tell_zeros_and_nan_apart() {
     let ctx = SessionContext::new();
@@ -148,7 +132,7 @@ async fn stock_comparisons_tell_zeros_and_nan_apart() {
 
 const GROUPS: &str = "SELECT * FROM (VALUES (3, 16.0), (3, 'NaN'::DOUBLE), (0, 'NaN'::DOUBLE), (1, 5.0), (2, 7.0)) n(g, v)";
 
-/// Groups that are ordered by a float and limited, over a subquery.
+/// Queries that group by an integer, sort the groups by an aggregate of floats, and limit them.
 const CUT_GROUPS: [(&str, &str); 4] = [
     ("SELECT g, max(v) FROM n GROUP BY g ORDER BY 2 DESC, g LIMIT 2", "0 NaN 3 NaN"),
     ("SELECT g, max(v) FROM n GROUP BY g ORDER BY 2 DESC LIMIT 3", ""),
@@ -157,7 +141,7 @@ const CUT_GROUPS: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn groups_of_floats_are_counted_before_they_are_cut() {
+async fn groups_are_limited_after_they_are_complete() {
     let ctx = create_parallel_session();
     query_text(&ctx, &format!("CREATE TABLE n AS {GROUPS}")).await;
     let dir = tempfile::tempdir().unwrap();
@@ -194,9 +178,9 @@ async fn stock_topk_of_floats_is_still_wrong() {
     assert!(!right, "DataFusion answers it now");
 }
 
-/// A literal zero with a sign equals the zero without.
+/// A literal `-0.0` equals `0.0`.
 #[tokio::test]
-async fn literal_zeros_are_one() {
+async fn literal_zeros_of_both_signs_are_equal() {
     let ctx = create_parallel_session();
     for condition in [
         "f IN ('-0.0'::DOUBLE, 5)",
@@ -217,7 +201,7 @@ async fn literal_zeros_are_one() {
 }
 
 #[tokio::test]
-async fn constant_floats_are_compared_by_their_keys() {
+async fn constant_zeros_and_nans_are_compared_as_columns_are() {
     expect_rows(
         &[],
         &[
@@ -243,7 +227,7 @@ async fn constant_floats_are_compared_by_their_keys() {
 }
 
 #[tokio::test]
-async fn extremes_of_frames_that_rows_leave_know_one_nan() {
+async fn min_and_max_of_sliding_frames_treat_nans_as_equal() {
     let frame = "OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
     let table = "CREATE TABLE t AS SELECT i, v / w AS v FROM (VALUES (1, 0.0::DOUBLE, 0.0::DOUBLE), (2, 1, 1), (3, -1, 1), (4, NULL, 1), (5, NULL, 1)) t(i, v, w)";
     expect_rows(
@@ -288,7 +272,7 @@ async fn searches_in_lists_find_every_zero_and_nan() {
 }
 
 #[tokio::test]
-async fn constants_of_both_signs_are_no_contradiction() {
+async fn conditions_on_zeros_of_both_signs_are_satisfiable() {
     let all = "1 1; 1 2; 2 1; 2 2";
     let cases = [
         ("x.f = y.f AND x.f = 0.0 AND y.f = -0.0", all),
@@ -357,4 +341,35 @@ async fn windows_are_partitioned_by_equal_columns() {
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&setup, &cases).await;
+}
+
+const NO_LISTS: &str = "FROM (SELECT * FROM l WHERE id > 5) s LEFT JOIN l r ON true";
+
+#[tokio::test]
+async fn functions_of_lists_return_no_rows_for_empty_batches() {
+    let setup = "CREATE TABLE l AS SELECT 1 AS id, make_array('a') AS x, make_array(true) AS y";
+    let extremes = format!("SELECT array_min(s.x), array_max(s.x), array_min(s.y) {NO_LISTS}");
+    let joined =
+        "SELECT r.id, array_max(s.x) FROM l r LEFT JOIN (SELECT * FROM l WHERE id > 5) s ON true";
+    let positions = format!("SELECT array_positions(s.x, 'a') {NO_LISTS}");
+    let cases = [(extremes.as_str(), ""), (joined, "1 NULL"), (positions.as_str(), "")];
+    expect_rows(&[setup], &cases).await;
+}
+
+/// When this test fails, `functions::float_lists` need not handle batches without rows.
+#[tokio::test]
+async fn stock_extremes_of_no_lists_still_fail() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, "CREATE TABLE l AS SELECT 1 AS id, make_array('a') AS x").await.unwrap();
+    let e = stock_error(&ctx, &format!("SELECT array_min(s.x) {NO_LISTS}")).await;
+    assert!(e.contains("Empty iterator"), "{e}");
+}
+
+/// When this test fails, `functions::list_counts` need not handle batches without rows.
+#[tokio::test]
+async fn stock_positions_in_no_lists_are_still_a_row() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, "CREATE TABLE l AS SELECT 1 AS id, make_array('a') AS x").await.unwrap();
+    let e = stock_error(&ctx, &format!("SELECT array_positions(s.x, 'a') {NO_LISTS}")).await;
+    assert!(e.contains("different number of rows"), "{e}");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The folders that contain files, as paths below `dir`, sorted.
+/// Returns the folders that contain files, as sorted paths relative to `dir`.
 fn list_folders(dir: &Path) -> Vec<String> {
     fn collect(dir: &Path, base: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(dir).unwrap() {
@@ -23,7 +23,7 @@ fn list_folders(dir: &Path) -> Vec<String> {
     found
 }
 
-/// The only file in a folder.
+/// Returns the path of the only file in a folder.
 fn find_file(dir: &Path) -> String {
     let mut files = std::fs::read_dir(dir).unwrap();
     let file = files.next().unwrap().unwrap().path();
@@ -34,7 +34,7 @@ fn find_file(dir: &Path) -> String {
 const NULLS: &str = "__HIVE_DEFAULT_PARTITION__";
 
 #[tokio::test]
-async fn null_has_a_folder_of_its_own() {
+async fn null_is_written_to_the_hive_default_partition() {
     let dir = tempfile::tempdir().unwrap();
     for (at, (values, of_value)) in [
         ("(1, 0), (2, NULL), (3, 0)", "p=0"),
@@ -53,7 +53,7 @@ async fn null_has_a_folder_of_its_own() {
     .enumerate()
     {
         for format in ["PARQUET", "CSV", "JSON", "NDJSON", "ARROW"] {
-            // One row per batch, so that some batches have no NULL.
+            // Batches have one row, so that some batches have no NULL.
             let config = SessionConfig::new().with_target_partitions(1).with_batch_size(1);
             let ctx = serrate::sql::session_with(config);
             let out = dir.path().join(format!("{at}{format}"));
@@ -76,7 +76,7 @@ async fn null_has_a_folder_of_its_own() {
 }
 
 #[tokio::test]
-async fn insert_names_folders_as_copy_does() {
+async fn insert_and_copy_name_folders_alike() {
     for format in ["PARQUET", "CSV", "JSON", "ARROW"] {
         let dir = tempfile::tempdir().unwrap();
         let ctx = create_parallel_session();
@@ -93,7 +93,7 @@ async fn insert_names_folders_as_copy_does() {
         assert_eq!(list_folders(dir.path()), ["p=0.0/q=a", "p=0.5/q="], "{format}");
         let rows = rows_or_error(&ctx, "SELECT x, p, q FROM t ORDER BY x").await;
         assert_eq!(rows, "1 0.0 a; 2 0.5 ", "{format}");
-        // A table whose partition columns cannot be NULL refuses the row before it is written.
+        // A table whose partition columns are NOT NULL refuses the rows, and writes none.
         match query_batches(&ctx, "INSERT INTO t VALUES (3, NULL, 'a'), (4, 0, NULL)").await {
             Err(e) => assert!(e.strip_backtrace().contains("non-nullable"), "{format} {e}"),
             Ok(_) => {
@@ -119,7 +119,7 @@ async fn a_column_that_is_always_null_has_one_folder() {
 }
 
 #[tokio::test]
-async fn texts_come_back_from_the_names_of_folders() {
+async fn strings_are_read_back_from_folder_names() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let copy = format!(
@@ -134,7 +134,7 @@ async fn texts_come_back_from_the_names_of_folders() {
 }
 
 #[tokio::test]
-async fn values_without_a_name_are_refused_by_name() {
+async fn values_that_cannot_name_a_folder_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     for (columns, by, expected) in [
@@ -158,7 +158,7 @@ async fn values_without_a_name_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn columns_that_stay_in_the_files_keep_their_values() {
+async fn partition_columns_kept_in_files_keep_their_values() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let copy = |values: &str, out: &str| {

@@ -11,7 +11,7 @@ fn make_codes(lengths: &[usize], column: &str, values: ArrayRef) -> RaggedTable 
 }
 
 #[tokio::test]
-async fn a_file_by_path_reads_whole() {
+async fn a_file_is_a_table_by_its_path() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
     write_table(&path, &make_numbered_table(1, 3));
@@ -31,7 +31,7 @@ async fn a_file_by_path_reads_whole() {
 }
 
 #[tokio::test]
-async fn widths_widen_over_files_and_sub_folders_count() {
+async fn files_of_subfolders_are_read_with_the_widest_type() {
     let dir = tempfile::tempdir().unwrap();
     let narrow = make_codes(&[1, 2], "code", Arc::new(UInt8Array::from(vec![1, 2, 3])));
     let wide = make_codes(&[1], "code", Arc::new(UInt16Array::from(vec![60_000])));
@@ -50,13 +50,13 @@ async fn widths_widen_over_files_and_sub_folders_count() {
     assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, 3);
     let sums = "SELECT c FROM (SELECT unnest(code) AS c FROM t) ORDER BY c";
     assert_eq!(query_ints(&ctx, sums).await, [1, 2, 3, 60_000]);
-    // The cast runs before the expressions that the scan takes over.
+    // Values are cast to the wider type before the scan evaluates expressions over them.
     let pushed = "SELECT max(array_max(code)) FROM t";
     assert_eq!(query_int(&ctx, pushed).await, 60_000);
 }
 
 #[tokio::test]
-async fn a_folder_by_path_reads_its_sub_folders() {
+async fn a_folder_is_a_table_with_its_subfolders() {
     let dir = tempfile::tempdir().unwrap();
     write_table(&dir.path().join("b/2.nrt"), &make_numbered_table(5, 2));
     write_table(&dir.path().join("a/1.nrt"), &make_numbered_table(1, 2));
@@ -87,7 +87,7 @@ async fn a_column_that_a_file_lacks_is_null_there() {
 }
 
 #[tokio::test]
-async fn files_that_no_table_can_hold_are_named() {
+async fn files_that_differ_in_axes_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     write_table(
         &dir.path().join("a.nrt"),
@@ -125,7 +125,8 @@ async fn nan_is_null_unless_set_otherwise() {
         query_batches(&ctx, &format!("SELECT val FROM '{}'", display_path(&path))).await.unwrap();
     let values = all[0].column(0).as_list::<i32>().values().clone();
     assert_eq!(values.as_primitive::<Float32Type>().null_count(), 1);
-    // A plan made after SET uses the new setting, also for a table created before.
+    // SET applies to statements that are planned after it, also over tables that were created
+    // before it.
     let create =
         format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}'", display_path(&path));
     query_batches(&ctx, &create).await.unwrap();
@@ -150,12 +151,12 @@ async fn counting_rows_reads_headers_only() {
 }
 
 #[tokio::test]
-async fn only_columns_asked_for_are_read() {
+async fn only_selected_columns_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
     write_table(&path, &make_numbered_table(0, 10));
-    // Damages the bounds of axis 2: a query that reads `code` notices, one that reads `id` does
-    // not.
+    // The bounds of axis 2 are damaged: a query that reads `code` fails, and one that reads `id`
+    // does not.
     let file = nrt::NrtFile::open(&path, &Default::default()).unwrap();
     let bounds = file.tensors().tensor("dim2/bounds").unwrap().bytes();
     let mut bytes = std::fs::read(&path).unwrap();
@@ -175,7 +176,7 @@ async fn only_columns_asked_for_are_read() {
 }
 
 #[tokio::test]
-async fn batches_are_charged_for_what_they_hold() {
+async fn batches_account_for_the_memory_of_their_own_rows() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
     write_table(&path, &make_numbered_table(0, 20_000));
@@ -188,14 +189,15 @@ async fn batches_are_charged_for_what_they_hold() {
     for batch in &all {
         let leaves = batch.column(1).as_list::<i32>().values().as_list::<i32>().values().len();
         assert!(leaves <= 1000, "{leaves} leaves");
-        // Values of 8 bytes, two offsets of 4 bytes, and a fixed overhead per array.
+        // Each row has an id of 8 bytes and two offsets of 4 bytes, each leaf has 8 bytes, and
+        // arrays have a fixed overhead.
         let own = batch.num_rows() * (8 + 4 + 4) + leaves * 8 + 2048;
         assert!(batch.get_array_memory_size() <= own, "{} > {own}", batch.get_array_memory_size());
     }
 }
 
 #[tokio::test]
-async fn files_without_rows_or_values_work() {
+async fn files_without_rows_or_values_are_read() {
     let dir = tempfile::tempdir().unwrap();
     write_table(&dir.path().join("a.nrt"), &make_numbered_table(0, 0));
     write_table(
@@ -214,7 +216,7 @@ async fn files_without_rows_or_values_work() {
 }
 
 #[tokio::test]
-async fn sorting_grouping_and_joining_work_over_mapped_batches() {
+async fn memory_mapped_batches_are_sorted_grouped_and_joined() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
     write_table(&path, &make_numbered_table(0, 1000));

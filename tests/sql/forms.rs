@@ -1,41 +1,24 @@
-//! Forms of queries that the parser or the planner rejects without our rewrites.
+//! Syntax that DataFusion rejects, and that the statement rewrites of this crate support or refuse.
 
 use super::*;
 
-pub(super) async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
-    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let cell = datafusion::arrow::util::display::array_value_to_string;
-    let rows = batches.iter().flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)));
-    let rows = rows.map(|(b, row)| {
-        b.columns().iter().map(|c| cell(c, row).unwrap()).collect::<Vec<_>>().join(" ")
-    });
-    rows.collect::<Vec<_>>().join("; ")
-}
-
-pub(super) async fn query_refusal(ctx: &SessionContext, sql: &str) -> String {
-    match serrate::sql::sql(ctx, sql).await {
-        Err(e) => e.strip_backtrace(),
-        Ok(frame) => match frame.collect().await {
-            Ok(_) => panic!("{sql} worked"),
-            Err(e) => e.strip_backtrace(),
-        },
-    }
+/// Returns the rows as one string, with semicolons between rows; NULL is an empty string.
+pub(super) async fn query_cells(ctx: &SessionContext, sql: &str) -> String {
+    query_texts(ctx, sql).await.join("; ")
 }
 
 async fn with_tables() -> SessionContext {
     let ctx = create_parallel_session();
-    for sql in [
+    let tables = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, NULL)) v(id, x)",
         "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 5), (2, NULL)) v(k, y)",
-    ] {
-        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
-    }
+    ];
+    run_all(&ctx, &tables).await;
     ctx
 }
 
 #[tokio::test]
-async fn from_comes_first_with_conditions_and_groups() {
+async fn queries_may_begin_with_from() {
     let ctx = with_tables().await;
     for (sql, expected) in [
         ("FROM t WHERE id > 1 AND x > 0", "2 20"),
@@ -47,16 +30,16 @@ async fn from_comes_first_with_conditions_and_groups() {
         ("SELECT id FROM t WHERE id IN (FROM (SELECT k FROM u) WHERE k > 1)", "2"),
         ("FROM t SELECT x WHERE id = 2", "20"),
         ("FROM t ORDER BY id DESC LIMIT 1", "3 "),
-        // Other uses of the word FROM.
+        // The word FROM in a function and in a string is not the clause FROM.
         ("SELECT extract(year FROM DATE '2020-01-01') FROM t WHERE id = 1", "2020"),
         ("SELECT 'FROM t WHERE' FROM t WHERE id = 1", "FROM t WHERE"),
     ] {
-        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_cells(&ctx, sql).await, expected, "{sql}");
     }
 }
 
 #[tokio::test]
-async fn queries_of_with_may_say_materialized() {
+async fn ctes_may_be_materialized_or_not_materialized() {
     let ctx = with_tables().await;
     for sql in [
         "WITH c AS MATERIALIZED (SELECT id FROM t WHERE id = 2) SELECT * FROM c",
@@ -64,12 +47,63 @@ async fn queries_of_with_may_say_materialized() {
         "WITH a AS (SELECT 1), c (n) AS materialized (SELECT id FROM t WHERE id = 2) SELECT n FROM c",
         "WITH c AS NOT\nMATERIALIZED (SELECT 'AS MATERIALIZED (' AS s, id FROM t WHERE id = 2) SELECT id FROM c",
     ] {
-        assert_eq!(query_rows(&ctx, sql).await, "2", "{sql}");
+        assert_eq!(query_cells(&ctx, sql).await, "2", "{sql}");
     }
 }
 
 #[tokio::test]
-async fn semi_and_anti_joins_are_those_of_the_left_side() {
+async fn joins_nest_without_parentheses() {
+    let tables = [
+        "CREATE TABLE a AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(x, y)",
+        "CREATE TABLE b AS SELECT * FROM (VALUES (1, 100), (3, 300)) v(x, z)",
+        "CREATE TABLE c AS SELECT * FROM (VALUES (1, 1000), (4, 4000)) v(x, w)",
+        "CREATE VIEW n AS SELECT a.x, b.z, c.w FROM a JOIN b JOIN c ON b.x = c.x ON a.x = b.x",
+    ];
+    let cases = [
+        ("SELECT * FROM a JOIN b RIGHT JOIN c ON b.x = c.x ON a.x = c.x", "1 10 1 100 1 1000"),
+        (
+            "SELECT * FROM a RIGHT JOIN b RIGHT JOIN c ON b.x = c.x ON a.x = c.x ORDER BY c.x",
+            "1 10 1 100 1 1000; NULL NULL NULL NULL 4 4000",
+        ),
+        (
+            "SELECT * FROM a LEFT JOIN b JOIN c ON b.x = c.x ON a.x = b.x ORDER BY a.x",
+            "1 10 1 100 1 1000; 2 20 NULL NULL NULL NULL",
+        ),
+        ("SELECT x, y, z, w FROM a JOIN b JOIN c USING (x) USING (x)", "1 10 100 1000"),
+        ("SELECT count(*) FROM a LEFT JOIN b CROSS JOIN c ON a.x = b.x", "3"),
+        ("SELECT count(*), count(w) FROM a LEFT JOIN b NATURAL JOIN c ON a.x = b.x", "2 1"),
+        (
+            "SELECT count(*) FROM a JOIN b JOIN c JOIN a AS d ON c.x = d.x ON b.x = d.x ON a.x = d.x",
+            "1",
+        ),
+        (
+            "SELECT * FROM a JOIN b ON a.x = b.x LEFT JOIN c JOIN a AS d ON c.x = d.x ON b.x = d.x",
+            "1 10 1 100 1 1000 1 10",
+        ),
+        ("SELECT count(*) FROM a JOIN b JOIN c ON b.x IS NOT DISTINCT FROM c.x ON a.x = c.x", "1"),
+        (
+            "SELECT (SELECT count(*) FROM a JOIN b JOIN c ON b.x = c.x ON a.x = b.x), 2 FROM a WHERE x = 2",
+            "1 2",
+        ),
+        ("SELECT * FROM n", "1 100 1000"),
+    ];
+    expect_rows(&tables, &cases).await;
+    let ctx = create_parallel_session();
+    for table in tables {
+        serrate::sql::sql(&ctx, table).await.unwrap().collect().await.unwrap();
+    }
+    // The first JOIN has no condition.
+    let sql = "SELECT * FROM a JOIN b JOIN c JOIN a AS d ON c.x = d.x ON b.x = d.x";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("Expected: end of statement, found: ON"), "{e}");
+    // The condition of the inner join cannot use the table before it.
+    let sql = "SELECT * FROM a JOIN b JOIN c ON a.x = c.x ON a.x = b.x";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("a.x"), "{e}");
+}
+
+#[tokio::test]
+async fn semi_and_anti_joins_return_columns_of_the_left_side() {
     let ctx = with_tables().await;
     for (sql, expected) in [
         ("SELECT t.id FROM t SEMI JOIN u ON t.id = u.k ORDER BY 1", "1; 2"),
@@ -78,7 +112,7 @@ async fn semi_and_anti_joins_are_those_of_the_left_side() {
         ("SELECT id FROM t SEMI JOIN (SELECT k AS id FROM u) v USING (id) ORDER BY 1", "1; 2"),
         ("SELECT id FROM (t ANTI JOIN u ON t.id = u.k)", "3"),
     ] {
-        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_cells(&ctx, sql).await, expected, "{sql}");
     }
 }
 
@@ -93,20 +127,34 @@ async fn tuples_compare_field_by_field() {
         ("SELECT id FROM t WHERE (id, id * 2) < (2, 4)", "1"),
         ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u)", "1"),
         ("SELECT id FROM t WHERE id > 0 AND ((id, x) IN (SELECT k, y FROM u))", "1"),
-        // (2, 20) may equal (2, NULL); (3, NULL) equals neither (1, ..) nor (2, ..).
+        // (2, 20) = (2, NULL) is NULL, so id 2 is not returned; (3, NULL) differs from all rows in
+        // `k`.
         ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM u)", "3"),
         ("SELECT id, (id, x) IN (SELECT k, y FROM u) FROM t ORDER BY id", "1 true; 2 ; 3 false"),
         (
             "SELECT id, (id, x) NOT IN (SELECT k, y FROM u WHERE y > 0) FROM t ORDER BY id",
             "1 false; 2 true; 3 true",
         ),
+        ("SELECT id FROM t WHERE (id, x) = ANY (SELECT k, y FROM u)", "1"),
+        ("SELECT id FROM t WHERE ROW(id, x) = SOME (SELECT k, y FROM u)", "1"),
+        ("SELECT id FROM t WHERE ROW(id, x) IN (SELECT k, y FROM u)", "1"),
+        ("SELECT id FROM t WHERE (id, x) <> ALL (SELECT k, y FROM u)", "3"),
+        ("SELECT id, (id, x) = ANY (SELECT * FROM u) FROM t ORDER BY id", "1 true; 2 ; 3 false"),
+        (
+            "SELECT id, (id, x) <> ALL (SELECT k, y FROM u WHERE k = id) FROM t ORDER BY id",
+            "1 false; 2 ; 3 true",
+        ),
+        ("SELECT id FROM t WHERE (id, x) = ANY (VALUES (1, 10), (5, 5))", "1"),
+        ("SELECT id FROM t WHERE id = ANY (VALUES (1), (3)) ORDER BY id", "1; 3"),
+        ("SELECT id FROM t WHERE id > ALL (VALUES (1), (2))", "3"),
+        ("SELECT id FROM t WHERE id = ANY (FROM u SELECT k) ORDER BY id", "1; 2"),
     ] {
-        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_cells(&ctx, sql).await, expected, "{sql}");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_supported_is_said_in_words() {
+async fn unsupported_syntax_is_refused_with_an_explanation() {
     let ctx = with_tables().await;
     for (sql, words) in [
         ("SELECT * FROM t LIMIT -1", "LIMIT -1 is not valid: the number of rows must be 0 or more"),
@@ -118,6 +166,29 @@ async fn what_is_not_supported_is_said_in_words() {
         ("SELECT * FROM t UNPIVOT (v FOR n IN (id, x))", "UNPIVOT is not supported"),
         ("SELECT * FROM t ORDER BY x COLLATE nocase", "COLLATE nocase is not supported"),
         ("SELECT 1 = ANY([[1]])", "search for an element"),
+        (
+            "SELECT id, x, count(*) FROM t GROUP BY id",
+            "SELECT has the column t.x, which is not a key of GROUP BY",
+        ),
+        (
+            "SELECT id FROM t GROUP BY id HAVING x > 1",
+            "HAVING has the column t.x, which is not a key of GROUP BY",
+        ),
+        ("SELECT id FROM t JOIN (SELECT 1 AS z) USING (id)", "Valid fields are z."),
+        ("SELECT count(*) FROM t GROUP BY sum(x)", "GROUP BY has the aggregate sum(x)"),
+        ("SELECT id FROM t LIMIT id", "LIMIT id names a column"),
+        (
+            "SELECT id FROM t WHERE (id, x) < ANY (SELECT k, y FROM u)",
+            "write EXISTS (SELECT 1 FROM (SELECT ..) AS q(c1, c2) WHERE (id, x) < (q.c1, q.c2))",
+        ),
+        (
+            "SELECT id FROM t WHERE (id, x) = ALL (SELECT k, y FROM u)",
+            "write NOT EXISTS (SELECT 1 FROM (SELECT ..) AS q(c1, c2) WHERE NOT ((id, x) = (q.c1, q.c2)))",
+        ),
+        (
+            "SELECT id FROM t WHERE (id, x) IN (SELECT k FROM u)",
+            "the row (id, x) has 2 values, but the subquery that it is compared with has 1 column",
+        ),
         ("SELECT list_contains(['a'], ['a'])", "use ragged_isin(x, ['a', 'b'])"),
         (
             "SELECT c = ANY(['a']) FROM (SELECT [['a']] AS c)",
@@ -140,7 +211,7 @@ async fn what_is_not_supported_is_said_in_words() {
         ("SELECT lambda v: v + 1 FROM t", "a lambda is not a value; pass it to a function"),
         ("SELECT id FROM t WHERE pivot = )", "found: )"),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(words) && !e.contains("Ident {"), "{sql}: {e}");
     }
 }
@@ -159,12 +230,12 @@ async fn fetch_first_limits_the_rows() {
         ),
         ("SELECT (SELECT max(y) FROM u FETCH FIRST ROW ONLY)", "10"),
     ] {
-        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_cells(&ctx, sql).await, expected, "{sql}");
     }
 }
 
 #[tokio::test]
-async fn temporary_tables_and_views_are_those_of_the_session() {
+async fn temporary_tables_and_views_live_in_the_session() {
     let ctx = serrate::sql::session();
     for sql in [
         "CREATE TEMP TABLE a AS SELECT 1 AS x",
@@ -172,16 +243,16 @@ async fn temporary_tables_and_views_are_those_of_the_session() {
         "INSERT INTO b VALUES (2)",
         "CREATE OR REPLACE TEMP VIEW c AS SELECT x + 1 AS x FROM b",
     ] {
-        query_rows(&ctx, sql).await;
+        query_cells(&ctx, sql).await;
     }
     let sql = "SELECT a.x, b.x, c.x FROM a, b, c";
-    assert_eq!(query_rows(&ctx, sql).await, "1 2 3");
-    let e = query_refusal(&ctx, "CREATE TEMP TABLE a AS SELECT 2 AS x").await;
+    assert_eq!(query_cells(&ctx, sql).await, "1 2 3");
+    let e = error(&ctx, "CREATE TEMP TABLE a AS SELECT 2 AS x").await;
     assert!(e.contains("already exists"), "{e}");
 }
 
 #[tokio::test]
-async fn two_stars_are_the_power() {
+async fn two_stars_are_exponentiation() {
     let cases = [
         (
             "SELECT 2 ** 3, 2**-1, -2 ** 2, 3 * 2 ** 2, 2 ** 3 ** 2, 10 - 2 ** 2 * 2",
@@ -197,12 +268,12 @@ async fn two_stars_are_the_power() {
     ];
     expect_rows(&[], &cases).await;
     let ctx = serrate::sql::session();
-    let e = query_refusal(&ctx, "SELECT 2 * * 3").await;
+    let e = error(&ctx, "SELECT 2 * * 3").await;
     assert!(e.contains("Expected: an expression, found: *"), "{e}");
 }
 
 #[tokio::test]
-async fn arguments_are_named_by_keywords_too() {
+async fn arguments_may_have_names_that_are_keywords() {
     let cases = [
         ("SELECT ragged_scatter([1, 2], indices => [0], values => [9])", "[9, 2]"),
         ("SELECT ragged_coords([2, 1], axis => 1)", "[0, 1]"),
@@ -231,7 +302,19 @@ async fn dates_and_casts_are_literal_arguments() {
 }
 
 #[tokio::test]
-async fn lists_of_outer_columns_and_tuples_of_expressions_are_values() {
+async fn stock_list_literals_still_have_no_outer_columns() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    for sql in
+        ["SELECT (SELECT [t.a]) FROM t", "WITH x AS (SELECT 1 AS a) SELECT [(SELECT a FROM x)]"]
+    {
+        let message = stock_error(&ctx, sql).await;
+        assert!(message.contains("No field named") || message.contains("not found"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn lists_of_outer_columns_and_tuples_of_expressions_are_planned() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a', 5, true), (2, 'b', 7, false)) v(id, g, i, b)",
     ];
@@ -245,6 +328,37 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_values() {
             "SELECT id, (SELECT sum(a) FROM (SELECT unnest([t.id, 1]) AS a)) FROM t ORDER BY id",
             "1 2; 2 3",
         ),
+        // The columns need no table name, and queries of WITH are found, too.
+        (
+            "SELECT id, x.a FROM t, LATERAL (SELECT unnest([i, 0]) AS a) x ORDER BY 1, 2",
+            "1 0; 1 5; 2 0; 2 7",
+        ),
+        ("SELECT id, (SELECT [i, id]) AS l FROM t ORDER BY id", "1 [5, 1]; 2 [7, 2]"),
+        ("SELECT id FROM t WHERE 7 IN (SELECT unnest([i, id]))", "2"),
+        (
+            "SELECT id, (SELECT count(*) FROM range(3) r(v) WHERE list_contains([id, i], v)) FROM t ORDER BY id",
+            "1 1; 2 1",
+        ),
+        ("WITH x AS (SELECT 1 AS a) SELECT [(SELECT a FROM x), 2]", "[1, 2]"),
+        (
+            "SELECT id, [(SELECT max(v) FROM range(9) r(v) WHERE v < i), i] AS l FROM t ORDER BY id",
+            "1 [4, 5]; 2 [6, 7]",
+        ),
+        // VALUES in FROM of a subquery may have outer columns.
+        (
+            "SELECT id, (SELECT count(*) FROM (VALUES (t.i), (id), (NULL)) q(x) WHERE x > 3) FROM t ORDER BY id",
+            "1 1; 2 1",
+        ),
+        // A string next to a date or time has its type.
+        (
+            "SELECT [q.d, '2020-01-02'] FROM (SELECT DATE '2020-01-01' AS d) q",
+            "[2020-01-01, 2020-01-02]",
+        ),
+        (
+            "SELECT l FROM (SELECT [d, '2020-01-02'] AS l FROM (SELECT DATE '2020-01-01' AS d))",
+            "[2020-01-01, 2020-01-02]",
+        ),
+        ("SELECT id, (SELECT ['x', t.g]) AS l FROM t ORDER BY id", "1 [x, a]; 2 [x, b]"),
         ("SELECT (id + 1, g) FROM t ORDER BY id LIMIT 1", "{c0: 2, c1: a}"),
         ("SELECT (-1, (2, 3 + 1))", "{c0: -1, c1: {c0: 2, c1: 4}}"),
         (
@@ -289,7 +403,7 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_values() {
             "supported for Parquet files only",
         ),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
@@ -323,14 +437,14 @@ async fn operators_bind_as_in_duckdb() {
     expect_rows(&[], &cases).await;
 }
 
-/// The table `d` of the tests of forms of DuckDB.
+/// Statements that create the table `d` for tests of DuckDB syntax.
 const D: [&str; 2] = [
     "CREATE TABLE d (i INT, j INT, s VARCHAR, l INT[])",
     "INSERT INTO d VALUES (1, 10, 'abcd', [1, 2, 3]), (2, 20, 'xyz', [4, 5]), (3, 10, NULL, NULL), (4, NULL, 'q', [])",
 ];
 
 #[tokio::test]
-async fn lists_after_in_need_no_parentheses() {
+async fn in_takes_a_list_without_parentheses() {
     let cases = [
         (
             "SELECT i, i IN l, i NOT IN l, NOT i IN l, (i NOT IN l) IS NULL FROM d ORDER BY i",
@@ -353,7 +467,7 @@ async fn lists_after_in_need_no_parentheses() {
 }
 
 #[tokio::test]
-async fn lambdas_may_have_positions() {
+async fn lambdas_and_comprehensions_may_use_positions() {
     let view = "CREATE VIEW v AS SELECT i, [x FOR x IN l IF x > 1] AS m FROM d";
     let cases = [
         (
@@ -388,13 +502,13 @@ async fn lambdas_may_have_positions() {
             "another name",
         ),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
 
 #[tokio::test]
-async fn aggregates_return_several_values() {
+async fn arg_max_and_max_return_the_n_greatest_values() {
     let cases = [
         (
             "SELECT arg_max(i, j, 2), arg_min(s, i, 2), max(i, 2), min(i, 9) FROM d",
@@ -403,7 +517,8 @@ async fn aggregates_return_several_values() {
         ("SELECT j, max(i, 2) FROM d GROUP BY j ORDER BY j", "10 [3, 1]; 20 [2]; NULL [4]"),
         ("SELECT arg_max(s, i, 2), max(s, 2) FROM d WHERE i > 9", "NULL NULL"),
         ("SELECT max(i, 2) FILTER (WHERE i < 4), max_by(i, j, 1) FROM d", "[3, 2] [2]"),
-        // A number is a constant, not the position of a column.
+        // A number in an argument or in ORDER BY of an aggregate is a constant, not a position in
+        // SELECT.
         (
             "SELECT arg_max(i, 2), arg_min(i, 2.5), list(i ORDER BY 2 DESC, i DESC) FROM d",
             "1 1 [4, 3, 2, 1]",
@@ -427,13 +542,13 @@ async fn aggregates_return_several_values() {
         ("SELECT arg_max(i, j, i) FROM d", "a number above 0"),
         ("SELECT arg_min(i, j) OVER (ORDER BY i) FROM d", "without ORDER BY"),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
 
 #[tokio::test]
-async fn distinct_on_takes_any_order() {
+async fn distinct_on_allows_any_order_by() {
     let cases = [
         ("SELECT DISTINCT ON (j) i, j FROM d ORDER BY i", "1 10; 2 20; 4 NULL"),
         (
@@ -449,7 +564,7 @@ async fn distinct_on_takes_any_order() {
             "10 1; 20 1; NULL 1",
         ),
         ("SELECT DISTINCT ON (j) i FROM d ORDER BY i LIMIT 2", "1; 2"),
-        // The alias is also the name of a column.
+        // The alias `i` or `j` is also the name of a column of `d`.
         ("SELECT DISTINCT ON (i) i % 2 AS i, j FROM d ORDER BY j", "1 10; 0 20"),
         ("SELECT DISTINCT ON (abs(j)) -j AS j, i FROM d ORDER BY i", "-10 1; -20 2; NULL 4"),
         ("SELECT DISTINCT ON (abs(i - 2)) j AS i FROM d AS e ORDER BY i", "10; 20; NULL"),
@@ -497,13 +612,13 @@ async fn insert_by_name_writes_the_columns_of_the_query() {
         ("INSERT INTO d BY NAME SELECT 5 AS i, 7 AS nope", "the columns of d are i, j, s, l"),
         ("INSERT INTO d BY NAME VALUES (3)", "whose columns have no names"),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
 
 #[tokio::test]
-async fn sets_of_columns_and_fields_are_written_out() {
+async fn columns_expressions_and_struct_stars_are_expanded() {
     let view = "CREATE VIEW v AS SELECT COLUMNS('^[ij]$') FROM d";
     let cases = [
         ("SELECT COLUMNS('i|j') FROM d ORDER BY i", "1 10; 2 20; 3 10; 4 NULL"),
@@ -531,13 +646,13 @@ async fn sets_of_columns_and_fields_are_written_out() {
         ("SELECT COLUMNS('(') FROM t", "not a regular expression"),
         ("SELECT nope.* FROM t", "nope"),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
 
 #[tokio::test]
-async fn forms_without_a_counterpart_are_named() {
+async fn refusals_of_duckdb_syntax_name_a_counterpart() {
     let ctx = with_tables().await;
     for (sql, words) in [
         ("SELECT id FROM t ORDER BY id LIMIT 10%", "LIMIT with a percentage at line 1, column 30"),
@@ -552,12 +667,12 @@ async fn forms_without_a_counterpart_are_named() {
         ),
         ("SELECT sum(id) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES) FROM t", "1 FOLLOWING"),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
 
-/// Once a part of this test fails, the rewrite that names it can be removed.
+/// When this test fails, the rewrite that refers to it can be removed.
 #[tokio::test]
 async fn stock_orders_of_distinct_on_still_begin_with_the_keys() {
     let ctx = SessionContext::new();

@@ -1,43 +1,20 @@
-//! Functions in FROM: nesting, exploding, axes, vocabularies, files by format; SUMMARIZE; slices.
+//! Table functions in FROM, SUMMARIZE, and slices and elements of lists.
 
 use super::*;
 
-async fn sql(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
-    serrate::sql::sql(ctx, sql).await?.collect().await
-}
-
-async fn show_rows(ctx: &SessionContext, query: &str) -> String {
-    match sql(ctx, query).await {
-        Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
-        Err(e) => panic!("{query}\n{e}"),
-    }
-}
-
-async fn expect_refusal(ctx: &SessionContext, query: &str) -> String {
-    match sql(ctx, query).await {
-        Ok(batches) => panic!("{query} worked:\n{}", pretty_format_batches(&batches).unwrap()),
-        Err(e) => e.strip_backtrace(),
-    }
-}
-
-/// Returns the cells of a result, row by row.
+/// Returns each row of a query as a string of its cells.
 async fn list_cells(ctx: &SessionContext, query: &str) -> Vec<String> {
-    let text = show_rows(ctx, query).await;
-    let rows = text.lines().filter(|l| l.starts_with('|')).skip(1);
-    rows.map(|row| {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        cells.join(" ").trim_end().to_owned()
-    })
-    .collect()
+    let rows = query_texts(ctx, query).await;
+    rows.iter().map(|row| row.trim_end().to_owned()).collect()
 }
 
 const EVENTS: &str = "CREATE TABLE events AS SELECT * FROM (VALUES \
     (2, 5, 'd'), (1, 1, 'b'), (1, 0, 'a'), (1, 1, 'c'), (2, 5, 'e')) AS v(id, time, code)";
 
 #[tokio::test]
-async fn long_tables_are_nested() {
+async fn ragged_nest_nests_long_tables() {
     let ctx = create_parallel_session();
-    sql(&ctx, EVENTS).await.unwrap();
+    query_batches(&ctx, EVENTS).await.unwrap();
     let expected = ["1 [0, 1] [[a], [b, c]]", "2 [5] [[d, e]]"];
     for from in [
         "ragged_nest('events', 'id', 'time')",
@@ -50,21 +27,21 @@ async fn long_tables_are_nested() {
         let query = format!("SELECT * FROM {from} ORDER BY id");
         assert_eq!(list_cells(&ctx, &query).await, expected, "{from}");
     }
-    // Names of the statement are visible within the string.
+    // The query in the string may use the CTEs of the statement.
     let named = "WITH e AS (SELECT * FROM events WHERE code <> 'b') FROM ragged_nest('e', 'id')";
     assert_eq!(list_cells(&ctx, named).await, ["1 [0, 1] [a, c]", "2 [5, 5] [d, e]"]);
-    // A subset of the columns, conditions, aggregates, views.
+    // Queries over the nested rows: a subset of columns, conditions, aggregates, views.
     let part = "SELECT code FROM ragged_nest('events', 'id', 'time') WHERE id = 1";
     assert_eq!(list_cells(&ctx, part).await, ["[[a], [b, c]]"]);
-    let plan = show_rows(&ctx, &format!("EXPLAIN {part}")).await;
+    let plan = query_text(&ctx, &format!("EXPLAIN {part}")).await;
     assert!(plan.contains("NestExec: keys=[id, time], sorted=false"), "{plan}");
     let below = plan.split("NestExec").nth(1).unwrap();
     assert!(below.contains("FilterExec: id@0 = 1"), "the condition is not below: {plan}");
     let many = "SELECT sum(ragged_count(code)) FROM ragged_nest('events', 'id', 'time')";
     assert_eq!(list_cells(&ctx, many).await, ["5"]);
-    sql(&ctx, "CREATE VIEW nested AS FROM ragged_nest('events', 'id')").await.unwrap();
+    query_batches(&ctx, "CREATE VIEW nested AS FROM ragged_nest('events', 'id')").await.unwrap();
     assert_eq!(list_cells(&ctx, "SELECT count(*) FROM nested").await, ["2"]);
-    // Conditions on other than the outermost key apply to nested rows.
+    // A condition on a nested column is evaluated on the nested rows.
     let lists = "SELECT id FROM ragged_nest('events', 'id') WHERE ragged_any(code == 'e')";
     assert_eq!(list_cells(&ctx, lists).await, ["2"]);
     let none = "SELECT count(*) FROM ragged_nest('SELECT * FROM events WHERE id > 9', 'id')";
@@ -72,19 +49,19 @@ async fn long_tables_are_nested() {
 }
 
 #[tokio::test]
-async fn sorted_input_is_nested_as_it_comes() {
+async fn ragged_nest_streams_sorted_input() {
     let ctx = create_parallel_session();
-    sql(&ctx, "SET serrate.leaf_batch_size = 100").await.unwrap();
-    sql(
+    query_batches(&ctx, "SET serrate.leaf_batch_size = 100").await.unwrap();
+    query_batches(
         &ctx,
         "CREATE TABLE long AS SELECT i / 7 AS id, i AS v FROM (SELECT unnest(range(0, 3000)) AS i)",
     )
     .await
     .unwrap();
     let from = "ragged_nest('SELECT * FROM long ORDER BY id, v', 'id')";
-    let plan = show_rows(&ctx, &format!("EXPLAIN SELECT * FROM {from}")).await;
+    let plan = query_text(&ctx, &format!("EXPLAIN SELECT * FROM {from}")).await;
     assert!(plan.contains("sorted=true"), "{plan}");
-    let batches = sql(&ctx, &format!("SELECT id, v FROM {from}")).await.unwrap();
+    let batches = query_batches(&ctx, &format!("SELECT id, v FROM {from}")).await.unwrap();
     assert!(batches.len() > 10, "{} batches", batches.len());
     let mut next = 0;
     for batch in &batches {
@@ -100,16 +77,16 @@ async fn sorted_input_is_nested_as_it_comes() {
         }
     }
     assert_eq!(next, 3000);
-    // A row larger than a batch.
+    // A nested row may have more values than a batch.
     let one =
         "SELECT ragged_count(v) FROM ragged_nest('SELECT 1 AS id, v FROM long ORDER BY id', 'id')";
     assert_eq!(list_cells(&ctx, one).await, ["3000"]);
 }
 
 #[tokio::test]
-async fn what_is_exploded_nests_again() {
+async fn ragged_nest_reverses_ragged_explode() {
     let ctx = create_parallel_session();
-    sql(
+    query_batches(
         &ctx,
         "CREATE TABLE t AS SELECT * FROM (VALUES \
          (1, [10, 11], [['a'], ['b', NULL]]), (2, [20], [['c']]), (3, [30, 31, 32], [['d'], ['e', 'f', 'g'], ['h']])) \
@@ -132,7 +109,7 @@ async fn what_is_exploded_nests_again() {
         list_cells(&ctx, again).await,
         list_cells(&ctx, "SELECT * FROM t ORDER BY id").await
     );
-    // Positions distinguish events that nothing else distinguishes.
+    // The positions of events keep events apart that have the same time.
     assert_eq!(
         list_cells(
             &ctx,
@@ -146,8 +123,8 @@ async fn what_is_exploded_nests_again() {
         list_cells(&ctx, positions).await,
         list_cells(&ctx, "SELECT id, code FROM t ORDER BY id").await
     );
-    // Empty lists have no row unless requested.
-    sql(
+    // Empty and NULL lists have no row, unless the argument requests one.
+    query_batches(
         &ctx,
         "CREATE TABLE holes AS SELECT * FROM (VALUES (1, [7]), (2, []), (3, NULL)) AS v(id, x)",
     )
@@ -158,13 +135,13 @@ async fn what_is_exploded_nests_again() {
         list_cells(&ctx, "FROM ragged_explode('holes', keep_empty => true)").await,
         ["1 7", "2", "3"]
     );
-    // The rows do not depend on the requested columns.
+    // The number of rows does not depend on the selected columns.
     assert_eq!(list_cells(&ctx, "SELECT id FROM ragged_explode('t')").await.len(), 9);
     assert_eq!(list_cells(&ctx, "SELECT count(*) FROM ragged_explode('t')").await, ["9"]);
 }
 
 #[tokio::test]
-async fn axes_are_counted() {
+async fn ragged_axes_counts_the_elements_of_axes() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.nrt");
@@ -174,18 +151,18 @@ async fn axes_are_counted() {
         list_cells(&ctx, &axes).await,
         ["0 [id] 100", "1 [] 100 1 1 1.0 0", "2 [code] 450 0 9 4.5 10"]
     );
-    let plan = show_rows(&ctx, &format!("EXPLAIN {axes}")).await;
+    let plan = query_text(&ctx, &format!("EXPLAIN {axes}")).await;
     let scan = plan.lines().rfind(|l| l.contains("DataSourceExec")).unwrap();
     assert!(scan.contains("ragged_lengths"), "values would be read: {plan}");
     assert_eq!(list_cells(&ctx, "FROM ragged_axes('SELECT 1 AS a')").await, ["0 [a] 1"]);
-    sql(&ctx, "CREATE TABLE none (a INT, b INT[])").await.unwrap();
+    query_batches(&ctx, "CREATE TABLE none (a INT, b INT[])").await.unwrap();
     assert_eq!(list_cells(&ctx, "FROM ragged_axes(none)").await, ["0 [a] 0", "1 [b] 0    0"]);
 }
 
 #[tokio::test]
-async fn columns_are_summarized() {
+async fn summarize_returns_statistics_of_columns() {
     let ctx = create_parallel_session();
-    sql(
+    query_batches(
         &ctx,
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x', [[1.5, 2.5], []], true), (2, NULL, [[NULL, 4.0]], false), \
          (3, 'z', NULL, NULL)) AS v(a, b, c, d)",
@@ -205,7 +182,7 @@ async fn columns_are_summarized() {
     }
     let one = "SELECT column_name, count FROM (SUMMARIZE SELECT 1 AS x, [2] AS y)";
     assert_eq!(list_cells(&ctx, one).await, ["x 1", "y 1"]);
-    // The share of NULL is that of the values. A NULL or empty list has none.
+    // `null_percentage` counts the values in lists. A NULL or empty list has no values.
     let figures = "SELECT null_percentage, count, leaves FROM (SUMMARIZE SELECT x FROM (VALUES \
         {}) AS v(x))";
     for (lists, expected) in [
@@ -218,17 +195,17 @@ async fn columns_are_summarized() {
     ] {
         assert_eq!(list_cells(&ctx, &figures.replace("{}", lists)).await, [expected], "{lists}");
     }
-    assert!(show_rows(&ctx, "EXPLAIN SUMMARIZE t").await.contains("AggregateExec"));
+    assert!(query_text(&ctx, "EXPLAIN SUMMARIZE t").await.contains("AggregateExec"));
     assert_eq!(list_cells(&ctx, "SUMMARIZE SELECT 1 AS a WHERE false").await.len(), 1);
 }
 
 #[tokio::test]
-async fn files_are_read_by_the_name_of_a_function() {
+async fn read_functions_read_files_of_any_name() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| display_path(&dir.path().join(name));
-    sql(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}'", at("x.parquet"))).await.unwrap();
-    sql(&ctx, &format!("COPY (SELECT 2 AS a) TO '{}'", at("y.parquet"))).await.unwrap();
+    query_batches(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}'", at("x.parquet"))).await.unwrap();
+    query_batches(&ctx, &format!("COPY (SELECT 2 AS a) TO '{}'", at("y.parquet"))).await.unwrap();
     std::fs::copy(dir.path().join("x.parquet"), dir.path().join("it's data")).unwrap();
     std::fs::write(dir.path().join("p.csv"), "1|2\n3|4\n").unwrap();
     std::fs::write(dir.path().join("r.ndjson"), "{\"a\": [1, 2]}\n{\"a\": []}\n").unwrap();
@@ -253,27 +230,27 @@ async fn files_are_read_by_the_name_of_a_function() {
     assert_eq!(list_cells(&ctx, &nrt).await, ["45"]);
     let nested = format!("FROM ragged_nest('FROM read_parquet(''{}'')', 'a')", at("x.parquet"));
     assert_eq!(list_cells(&ctx, &nested).await, ["1"]);
-    let e = expect_refusal(&ctx, "FROM read_parquet('nowhere.parquet')").await;
+    let e = error(&ctx, "FROM read_parquet('nowhere.parquet')").await;
     assert!(e.contains("nowhere.parquet"), "{e}");
-    let e = expect_refusal(&ctx, "FROM read_parquet()").await;
+    let e = error(&ctx, "FROM read_parquet()").await;
     assert!(e.contains("read_parquet('data/*.parquet')"), "{e}");
-    let e = expect_refusal(&ctx, &format!("FROM read_csv('{}', skip = 3)", at("p.csv"))).await;
+    let e = error(&ctx, &format!("FROM read_csv('{}', skip = 3)", at("p.csv"))).await;
     assert!(e.contains("no option skip") && e.contains("delim"), "{e}");
 }
 
 #[tokio::test]
-async fn a_vocabulary_is_a_table() {
+async fn vocab_returns_the_tokens_of_a_vocabulary() {
     let ctx = create_parallel_session();
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tiny-codes");
     let first = format!("FROM vocab('{tiny}') LIMIT 2");
     assert_eq!(list_cells(&ctx, &first).await, ["1 DX//250.00", "2 DX//E10.9"]);
     let count = format!("SELECT count(*), max(token) FROM vocab('{tiny}/codes.parquet')");
     assert_eq!(list_cells(&ctx, &count).await, ["14 14"]);
-    assert!(expect_refusal(&ctx, "FROM vocab('nowhere')").await.contains("nowhere"));
+    assert!(error(&ctx, "FROM vocab('nowhere')").await.contains("nowhere"));
 }
 
 #[tokio::test]
-async fn slices_count_as_in_duckdb() {
+async fn slices_have_the_bounds_of_duckdb() {
     let ctx = create_parallel_session();
     for (slice, expected) in [
         ("[1, 2, 3][2:]", "[2, 3]"),
@@ -327,7 +304,95 @@ async fn both_bounds_of_slices_are_clipped() {
     assert!(e.contains("has the step 0; use a positive step"), "{e}");
 }
 
-/// `functions::clipped_slice` can go once this fails.
+#[tokio::test]
+async fn positions_beyond_every_list_are_clipped() {
+    let tables = [
+        "CREATE TABLE t AS SELECT id, x, arrow_cast(u, 'UInt64') AS u, i FROM (VALUES (1, [1, 2], '9223372036854775808', 9223372036854775807), (2, [3], '1', 1), (3, [4], NULL, NULL), (4, NULL, '2', -3000000000)) AS v(id, x, u, i)",
+        "CREATE TABLE l AS SELECT id, arrow_cast(x, 'LargeList(Int64)') AS x, u, i FROM t",
+    ];
+    let element = "1 NULL NULL; 2 3 3; 3 NULL NULL; 4 NULL NULL";
+    let cases = [
+        (
+            "SELECT [1, 2][9223372036854775807], [1, 2][-9223372036854775807], [1, 2][-9223372036854775808], [1, 2][3000000000], [1, 2][18446744073709551615]",
+            "NULL NULL NULL NULL NULL",
+        ),
+        (
+            "SELECT list_extract(x, 9223372036854775807), x[-9223372036854775808], array_element(x, 18446744073709551615) FROM t WHERE id = 1",
+            "NULL NULL NULL",
+        ),
+        ("SELECT id, x[u], array_element(x, u) FROM t ORDER BY id", element),
+        ("SELECT id, x[i], array_element(x, i) FROM t ORDER BY id", element),
+        ("SELECT id, x[u], array_element(x, i) FROM l ORDER BY id", element),
+        // The position is a decimal, the type of a UInt64 plus an Int64.
+        (
+            "SELECT x[u - 9223372036854775807], x[-9223372036854775807 - u] FROM t WHERE id = 1",
+            "1 NULL",
+        ),
+        (
+            "SELECT id, x[u:], x[:u] FROM t ORDER BY id",
+            "1 [] [1, 2]; 2 [3] [3]; 3 NULL NULL; 4 NULL NULL",
+        ),
+        (
+            "SELECT x[-9223372036854775808:9223372036854775807], x[1:u:u], array_slice(x, 1, u) FROM t WHERE id = 1",
+            "[1, 2] [1] [1, 2]",
+        ),
+        (
+            "SELECT x[9223372036854775807:-9223372036854775808:-1], x[2:18446744073709551615] FROM t WHERE id = 1",
+            "[2, 1] [2]",
+        ),
+        ("SELECT list_transform([[1, 2]], lambda y: y[9223372036854775807])", "[]"),
+        (
+            "SELECT array_agg(id ORDER BY id)[2], array_agg(id)[9223372036854775807] FROM t",
+            "2 NULL",
+        ),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+#[tokio::test]
+async fn elements_of_array_agg_are_read() {
+    let tables = [
+        "CREATE TABLE t AS SELECT id, id % 2 AS k, arrow_cast(id, 'UInt64') AS u FROM (VALUES (1), (2), (3)) v(id)",
+    ];
+    let cases = [
+        (
+            "SELECT array_agg(id ORDER BY id)[9223372036854775808], array_agg(id ORDER BY id)[18446744073709551615], array_agg(id ORDER BY id)[0], array_agg(id ORDER BY id)[NULL], array_agg(id ORDER BY id)[NULL::INT] FROM t",
+            "NULL NULL NULL NULL NULL",
+        ),
+        (
+            "SELECT array_agg(id ORDER BY id)[2::TINYINT], array_agg(id ORDER BY id)[1 + 1], array_agg(id ORDER BY id)[-1], array_agg(id ORDER BY id)[arrow_cast(2, 'UInt64')], array_agg(id ORDER BY id)[2::DECIMAL(10, 0)] FROM t",
+            "2 2 3 2 2",
+        ),
+        (
+            "SELECT array_agg(DISTINCT k ORDER BY k)[2], array_agg(id ORDER BY id) FILTER (WHERE id > 1)[1] FROM t",
+            "1 2",
+        ),
+        (
+            "SELECT k, array_agg(id ORDER BY id)[k], array_agg(id ORDER BY id)[k + 1], array_agg(id ORDER BY id)[max(u)] FROM t GROUP BY k ORDER BY k",
+            "0 NULL 2 NULL; 1 1 3 NULL",
+        ),
+        (
+            "SELECT k FROM t GROUP BY k HAVING array_agg(id ORDER BY id)[9223372036854775808] IS NULL ORDER BY k",
+            "0; 1",
+        ),
+    ];
+    expect_rows(&tables, &cases).await;
+    let ctx = create_parallel_session();
+    for sql in ["SELECT [1, 2][1.5]", "SELECT array_agg(id)[1.5] FROM (VALUES (1)) v(id)"] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("array_element does not accept arguments of the types"), "{sql}\n{e}");
+    }
+}
+
+/// `functions::clipped_element` can be removed once this test fails.
+#[tokio::test]
+async fn stock_elements_still_need_short_indexes() {
+    let sql = "SELECT array_element([1], 9223372036854775807)";
+    let e = stock_error(&SessionContext::new(), sql).await;
+    assert!(e.contains("invalid index"), "{e}");
+}
+
+/// `functions::clipped_slice` can be removed once this test fails.
 #[tokio::test]
 async fn stock_backward_slices_are_still_not_clipped() {
     let ctx = SessionContext::new();
@@ -337,24 +402,26 @@ async fn stock_backward_slices_are_still_not_clipped() {
 }
 
 #[tokio::test]
-async fn lists_in_from_stand_beside_lambdas() {
+async fn unnest_in_from_and_lambdas_may_be_in_one_statement() {
     let ctx = create_parallel_session();
     let both = "SELECT sum(v) FROM unnest([1, 2, 3]) AS u(v) WHERE v IN (SELECT * FROM unnest(array_transform([1, 2], lambda x: x + 1)))";
     assert_eq!(list_cells(&ctx, both).await, ["5"]);
 }
 
 #[tokio::test]
-async fn values_are_looked_up_in_tables() {
+async fn ragged_lookup_finds_values_in_tables() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
-    sql(&ctx, "CREATE TABLE units AS SELECT * FROM (VALUES ('kg', 1.0, [50.0, 80.0]), ('lb', 0.45, NULL)) AS v(code, factor, cuts)")
+    query_batches(&ctx, "CREATE TABLE units AS SELECT * FROM (VALUES ('kg', 1.0, [50.0, 80.0]), ('lb', 0.45, NULL)) AS v(code, factor, cuts)")
         .await
         .unwrap();
-    sql(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1, [['lb', 'kg'], ['?']], [[1.0, 80.0], [3.0]]), (2, NULL, NULL)) AS v(id, code, val)")
+    query_batches(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1, [['lb', 'kg'], ['?']], [[1.0, 80.0], [3.0]]), (2, NULL, NULL)) AS v(id, code, val)")
         .await
         .unwrap();
     let file = display_path(&dir.path().join("units.csv"));
-    sql(&ctx, &format!("COPY (SELECT code, factor FROM units) TO '{file}'")).await.unwrap();
+    query_batches(&ctx, &format!("COPY (SELECT code, factor FROM units) TO '{file}'"))
+        .await
+        .unwrap();
     for from in ["units", "SELECT * FROM units", &file] {
         let query = format!(
             "SELECT ragged_lookup(code, '{}', 'code', 'factor') AS f FROM t ORDER BY id",
@@ -363,7 +430,7 @@ async fn values_are_looked_up_in_tables() {
         assert_eq!(list_cells(&ctx, &query).await, ["[[0.45, 1.0], []]", ""], "{from}");
     }
     let name =
-        show_rows(&ctx, "SELECT ragged_lookup(code, 'units', 'code', 'factor') FROM t").await;
+        query_text(&ctx, "SELECT ragged_lookup(code, 'units', 'code', 'factor') FROM t").await;
     assert!(name.contains("| ragged_lookup(code, 'units', 'code', 'factor') |"), "{name}");
     let kept =
         "SELECT id FROM t WHERE ragged_any(ragged_lookup(code, 'units', 'code', 'factor') > 0.9)";
@@ -378,19 +445,18 @@ async fn values_are_looked_up_in_tables() {
     assert_eq!(list_cells(&ctx, one).await, ["[[0, 2], [0]]"]);
     let plain = "SELECT ragged_lookup('lb', 'units', 'code', 'factor')";
     assert_eq!(list_cells(&ctx, plain).await, ["0.45"]);
-    let e = expect_refusal(&ctx, "SELECT ragged_lookup(code, 'nowhere', 'code', 'x') FROM t").await;
+    let e = error(&ctx, "SELECT ragged_lookup(code, 'nowhere', 'code', 'x') FROM t").await;
     assert!(e.contains("nowhere"), "{e}");
-    let e =
-        expect_refusal(&ctx, "SELECT ragged_lookup(val, 'units', 'code', 'factor') FROM t").await;
+    let e = error(&ctx, "SELECT ragged_lookup(val, 'units', 'code', 'factor') FROM t").await;
     assert!(e.contains("cannot be looked up among keys"), "{e}");
     let twice = "SELECT ragged_lookup(code, 'SELECT ''kg'' AS k, 1 AS v FROM t', 'k', 'v') FROM t";
-    assert!(expect_refusal(&ctx, twice).await.contains("\"kg\" occurs twice"));
+    assert!(error(&ctx, twice).await.contains("\"kg\" occurs twice"));
 }
 
 #[tokio::test]
-async fn what_is_wrong_in_from_is_said() {
+async fn errors_of_table_functions_name_the_cause() {
     let ctx = create_parallel_session();
-    sql(&ctx, EVENTS).await.unwrap();
+    query_batches(&ctx, EVENTS).await.unwrap();
     for (query, said) in [
         ("FROM ragged_nest()", "ragged_nest('SELECT"),
         ("FROM ragged_nest('events')", "no column is given"),
@@ -406,13 +472,13 @@ async fn what_is_wrong_in_from_is_said() {
         ("FROM ragged_explode('events', depth => true)", "no option depth"),
         ("FROM ragged_axes('events', 1)", "takes one argument"),
     ] {
-        let e = expect_refusal(&ctx, query).await;
+        let e = error(&ctx, query).await;
         assert!(e.contains(said), "{query}: {e}");
     }
 }
 
 #[tokio::test]
-async fn queries_of_functions_may_begin_with_from_and_stand_in_more_parentheses() {
+async fn query_arguments_may_begin_with_from_and_have_extra_parentheses() {
     let ctx = serrate::sql::session();
     let make = "CREATE TABLE lists AS SELECT * FROM (VALUES (1, [1, 2]), (2, [3])) AS t(id, x)";
     serrate::sql::sql(&ctx, make).await.unwrap().collect().await.unwrap();
@@ -433,7 +499,7 @@ async fn queries_of_functions_may_begin_with_from_and_stand_in_more_parentheses(
 }
 
 #[tokio::test]
-async fn types_that_a_query_gets_later_are_those_of_its_rows() {
+async fn query_arguments_have_their_final_types() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 3), (5, 4), (5, 2)) v(x, y)"],
         &[
@@ -452,7 +518,7 @@ async fn types_that_a_query_gets_later_are_those_of_its_rows() {
 }
 
 #[tokio::test]
-async fn table_functions_outside_from_are_told() {
+async fn table_functions_outside_from_are_refused() {
     let ctx = create_parallel_session();
     for (call, name) in [
         ("ragged_nest('t', 'id')", "ragged_nest"),
@@ -473,7 +539,7 @@ async fn table_functions_outside_from_are_told() {
 }
 
 #[tokio::test]
-async fn urls_without_a_store_say_what_is_known() {
+async fn errors_of_unknown_url_schemes_list_the_known_ones() {
     let ctx = serrate::sql::session();
     let statements = |url: &str| {
         [
@@ -505,7 +571,7 @@ async fn urls_without_a_store_say_what_is_known() {
     }
 }
 
-/// When this fails, `serrate_from_alone` can go.
+/// When this test fails, `serrate_from_alone` can be removed.
 #[tokio::test]
 async fn stock_from_alone_still_has_no_columns() {
     for (ctx, columns) in [(SessionContext::new(), 0), (serrate::sql::session(), 1)] {

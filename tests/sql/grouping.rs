@@ -1,4 +1,4 @@
-//! ROLLUP, CUBE and GROUPING SETS with tuples, positions and one another in them.
+//! ROLLUP, CUBE and GROUPING SETS with tuples, positions and nested sets; keys of GROUP BY.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const TABLE: &str =
     "CREATE TABLE t AS SELECT * FROM (VALUES (1, 2, 5), (1, 3, 5), (2, 2, 6)) v(a, b, c)";
 
 #[tokio::test]
-async fn tuples_are_one_part_of_a_set() {
+async fn tuples_in_rollup_and_cube_are_one_key() {
     let by = |groups: &str| {
         format!(
             "SELECT a, b, count(*) FROM t GROUP BY {groups} ORDER BY a NULLS LAST, b NULLS LAST, 3"
@@ -43,7 +43,35 @@ async fn tuples_are_one_part_of_a_set() {
 }
 
 #[tokio::test]
-async fn grouping_tells_sets_apart_and_none_is_one_row() {
+async fn keys_of_grouping_sets_may_begin_with_a_parenthesis() {
+    let by = |groups: &str| {
+        format!(
+            "SELECT a, (b) + 1, count(*) FROM t GROUP BY {groups} ORDER BY a NULLS LAST, 2 NULLS LAST, 3"
+        )
+    };
+    let of_a = "1 3 1; 1 4 1; 1 NULL 2; 2 3 1; 2 NULL 1";
+    let of_b = "NULL 3 2; NULL 4 1";
+    let cases = [
+        ("ROLLUP (a, (b) + 1)", format!("{of_a}; NULL NULL 3")),
+        ("CUBE ((b) + 1, a)", format!("{of_a}; {of_b}; NULL NULL 3")),
+        ("GROUPING SETS ((b) + 1, a, (a, (b) + 1))", format!("{of_a}; {of_b}")),
+        (
+            "GROUPING SETS (ROLLUP ((b) + 1), a, (a, (b) + 1))",
+            format!("{of_a}; {of_b}; NULL NULL 3"),
+        ),
+    ];
+    let cases = cases.map(|(groups, expected)| (by(groups), expected));
+    let mut cases: Vec<(&str, &str)> =
+        cases.iter().map(|(sql, rows)| (sql.as_str(), rows.as_str())).collect();
+    cases.push((
+        "SELECT a, b::DECIMAL(4, 1), count(*) FROM t GROUP BY ROLLUP (a, (b)::DECIMAL(4, 1)) ORDER BY 1 NULLS LAST, 2 NULLS LAST",
+        "1 2.0 1; 1 3.0 1; 1 NULL 2; 2 2.0 1; 2 NULL 1; NULL NULL 3",
+    ));
+    expect_rows(&[TABLE], &cases).await;
+}
+
+#[tokio::test]
+async fn grouping_identifies_sets_and_the_empty_set_is_one_group() {
     expect_rows(
         &[TABLE],
         &[
@@ -82,23 +110,87 @@ async fn a_column_may_be_in_a_rollup_twice() {
             &"SELECT a, b, count(*) FROM t GROUP BY ROLLUP (a, b, a) ORDER BY 1 NULLS LAST, 2 NULLS LAST, 3 LIMIT 4".to_owned(),
             "1 2 1; 1 2 1; 1 3 1; 1 3 1",
         ),
+        (
+            &"SELECT a, count(*) FROM t GROUP BY ROLLUP (t.a, a) ORDER BY a NULLS LAST, 2".to_owned(),
+            "1 2; 1 2; 2 1; 2 1; NULL 3",
+        ),
+        (
+            &"SELECT a AS k, count(*) FROM t GROUP BY ROLLUP (k, T.A) ORDER BY k NULLS LAST, 2".to_owned(),
+            "1 2; 1 2; 2 1; 2 1; NULL 3",
+        ),
+        (
+            &"SELECT a + 0 AS k, count(*) FROM t GROUP BY CUBE (k, t.a + 0) ORDER BY k NULLS LAST, 2".to_owned(),
+            "1 2; 1 2; 1 2; 2 1; 2 1; 2 1; NULL 3",
+        ),
+        (
+            &"SELECT count(*) FROM t p JOIN t q ON p.a = q.a AND p.b = q.b GROUP BY ROLLUP (p.a, q.a) ORDER BY 1".to_owned(),
+            "1; 1; 2; 2; 3",
+        ),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&[TABLE], &cases).await;
+    let ctx = create_parallel_session();
+    query_batches(&ctx, TABLE).await.unwrap();
+    let ambiguous = "SELECT count(*) FROM t p JOIN t q ON p.b = q.b GROUP BY ROLLUP (p.a, a)";
+    let e = rows_or_error(&ctx, ambiguous).await;
+    assert!(e.contains("Ambiguous reference to unqualified field a"), "{e}");
+    for (sql, words) in [
+        (
+            "SELECT a FROM t GROUP BY ROLLUP (a, 3)",
+            "has the position 3, but SELECT has 1 column(s)",
+        ),
+        ("SELECT a FROM t GROUP BY CUBE (0)", "has the position 0"),
+        (
+            "SELECT *, a AS k FROM (SELECT a, b FROM t) GROUP BY GROUPING SETS ((1, 2), (1))",
+            "SELECT has * at or before it",
+        ),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(words), "{sql}: {e}");
+    }
 }
 
-/// When this fails, `are_distinct_columns` of `sql::statement::keys::grouping` need not compare the columns.
+#[tokio::test]
+async fn positions_that_refer_to_numbers_are_resolved_once() {
+    let cases = [
+        (
+            "SELECT * FROM (SELECT 5 AS n, count(*) AS c FROM t GROUP BY ROLLUP (1)) q ORDER BY n",
+            "5 3; NULL 3",
+        ),
+        ("SELECT 5, count(*) FROM t GROUP BY ROLLUP (1) ORDER BY 1", "5 3; NULL 3"),
+        (
+            "SELECT * FROM (SELECT 2 AS n, a, count(*) AS c FROM t GROUP BY ROLLUP (1, 2)) q ORDER BY n, a",
+            "2 1 2; 2 2 1; 2 NULL 3; NULL NULL 3",
+        ),
+        (
+            "SELECT * FROM (SELECT 2, max(a) AS m, count(*) AS c FROM t GROUP BY CUBE (1)) q ORDER BY 1",
+            "2 2 3; NULL 2 3",
+        ),
+        (
+            "SELECT * FROM (SELECT 2 AS n, b + 0 AS m, count(*) AS c FROM t GROUP BY GROUPING SETS ((1), ROLLUP (1, 2))) q ORDER BY n, m",
+            "2 2 2; 2 3 1; 2 NULL 3; 2 NULL 3; NULL NULL 3",
+        ),
+        (
+            "SELECT * FROM (SELECT 2 AS n, a AS m, count(*) AS c FROM t GROUP BY a, CUBE (1)) q ORDER BY n, m",
+            "2 1 2; 2 2 1; NULL 1 2; NULL 2 1",
+        ),
+    ];
+    expect_rows(&[TABLE], &cases).await;
+}
+
+/// When this test fails, `are_distinct_columns` of `sql::statement::keys::grouping` need not
+/// compare the columns.
 #[tokio::test]
 async fn stock_columns_in_a_rollup_are_still_distinct() {
     let e = stock_error(&SessionContext::new(), REPEATED).await;
     assert!(e.contains("duplicate"), "{e}");
 }
 
-/// `k` determines `v`, because it is the only key of the inner GROUP BY.
+/// A query in which `k` determines `v` and `w`, because `k` is the only key of its GROUP BY.
 const KEYED: &str = "(SELECT k, max(v) AS v, max(w) AS w FROM (VALUES (1, 2, 5), (1, 3, 6), (2, 4, 7)) t(k, v, w) GROUP BY k)";
 
 #[tokio::test]
-async fn keys_beside_sets_add_no_columns_to_them() {
+async fn keys_next_to_grouping_sets_add_no_columns_to_the_sets() {
     let by = |columns: &str, groups: &str| {
         format!("SELECT {columns}, count(*) FROM {KEYED} u GROUP BY {groups} ORDER BY 1, 2, 3")
     };
@@ -121,7 +213,7 @@ async fn keys_beside_sets_add_no_columns_to_them() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `join_columns_to_sets` of `sql::statement::keys::grouping` can go.
+/// When this test fails, `join_columns_to_sets` of `sql::statement::keys::grouping` can be removed.
 #[tokio::test]
 async fn stock_keys_beside_rollup_still_add_columns() {
     let sql = format!(
@@ -134,7 +226,7 @@ const SOURCE: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20, 'x'), (2, 
 const KEYS: &str = "CREATE TABLE k AS SELECT a, b, c, TIMESTAMP '2024-01-01 06:00:00' + INTERVAL '1 day' * (b / 10)::INT AS ts, [a, b] AS l FROM t";
 
 #[tokio::test]
-async fn sets_may_have_keys_that_rules_rewrite() {
+async fn grouping_sets_may_have_keys_that_rules_rewrite() {
     let by = |key: &str| {
         format!("SELECT {key}, count(*) FROM k GROUP BY ROLLUP ({key}) ORDER BY 1 NULLS FIRST, 2")
     };
@@ -164,7 +256,7 @@ async fn sets_may_have_keys_that_rules_rewrite() {
 }
 
 #[tokio::test]
-async fn rewritten_keys_are_the_same_in_all_sets() {
+async fn rewritten_keys_agree_in_all_grouping_sets() {
     let setup = [
         SOURCE,
         KEYS,
@@ -245,7 +337,7 @@ async fn rewritten_keys_are_the_same_in_all_sets() {
 const INTEGERS: &str = "SELECT 5 AS p, count(*) AS n FROM (VALUES (1), (2)) t(a) GROUP BY p";
 
 #[tokio::test]
-async fn integers_with_a_name_are_no_positions() {
+async fn aliased_integers_in_group_by_are_not_positions() {
     expect_rows(
         &[TABLE],
         &[
@@ -258,14 +350,15 @@ async fn integers_with_a_name_are_no_positions() {
     .await;
 }
 
-/// When this fails, `cast_grouped_integers` of `sql::statement::keys::grouping` can go.
+/// When this test fails, `cast_grouped_integers` of `sql::statement::keys::grouping` can be
+/// removed.
 #[tokio::test]
 async fn stock_integers_in_group_by_are_still_positions() {
     let e = stock_error(&SessionContext::new(), INTEGERS).await;
     assert!(e.contains("position 5"), "{e}");
 }
 
-/// When this fails, `sql::statement::keys::grouping` can go.
+/// When this test fails, `sql::statement::keys::grouping` can be removed.
 #[tokio::test]
 async fn stock_tuples_in_rollup_still_fail() {
     let ctx = SessionContext::new();
@@ -284,7 +377,7 @@ async fn distinct_sums_are_grouped_by_a_cast() {
     assert_eq!(query_int(&create_parallel_session(), &sql).await, 35);
 }
 
-/// When this fails, `sql::workarounds::grouping` may go.
+/// When this test fails, `sql::workarounds::grouping` can be removed.
 #[tokio::test]
 async fn stock_distinct_sums_by_a_cast_still_fail() {
     let message = stock_error(&SessionContext::new(), DISTINCT_SUMS).await;
@@ -340,9 +433,9 @@ async fn groups_are_ordered_by_the_positions_of_expressions() {
     expect_rows(&setup, &cases).await;
 }
 
-/// The expressions use names that are also aliases of other columns.
+/// The grouped expressions use names of columns that are also aliases of other expressions.
 #[tokio::test]
-async fn positions_of_groups_are_not_expressions_of_aliases() {
+async fn positions_in_group_by_refer_to_columns_not_aliases() {
     let setup = [
         "CREATE TABLE r AS SELECT * FROM (VALUES (1, 3, 10), (2, 2, 20), (3, 1, NULL), (4, NULL, 20), (2, 1, 30)) v(x, y, z)",
     ];
@@ -374,7 +467,8 @@ async fn positions_of_groups_are_not_expressions_of_aliases() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `replace_position` of `sql::statement::names::order_aliases` can go once this fails.
+/// `replace_position` of `sql::statement::names::order_aliases` can be removed once this test
+/// fails.
 #[tokio::test]
 async fn stock_positions_of_groups_are_still_refused() {
     let ctx = SessionContext::new();
@@ -383,7 +477,7 @@ async fn stock_positions_of_groups_are_still_refused() {
 }
 
 #[tokio::test]
-async fn aggregates_ignore_an_order_that_does_not_matter() {
+async fn aggregates_ignore_an_order_without_effect() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a', 1, 1.25), (2, 'a', 2, -0.25), (3, 'b', 2, 10.05)) v(id, g, i, d)",
     ];
@@ -414,7 +508,8 @@ async fn aggregates_ignore_an_order_that_does_not_matter() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `drop_order` of `sql::statement::expressions::expr_rewrites` can go once this fails.
+/// `drop_order` of `sql::statement::expressions::expr_rewrites` can be removed once this test
+/// fails.
 #[tokio::test]
 async fn stock_orders_of_aggregates_are_still_arguments() {
     let ctx = SessionContext::new();
@@ -476,7 +571,7 @@ async fn group_by_all_of_constants_is_one_group() {
     expect_rows(&[TABLE], &cases).await;
 }
 
-/// When this test fails, `group_constants_together` can go.
+/// When this test fails, `group_constants_together` can be removed.
 #[tokio::test]
 async fn stock_constants_in_group_by_all_are_still_keys() {
     let stock = SessionContext::new();
@@ -487,7 +582,7 @@ async fn stock_constants_in_group_by_all_are_still_keys() {
 }
 
 #[tokio::test]
-async fn order_by_columns_that_are_no_keys_is_an_error() {
+async fn order_by_a_column_that_is_not_a_key_is_an_error() {
     let ctx = serrate::sql::session();
     query_batches(&ctx, TABLE).await.unwrap();
     for sql in [

@@ -1,15 +1,14 @@
-//! Names of computed columns in results.
+//! Names of computed columns in results: the expression as written, without table names.
 
 use super::*;
 
 async fn list_names(ctx: &SessionContext, query: &str) -> Vec<String> {
-    let frame = serrate::sql::sql(ctx, query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
-    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+    let batches = run_query(ctx, query).await;
     batches[0].schema().fields().iter().map(|f| f.name().clone()).collect()
 }
 
 #[tokio::test]
-async fn computed_columns_are_named_without_tables() {
+async fn names_of_computed_columns_omit_tables() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session();
     let path = display_path(&dir.path().join("long name.parquet"));
@@ -77,14 +76,14 @@ async fn computed_columns_are_named_without_tables() {
             assert_eq!(plain(&found[0]), plain(expected), "{query}");
         }
     }
-    // The same names in tables and files.
+    // Created tables and files have these column names, too.
     let table = format!("CREATE TABLE made AS SELECT sum(id) FROM '{path}'");
     serrate::sql::sql(&ctx, &table).await.unwrap().collect().await.unwrap();
     assert_eq!(list_names(&ctx, "SELECT \"sum(id)\" FROM made").await, ["sum(id)"]);
 }
 
 #[tokio::test]
-async fn names_that_two_columns_would_share_stay_apart() {
+async fn names_keep_the_tables_if_two_columns_would_share_a_name() {
     let ctx = serrate::sql::session();
     let from = "(VALUES (1)) AS a(id), (VALUES (2)) AS b(id)";
     assert_eq!(
@@ -102,7 +101,25 @@ async fn names_that_two_columns_would_share_stay_apart() {
 }
 
 #[tokio::test]
-async fn times_read_as_in_sql() {
+async fn columns_that_datafusion_names_alike_have_distinct_names() {
+    let ctx = serrate::sql::session();
+    let written = [
+        "CASE WHEN x THEN CAST(d AS TIMESTAMP) AT TIME ZONE 'UTC' END",
+        "CASE WHEN x THEN d END",
+        "CASE WHEN x THEN TRY_CAST(d AS TIMESTAMP) END",
+        "CASE WHEN x THEN TIMESTAMP '2020-01-01' END",
+        "-CASE WHEN x THEN 1.5 END",
+        "CASE WHEN d IN (DATE '2020-01-01', DATE '2020-01-02') THEN upper('a') END",
+        "d NOT IN (DATE '2020-01-01')",
+        "ragged_sum([1, 2]) FILTER (WHERE [1, 2] > 1)",
+        "CASE WHEN 'a' NOT LIKE 'b' THEN CAST(NULL AS TIMESTAMPTZ) END",
+    ];
+    let sql = format!("SELECT {} FROM (SELECT true x, DATE '2020-01-01' d) t", written.join(", "));
+    assert_eq!(list_names(&ctx, &sql).await, written);
+}
+
+#[tokio::test]
+async fn names_show_times_as_sql_literals() {
     let ctx = serrate::sql::session();
     let from = "(VALUES ([TIMESTAMP '2020-02-01'], DATE '2020-03-01')) AS t(time, d)";
     for (written, heading) in [
@@ -116,7 +133,7 @@ async fn times_read_as_in_sql() {
 }
 
 #[tokio::test]
-async fn spans_read_as_in_sql() {
+async fn names_show_intervals_as_sql_literals() {
     let ctx = serrate::sql::session();
     let from = "(VALUES (TIMESTAMP '2020-02-01', [TIMESTAMP '2020-02-01'], INTERVAL '1 day')) AS v(t, time, i)";
     for (written, heading) in [
@@ -137,7 +154,7 @@ async fn spans_read_as_in_sql() {
 }
 
 #[tokio::test]
-async fn operands_are_in_parentheses_where_they_have_to_be() {
+async fn names_have_only_the_required_parentheses() {
     let ctx = serrate::sql::session();
     for (written, heading) in [
         ("sum((v - a) / d)", "sum((v - a) / d)"),
@@ -184,16 +201,16 @@ async fn operands_are_in_parentheses_where_they_have_to_be() {
         list_names(&ctx, "SELECT ragged_eq([1, 2], [1, 3])").await,
         ["ragged_eq([1, 2], [1, 3])"]
     );
-    // Two lists are compared as a whole by `=`, and value by value by `ragged_eq`.
+    // `=` compares two lists as wholes, and `ragged_eq` compares them value by value.
     let both = "SELECT [1, 2] = [1, 3], ragged_eq([1, 2], [1, 3])";
     assert_eq!(list_names(&ctx, both).await, ["[1, 2] = [1, 3]", "ragged_eq([1, 2], [1, 3])"]);
-    // A column that is a GROUP BY key is the same expression.
+    // The name of a GROUP BY key within an expression is the expression of the key.
     let sql = "SELECT (v - a) / 2 FROM (VALUES (1, 2)) t(v, a) GROUP BY v - a";
     assert_eq!(list_names(&ctx, sql).await, ["(v - a) / 2"]);
 }
 
 #[tokio::test]
-async fn columns_beside_grouping_sets_are_named_without_tables() {
+async fn names_next_to_grouping_sets_omit_tables() {
     let ctx = serrate::sql::session();
     for (columns, groups) in [
         ("sum(b)", "ROLLUP (a)"),

@@ -1,4 +1,4 @@
-//! Values below NULL structs and lists.
+//! Arrow arrays may hold values below a NULL struct or list. No function returns them.
 
 use datafusion::arrow::array::{FixedSizeListArray, ListArray, StringArray, StructArray};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -8,7 +8,8 @@ use datafusion::parquet::arrow::ArrowWriter;
 
 use super::*;
 
-/// Rows 1 to 3, whose second struct and list are NULL, with values below.
+/// Returns the rows 1 to 3. The struct and the lists of the second row are NULL, and their arrays
+/// hold values for this row.
 fn make_hidden_values() -> RecordBatch {
     let nulls = NullBuffer::from(vec![true, false, true]);
     let item = Arc::new(Field::new("item", DataType::Int64, true));
@@ -56,7 +57,7 @@ fn with_hidden(ctx: &SessionContext) {
 }
 
 #[tokio::test]
-async fn fields_of_null_are_null() {
+async fn fields_of_null_structs_are_null() {
     let ctx = create_parallel_session();
     with_hidden(&ctx);
     let folder = tempfile::tempdir().unwrap();
@@ -104,7 +105,8 @@ async fn fields_of_null_are_null() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// Writes rows whose second struct is NULL. The fields of the struct may be NULL or not, as `nullable` says.
+/// Writes rows whose second struct is NULL. The fields of the struct may be NULL or not, as
+/// `nullable` says.
 fn write_structs(file: &std::path::Path, nullable: bool) {
     let inner = vec![Field::new("q", DataType::Int64, nullable)];
     let inner = StructArray::new(inner.into(), vec![make_ints([5, 6, 7])], None);
@@ -125,7 +127,7 @@ fn write_structs(file: &std::path::Path, nullable: bool) {
 }
 
 #[tokio::test]
-async fn required_fields_of_null_are_null() {
+async fn required_fields_of_null_structs_are_null() {
     let dir = tempfile::tempdir().unwrap();
     let mixed = dir.path().join("mixed");
     std::fs::create_dir(&mixed).unwrap();
@@ -169,7 +171,7 @@ async fn required_fields_of_null_are_null() {
 }
 
 #[tokio::test]
-async fn lists_of_null_have_no_elements() {
+async fn null_lists_have_no_elements() {
     let ctx = create_parallel_session();
     with_hidden(&ctx);
     let mut wrong = String::new();
@@ -200,9 +202,9 @@ async fn lists_of_null_have_no_elements() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// The result of any function of lists is that of the same lists without hidden elements.
+/// Functions of lists return the same for lists with and without hidden elements.
 #[tokio::test]
-async fn functions_of_lists_see_no_hidden_elements() {
+async fn functions_of_lists_ignore_hidden_elements() {
     let ctx = create_parallel_session();
     with_hidden(&ctx);
     let plain = "CREATE TABLE p AS SELECT id, CASE WHEN id <> 2 THEN x END AS x, [CASE WHEN id <> 2 THEN x END] AS xx,
@@ -337,7 +339,7 @@ async fn stock_fields_still_replace_computed_columns() {
 }
 
 #[tokio::test]
-async fn keys_of_maps_have_the_type_of_the_map() {
+async fn keys_are_cast_to_the_key_type_of_the_map() {
     let setup = [
         "CREATE TABLE t AS SELECT MAP {1::INT: 'x', 2::INT: 'y'} AS m, MAP {DATE '2024-01-01': 5} AS d, MAP {'a': 1} AS s, 1 AS n",
     ];
@@ -365,7 +367,7 @@ async fn keys_of_maps_have_the_type_of_the_map() {
 }
 
 #[tokio::test]
-async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
+async fn maps_find_keys_of_other_types_and_zeros_of_either_sign() {
     let dir = tempfile::tempdir().unwrap();
     let file = display_path(&dir.path().join("m.parquet"));
     let table = "CREATE TABLE t AS SELECT * FROM (VALUES
@@ -392,7 +394,7 @@ async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
             "SELECT map([0.0], [1])[-0.0], map_extract(map([-0.0], [1]), 0.0) FROM t LIMIT 1",
             "1 [1]",
         ),
-        // Values keep their signs.
+        // A value of a map keeps the sign of zero.
         ("SELECT MAP {0.0: -0.0}[0.0]::VARCHAR FROM t LIMIT 1", "-0.0"),
     ];
     let files: Vec<(String, &str)> = cases

@@ -1,8 +1,9 @@
-//! IN lists and patterns that the simplifier of DataFusion replaces.
+//! IN lists and patterns that the simplifier of DataFusion replaces by expressions that lose NULL.
 
 use super::*;
 
-/// Conditions on a value `x`, of which each is NULL for NULL, with the values for which it is true.
+/// Conditions on `x`, each with the values of `x` for which it is true. Each is NULL if `x` is
+/// NULL.
 const LISTS: [(&str, &[i64]); 10] = [
     ("x NOT IN (1, 2, 3, 4, 6) OR x NOT IN (10, 11, 12, 13, 14)", &[1, 5]),
     ("NOT (x IN (1, 2, 3, 4, 6) AND x IN (10, 11, 12, 13, 14))", &[1, 5]),
@@ -19,7 +20,7 @@ const LISTS: [(&str, &[i64]); 10] = [
 const VALUES: &str = "(VALUES (1, 4), (5, 5), (NULL, 9)) AS v(x, y)";
 
 #[tokio::test]
-async fn lists_are_null_for_null() {
+async fn in_lists_are_null_for_null() {
     let ctx = serrate::sql::session();
     for (condition, kept) in LISTS {
         let query = format!("SELECT x FROM {VALUES} WHERE {condition} ORDER BY x");
@@ -28,14 +29,14 @@ async fn lists_are_null_for_null() {
             format!("SELECT count(*) FROM {VALUES} WHERE x IS NULL AND ({condition}) IS NULL");
         assert_eq!(query_int(&ctx, &null).await, 1, "{condition}");
     }
-    // The simplifier runs on lists with aliases, which the result does not show.
+    // Generated aliases keep the simplifier from merging lists. The names of results omit them.
     let shown =
         query_text(&ctx, &format!("SELECT x IN (1, 2) AND x IN (3, 4) FROM {VALUES}")).await;
     assert!(shown.contains("IN") && !shown.contains("__serrate"), "{shown}");
 }
 
 #[tokio::test]
-async fn patterns_are_null_for_null() {
+async fn pattern_matches_are_null_for_null() {
     let ctx = serrate::sql::session();
     let texts = "(VALUES ('a'), (''), (NULL)) AS v(s)";
     for (condition, kept) in
@@ -52,7 +53,7 @@ async fn patterns_are_null_for_null() {
 const BACKSLASHES: &str = r"(VALUES ('a\b'), ('ab'), ('a%'), (NULL)) AS v(s)";
 
 #[tokio::test]
-async fn patterns_find_backslashes() {
+async fn patterns_match_backslashes() {
     let count = |condition: &str| {
         format!("SELECT count(*) FILTER (WHERE {condition}), count({condition}) FROM {BACKSLASHES}")
     };
@@ -78,7 +79,7 @@ async fn patterns_find_backslashes() {
 }
 
 #[tokio::test]
-async fn windows_over_repeated_lists_keep_one_name() {
+async fn windows_over_repeated_in_lists_are_planned() {
     let cases = [(
         "SELECT max(CASE WHEN n IN (5, 2) THEN b ELSE true END) OVER (PARTITION BY n IN (5, 2)) FROM (VALUES (1, true), (5, false)) v(n, b) ORDER BY 1",
         "false; true",
@@ -86,7 +87,7 @@ async fn windows_over_repeated_lists_keep_one_name() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::expressions::in_lists` need not set lists apart.
+/// When this test fails, `sql::workarounds::expressions::in_lists` need not add aliases to lists.
 #[tokio::test]
 async fn stock_in_lists_still_forget_null() {
     let ctx = SessionContext::new();
@@ -96,14 +97,15 @@ async fn stock_in_lists_still_forget_null() {
     assert_eq!(stock_one(&ctx, &query).await, 3);
 }
 
-/// When this fails, `sql::workarounds::expressions::in_lists` need not replace patterns.
+/// When this test fails, `sql::workarounds::expressions::in_lists` need not replace patterns.
 #[tokio::test]
 async fn stock_patterns_still_forget_null() {
     let query = "SELECT count(*) FROM (VALUES ('a'), (NULL)) AS v(s) WHERE NOT (s ~ '.*')";
     assert_eq!(stock_one(&SessionContext::new(), query).await, 1);
 }
 
-/// When this fails, `sql::workarounds::in_lists` need not change patterns with backslashes.
+/// When this test fails, `sql::workarounds::expressions::in_lists` need not change patterns with
+/// backslashes.
 #[tokio::test]
 async fn stock_patterns_still_forget_backslashes() {
     let query = format!(r"SELECT count(*) FROM {BACKSLASHES} WHERE s ~ 'a\\b' AND s = 'ab'");

@@ -1,11 +1,11 @@
-//! Unsigned 64-bit integers where SQL has signed ones: quotients, negatives, positions.
+//! Integer arithmetic, and unsigned 64-bit integers in all places in which SQL uses signed ones.
 
 use super::*;
 
 const RANKED: &str = "(VALUES (1), (2), (3)) t(x)";
 
 #[tokio::test]
-async fn ranks_and_counts_are_signed() {
+async fn window_ranks_and_counts_are_signed() {
     let ranked = |what: &str| format!("SELECT {what} FROM {RANKED} ORDER BY x");
     let cases = [
         ("rank() OVER (ORDER BY x) // -3", "0; 0; -1"),
@@ -48,7 +48,7 @@ async fn ranks_and_counts_are_signed() {
 }
 
 #[tokio::test]
-async fn quotients_of_integers_are_whole_and_exact() {
+async fn integer_division_truncates_and_is_exact() {
     let values = "CREATE TABLE t AS SELECT arrow_cast(a, 'UInt64') AS u, b AS i, arrow_cast(b % 100, 'Int8') AS b, arrow_cast(7, 'UInt8') AS c
         FROM (VALUES ('18446744073709551615', -3), ('7', -2), ('7', 2), (NULL, 1)) v(a, b)";
     expect_rows(
@@ -76,7 +76,7 @@ async fn quotients_of_integers_are_whole_and_exact() {
 }
 
 #[tokio::test]
-async fn unsigned_columns_are_positions() {
+async fn unsigned_columns_may_be_positions_in_lists_and_strings() {
     let values =
         "CREATE TABLE t AS SELECT arrow_cast(a, 'UInt64') AS u FROM (VALUES (2), (3)) v(a)";
     expect_rows(
@@ -104,12 +104,12 @@ async fn unsigned_columns_are_positions() {
     )
     .await;
     let ctx = create_parallel_session();
-    let sql = "SELECT array_element([1], arrow_cast('18446744073709551615', 'UInt64'))";
+    let sql = "SELECT array_remove_n([1], 1, arrow_cast('18446744073709551615', 'UInt64'))";
     let e = rows_or_error(&ctx, sql).await;
     assert!(e.contains("Can't cast value 18446744073709551615 to type Int64"), "{e}");
 }
 
-/// When this fails, `functions::unsigned` can lose its windows.
+/// When this test fails, `functions::unsigned` need not handle window functions.
 #[tokio::test]
 async fn stock_ranks_are_still_unsigned() {
     let ctx = SessionContext::new();
@@ -119,9 +119,10 @@ async fn stock_ranks_are_still_unsigned() {
     assert!(rows.contains("-0.3333"), "{rows}");
 }
 
-/// Every function is asked for arguments of all kinds in up to four places, with each Int64 once as UInt64.
+/// Tests for every function and every list of up to four argument types: if the function accepts
+/// the list, it also accepts the list with any one Int64 replaced by UInt64.
 #[tokio::test]
-async fn functions_that_take_integers_take_unsigned_ones() {
+async fn functions_of_integers_accept_unsigned_integers() {
     use std::collections::BTreeMap;
 
     use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
@@ -168,11 +169,11 @@ async fn functions_that_take_integers_take_unsigned_ones() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// A sum that leaves 64 bits between its first and its last row, and fits at the end.
+/// A sum whose intermediate result exceeds 64 bits, and whose final result does not.
 const PASSING: &str = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-2)) AS v(x)";
 
 #[tokio::test]
-async fn only_a_final_sum_overflows() {
+async fn only_the_final_sum_overflows() {
     let ctx = serrate::sql::session();
     assert_eq!(query_int(&ctx, PASSING).await, i64::MAX - 1);
     let windows = "SELECT max(s) FROM (SELECT sum(x) OVER (ORDER BY x ROWS 1 PRECEDING) AS s
@@ -201,7 +202,7 @@ async fn only_a_final_sum_overflows() {
     assert_eq!(query_int(&ctx, empty).await, 1);
 }
 
-/// When this fails, `exact_aggregates` need not sum integers.
+/// When this test fails, `exact_aggregates` need not sum integers.
 #[tokio::test]
 async fn stock_sums_of_integers_still_wrap() {
     let wrapped = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS v(x)";
@@ -209,7 +210,7 @@ async fn stock_sums_of_integers_still_wrap() {
 }
 
 #[tokio::test]
-async fn negations_wrap_in_conditions_over_parquet() {
+async fn conditions_with_negations_run_over_parquet_statistics() {
     let dir = tempfile::tempdir().unwrap();
     let file = display_path(&dir.path().join("m.parquet"));
     let create = "CREATE TABLE m AS SELECT column1 AS x, arrow_cast(column2, 'Int8') AS y FROM
@@ -319,4 +320,108 @@ async fn bits_are_counted_and_inverted() {
     expect_rows(&setup, &cases).await;
     let refused = rows_or_error(&serrate::sql::session(), "SELECT ~1.5, ~'a'").await;
     assert!(refused.contains("integer"), "{refused}");
+}
+
+#[tokio::test]
+async fn lists_of_unsigned_and_signed_integers_compute_exactly() {
+    let values = "CREATE TABLE t AS SELECT ragged_cast(a, 'UInt64') AS u, b AS i FROM
+        (VALUES (['18446744073709551615', '7'], -2)) v(a, b)";
+    expect_rows(
+        &[values],
+        &[
+            (
+                "SELECT u / i, u // -2 FROM t",
+                "[-9223372036854775807, -3] [-9223372036854775807, -3]",
+            ),
+            ("SELECT u % i, i / u, 15 / u FROM t", "[1, 1] [0, 0] [0, 2]"),
+            ("SELECT u - i, u + -1 FROM t", "[18446744073709551617, 9] [18446744073709551614, 6]"),
+            (
+                "SELECT arrow_typeof(u / i), arrow_typeof(i / u) FROM t",
+                "List(Decimal128(20, 0)) List(Int64)",
+            ),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    let e = error(&ctx, "SELECT arrow_cast([7], 'List(UInt64)') % x FROM (VALUES (0)) t(x)").await;
+    assert!(e.contains("division by an integer zero"), "{e}");
+}
+
+#[tokio::test]
+async fn errors_of_list_views_suggest_a_cast() {
+    let ctx = serrate::sql::session();
+    let view = "arrow_cast([1, 2], 'ListView(Int64)')";
+    for e in [format!("{view} + 1"), format!("{view} + {view}"), format!("{view} IN ([1, 2])")] {
+        let e = error(&ctx, &format!("SELECT {e}")).await;
+        assert!(e.contains("cast it to List or LargeList"), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn scalar_functions_accept_list_views() {
+    let tables = [
+        "CREATE TABLE w AS SELECT id, arrow_cast(x, 'ListView(Int64)') AS x, arrow_cast(s, 'LargeListView(Utf8)') AS s FROM (VALUES (1, [1, 2, NULL], ['ab', 'c']), (2, [], NULL)) v(id, x, s)",
+    ];
+    let cases = [
+        (
+            "SELECT id, len(x), length(s), array_length(x), len(s) > 1 FROM w ORDER BY id",
+            "1 3 2 3 true; 2 0 NULL 0 NULL",
+        ),
+        (
+            "SELECT reverse(s), upper(s), concat(x, x) FROM w WHERE id = 1",
+            "[ba, c] [AB, C] [1, 2, , 1, 2, ]",
+        ),
+        (
+            "SELECT arrow_typeof(x), arrow_typeof(coalesce(x, x)) FROM w WHERE id = 1",
+            "ListView(Int64) ListView(Int64)",
+        ),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+#[tokio::test]
+async fn flatten_merges_list_views() {
+    let of = |t: &str| {
+        format!(
+            "SELECT id, flatten(arrow_cast(x, '{t}')), arrow_typeof(flatten(arrow_cast(x, '{t}'))) FROM w ORDER BY id"
+        )
+    };
+    let list = "1 [1, 2, 3] List(Int64); 2 [4] List(Int64); 3 NULL List(Int64); 4 [] List(Int64)";
+    let large = list.replace("List", "LargeList");
+    let views = of("ListView(ListView(Int64))");
+    let elements = of("List(ListView(Int64))");
+    let outer = of("ListView(List(Int64))");
+    let large_elements = of("List(LargeListView(Int64))");
+    let large_views = of("LargeListView(ListView(Int64))");
+    let cases = [
+        (views.as_str(), list),
+        (elements.as_str(), list),
+        (outer.as_str(), list),
+        (large_elements.as_str(), large.as_str()),
+        (large_views.as_str(), large.as_str()),
+        (
+            "SELECT flatten(flatten(arrow_cast([[[1], [2]], [[3]]], 'ListView(ListView(ListView(Int64)))')))",
+            "[1, 2, 3]",
+        ),
+        ("SELECT flatten(arrow_cast([1, 2], 'ListView(Int64)'))", "[1, 2]"),
+    ];
+    let tables = [
+        "CREATE TABLE w AS SELECT id, x FROM (VALUES (1, [[1, 2], [3]]), (2, [NULL, [4]]), (3, NULL), (4, [])) v(id, x)",
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+/// `flatten` need not cast list views below lists once this fails.
+#[tokio::test]
+async fn stock_flatten_still_keeps_list_views() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT arrow_typeof(flatten(arrow_cast(make_array(make_array(1)), 'List(ListView(Int64))')))";
+    assert_eq!(rows_or_error(&ctx, sql).await, "List(ListView(Int64))");
+}
+
+/// `get_field` of DataFusion would panic for a constant list as a key.
+#[tokio::test]
+async fn maps_may_have_lists_as_keys() {
+    let sql = "SELECT map([[x]], [5])[[1]] FROM (VALUES (1), (2)) t(x) ORDER BY x";
+    expect_rows(&[], &[(sql, "5; NULL")]).await;
 }

@@ -1,6 +1,9 @@
-//! Joins over files return the same rows as joins over tables in memory: a filter that moves below
-//! a join keeps its columns where names repeat.
+//! Joins over files return the same rows as joins over tables in memory, although filters move into
+//! the scans of files. A filter that moves below a join keeps its columns if names repeat.
 
+use datafusion::datasource::MemTable;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use tempfile::TempDir;
 
@@ -8,22 +11,16 @@ use futures::FutureExt;
 
 use super::*;
 
-/// Runs statements for their effect.
-async fn run_all(ctx: &SessionContext, statements: &[String]) {
-    for statement in statements {
-        query_batches(ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
-    }
-}
-
 /// Returns the rows of a query as sorted lines.
-async fn query_rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
+async fn query_sorted_lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let text = query_text(ctx, sql).await;
     let mut rows: Vec<String> = text.lines().skip(3).map(str::to_owned).collect();
     rows.sort();
     rows
 }
 
-/// Tables as files of a format, and the same tables in memory, under the names in braces.
+/// Tables as Parquet files, and the same tables in memory. `{name}` in a query stands for the file
+/// or for the table in memory.
 struct Both {
     ctx: SessionContext,
     dir: TempDir,
@@ -42,7 +39,7 @@ impl Both {
         Self { ctx, dir }
     }
 
-    /// Returns the query with files for `{name}`.
+    /// Returns the query with the path of a file in place of each `{name}`.
     fn over_files(&self, sql: &str) -> String {
         let path = |name: &str| format!("'{}'", display_path(&self.dir.path().join(name)));
         let mut out = String::new();
@@ -60,10 +57,10 @@ impl Both {
         sql.replace(['{', '}'], "")
     }
 
-    /// Asserts that files and memory give the same answer, with a number of rows.
+    /// Asserts that a query returns the same `count` rows over files and over tables in memory.
     async fn agree(&self, sql: &str, count: usize) {
-        let memory = query_rows(&self.ctx, &Self::in_memory(sql)).await;
-        let files = query_rows(&self.ctx, &self.over_files(sql)).await;
+        let memory = query_sorted_lines(&self.ctx, &Self::in_memory(sql)).await;
+        let files = query_sorted_lines(&self.ctx, &self.over_files(sql)).await;
         assert_eq!(files, memory, "{sql}");
         assert_eq!(files.len(), count + 1, "{sql}");
     }
@@ -138,7 +135,7 @@ async fn limits_over_joins_take_the_first_rows() {
 }
 
 #[tokio::test]
-async fn joins_within_joins_keep_their_rows() {
+async fn nested_joins_keep_their_rows() {
     let both =
         Both::new(&[("fa", "SELECT 'a1' AS id, 'x1' AS ty"), ("fb", "SELECT 'x1' AS id")], "")
             .await;
@@ -151,7 +148,7 @@ async fn joins_within_joins_keep_their_rows() {
 }
 
 #[tokio::test]
-async fn filters_on_keys_of_semi_joins_stay_with_their_side() {
+async fn filters_on_keys_of_semi_joins_keep_their_columns() {
     let both = Both::new(&[("t", BIG)], "").await;
     both.agree(
         "SELECT c.id, a.id AS aid FROM {t} c JOIN
@@ -187,9 +184,9 @@ async fn filters_above_unions_and_groups_keep_their_columns() {
     .await;
 }
 
-/// The filter of a single table without repeated names is still pushed into the scan.
+/// A filter of one table without repeated names is pushed into the scan.
 #[tokio::test]
-async fn filters_of_one_table_still_reach_its_scan() {
+async fn filters_of_one_table_are_pushed_into_the_scan() {
     let both = Both::new(&[("t", BIG)], "").await;
     let plan =
         both.over_files("EXPLAIN SELECT a.x FROM {t} a JOIN {t} b ON a.id = b.k WHERE a.k = 3");
@@ -199,8 +196,8 @@ async fn filters_of_one_table_still_reach_its_scan() {
     assert!(!plan.contains("BarrierExec"), "{plan}");
 }
 
-/// DataFusion's own rule still resolves filters by name. Once this test fails, its part of
-/// `sql::guarded_rules` can be removed.
+/// `FilterPushdown` of DataFusion still resolves columns of filters by name. When this test fails,
+/// the guard of this rule in `sql::workarounds::guards::guarded_rules` can be removed.
 #[tokio::test]
 async fn stock_filter_pushdown_is_still_wrong() {
     let tables = [
@@ -226,14 +223,14 @@ const PROJECTED: &str = "SELECT b.s AS c0, array_length(a.bx) + array_length(a.y
     FROM t0 AS a FULL JOIN t0 AS b ON a.k + 0 = b.id WHERE coalesce(a.s = a.s IS NOT NULL, true)";
 
 #[tokio::test]
-async fn projections_stay_above_filters_that_project() {
+async fn projections_above_filters_with_projections_are_planned() {
     let ctx = create_parallel_session();
     run_all(&ctx, &[format!("CREATE TABLE t0 AS {EMPTY}")]).await;
-    assert_eq!(query_rows(&ctx, PROJECTED).await.len(), 0);
+    assert_eq!(query_sorted_lines(&ctx, PROJECTED).await.len(), 0);
 }
 
-/// DataFusion's own rule still fails. Once this test fails, its part of `sql::guarded_rules` can be
-/// removed.
+/// When this test fails, the guard of `ProjectionPushdown` in
+/// `sql::workarounds::guards::guarded_rules` can be removed.
 #[tokio::test]
 async fn stock_projections_of_filters_still_fail() {
     let stock = SessionContext::new();
@@ -257,12 +254,12 @@ async fn filters_above_joins_of_tables_in_memory_keep_their_column() {
     .await;
     let sql = "SELECT c.id, unnest(c.y) AS u FROM t0 AS a RIGHT JOIN t0 AS c ON a.k = CAST(c.id AS BIGINT)
         WHERE c.flag AND a.id IS NULL";
-    assert_eq!(query_rows(&ctx, sql).await.len(), 14 + 1);
+    assert_eq!(query_sorted_lines(&ctx, sql).await.len(), 14 + 1);
 }
 
-/// The guarded rules are identified by these names.
+/// Serrate finds the rules of DataFusion that it wraps by these names.
 #[test]
-fn guarded_rules_go_by_their_names() {
+fn datafusion_still_has_the_rules_that_are_wrapped() {
     let rules = PhysicalOptimizer::new().rules;
     let count = |name: &str| rules.iter().filter(|rule| rule.name() == name).count();
     assert_eq!(count("FilterPushdown"), 1);
@@ -278,11 +275,11 @@ const MERGED: [&str; 2] = [
 ];
 
 #[tokio::test]
-async fn sort_merge_joins_answer_as_hash_joins_do() {
+async fn sort_merge_joins_equal_hash_joins() {
     let (hash, merge) = (create_parallel_session(), create_parallel_session());
     query_batches(&merge, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
     for ctx in [&hash, &merge] {
-        run_all(ctx, &MERGED.map(str::to_owned)).await;
+        run_all(ctx, &MERGED).await;
     }
     let mut statements = Vec::new();
     for kind in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
@@ -307,7 +304,11 @@ async fn sort_merge_joins_answer_as_hash_joins_do() {
         statements.push(format!("SELECT * FROM a WHERE {condition}"));
     }
     for sql in statements {
-        assert_eq!(query_rows(&merge, &sql).await, query_rows(&hash, &sql).await, "{sql}");
+        assert_eq!(
+            query_sorted_lines(&merge, &sql).await,
+            query_sorted_lines(&hash, &sql).await,
+            "{sql}"
+        );
     }
     let plan = query_text(&merge, "EXPLAIN SELECT a.* FROM a LEFT JOIN b ON a.id = b.id").await;
     assert!(plan.contains("SortMergeJoin"), "{plan}");
@@ -318,7 +319,7 @@ const SORTED: [&str; 2] = [
     "CREATE TABLE r AS SELECT * FROM (VALUES (1, 7), (1, 7), (1, 8)) t(k, b)",
 ];
 
-/// Returns a join of two sides that are sorted by `a` and by `b`, after columns of both.
+/// Returns a join of `l`, sorted by `first` and `a`, with `r`, sorted by `first` and `b`.
 fn join_sorted(kind: &str, first: &str, order: &str) -> String {
     let side = |t: &str, by: &str| format!("(SELECT * FROM {t} ORDER BY {first}{by} LIMIT 9) {t}");
     let (l, r) = (side("l", "a"), side("r", "b"));
@@ -326,7 +327,7 @@ fn join_sorted(kind: &str, first: &str, order: &str) -> String {
 }
 
 #[tokio::test]
-async fn joins_of_sorted_sides_are_sorted_by_columns_of_both() {
+async fn joins_of_sorted_inputs_are_sorted_by_columns_of_both() {
     let (b_a, a_b) = (
         "7 3; 7 3; 7 5; 7 5; 7 9; 7 9; 8 3; 8 5; 8 9",
         "7 3; 7 3; 8 3; 7 5; 7 5; 8 5; 7 9; 7 9; 8 9",
@@ -335,7 +336,7 @@ async fn joins_of_sorted_sides_are_sorted_by_columns_of_both() {
         for hash in [true, false] {
             let config = SessionConfig::new().with_target_partitions(partitions);
             let ctx = serrate::sql::session_with(config);
-            run_all(&ctx, &SORTED.map(str::to_owned)).await;
+            run_all(&ctx, &SORTED).await;
             let set = format!("SET datafusion.optimizer.prefer_hash_join = {hash}");
             query_batches(&ctx, &set).await.unwrap();
             for kind in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
@@ -380,7 +381,7 @@ async fn stock_merge_joins_still_claim_an_order() {
     assert!(!above.contains("SortExec"), "{plan}");
 }
 
-/// DataFusion's own join still fails. Once this test fails, `sql::merge_joins` can be removed.
+/// When this test fails, `sql::workarounds::joins_and_unions::merge_joins` can be removed.
 #[tokio::test]
 async fn stock_merge_joins_still_fail() {
     let stock = SessionContext::new();
@@ -395,7 +396,7 @@ async fn stock_merge_joins_still_fail() {
 }
 
 #[tokio::test]
-async fn semi_joins_by_merging_compare_all_types() {
+async fn sort_merge_semi_joins_compare_all_types() {
     let union =
         |values: [&str; 2]| format!("SELECT {} AS f UNION ALL SELECT {}", values[0], values[1]);
     for (p, q, common) in [
@@ -421,7 +422,7 @@ async fn semi_joins_by_merging_compare_all_types() {
 }
 
 #[tokio::test]
-async fn conditions_of_joins_have_lambdas_over_both_sides() {
+async fn join_conditions_may_have_lambdas_over_both_sides() {
     expect_rows(
         &[
             "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1, 2]), (2, [3]), (3, [])) v(z, x)",
@@ -448,7 +449,7 @@ async fn conditions_of_joins_have_lambdas_over_both_sides() {
     .await;
 }
 
-/// When this fails, nested-loop joins can be seen by `ProjectionPushdown` again.
+/// When this test fails, `ProjectionPushdown` need not skip nested-loop joins.
 #[tokio::test]
 async fn stock_parts_of_join_conditions_still_move() {
     let config = SessionConfig::new().with_target_partitions(1);
@@ -462,7 +463,8 @@ async fn stock_parts_of_join_conditions_still_move() {
     assert!(plan.contains("join_proj_push_down"), "{plan}");
 }
 
-/// Tables with NULL in two columns, and queries with `=` above joins for which NULL equals NULL.
+/// Tables with NULL in two columns for the queries of `NULL_JOINS`, which have `=` above joins by
+/// IS NOT DISTINCT FROM.
 const NULL_TABLES: [&str; 4] = [
     "CREATE TABLE a AS SELECT * FROM (VALUES (1, 1, 'q'), (2, NULL, NULL)) v(id, k, s)",
     "CREATE TABLE c AS SELECT * FROM (VALUES (9, NULL::BIGINT, NULL::VARCHAR)) v(id, k, s)",
@@ -508,7 +510,7 @@ async fn plain_equations_above_null_equal_joins_are_never_true_for_null() {
     }
 }
 
-/// When this fails, `sql::workarounds::joins_and_unions::null_equal_joins` can go.
+/// When this test fails, `sql::workarounds::joins_and_unions::null_equal_joins` can be removed.
 #[tokio::test]
 async fn stock_joins_still_mix_equalities_of_null() {
     let ctx = SessionContext::new();
@@ -525,13 +527,12 @@ async fn piecewise_merge_joins_are_refused() {
     let ctx = serrate::sql::session();
     let sql = "SET datafusion.optimizer.enable_piecewise_merge_join = true";
     assert!(rows_or_error(&ctx, sql).await.contains("piecewise merge joins lose rows"));
-    run_all(&ctx, &["SET datafusion.optimizer.enable_piecewise_merge_join = false".to_owned()])
-        .await;
+    run_all(&ctx, &["SET datafusion.optimizer.enable_piecewise_merge_join = false"]).await;
     let sql = "SET datafusion.optimizer.enable_window_topn = true";
     assert!(rows_or_error(&ctx, sql).await.contains("row_number() < 1 panics"));
 }
 
-/// When this test fails, TopK of windows can be allowed.
+/// When this test fails, `SET datafusion.optimizer.enable_window_topn = true` can be allowed.
 #[tokio::test]
 async fn stock_topk_of_windows_still_panics() {
     let stock = SessionContext::new();
@@ -564,7 +565,7 @@ const JOINED_GROUPS: [&str; 2] = [
 ];
 
 #[tokio::test]
-async fn groups_above_joins_keep_keys_and_rows() {
+async fn groups_of_joins_keep_keys_and_rows() {
     let joined = "FROM (SELECT y FROM u GROUP BY y) u JOIN t ON t.k = u.y";
     let pairs = "1 1; 1 2; 1 3; 2 8; 2 9";
     let lateral =
@@ -583,7 +584,7 @@ async fn groups_above_joins_keep_keys_and_rows() {
                 &format!("SELECT u.y FROM u JOIN ({distinct}) z ON u.y = z.y ORDER BY 1"),
                 "1; 1; 1; 1; 1; 1; 2; 2",
             ),
-            // A correlated GROUP BY has the outer column as a further key.
+            // Decorrelation adds the outer column `q.y` to the keys of the inner GROUP BY.
             (
                 "SELECT q.y, count(*) FROM (SELECT DISTINCT 2 AS y FROM u) q,
                     LATERAL (SELECT a.k FROM t a, t b WHERE b.k = q.y GROUP BY a.k) z GROUP BY q.y",
@@ -625,7 +626,7 @@ async fn write_integer_dictionary(dir: &TempDir) -> String {
 }
 
 #[tokio::test]
-async fn dictionaries_of_integers_are_joined() {
+async fn joins_by_dictionaries_of_integers_run() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_integer_dictionary(&dir).await;
     expect_rows(
@@ -672,7 +673,7 @@ async fn stock_joins_by_integer_dictionaries_still_fail() {
     assert!(e.contains("ArrayMap"), "{e}");
 }
 
-/// Counts how often a query returns to the runtime before it ends. A query that never returns
+/// Returns how often a query yields to the runtime before it ends. A query that does not yield
 /// cannot be cancelled.
 async fn count_pauses(ctx: &SessionContext, sql: &str) -> usize {
     let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
@@ -688,7 +689,34 @@ async fn count_pauses(ctx: &SessionContext, sql: &str) -> usize {
     pauses
 }
 
-/// When this fails, `serrate_yielding_joins` can go.
+/// A hash join of DataFusion copies its first input, and reserves no memory for the copy. The
+/// memory limit is between the size of this input and twice its size. When this test fails,
+/// `serrate_yielding_joins` can be removed.
+#[tokio::test]
+async fn stock_hash_joins_still_do_not_reserve_copies() {
+    let config = SessionConfig::new().with_target_partitions(1).with_batch_size(100);
+    let stock = SessionContext::new_with_config(config.clone());
+    let make = "SELECT value AS id, array_repeat(value, 1000) AS x FROM generate_series(1, 1000)";
+    let rows = stock_batches(&stock, make).await.unwrap();
+    let size: usize = rows.iter().map(RecordBatch::get_array_memory_size).sum();
+    let mut answers = Vec::new();
+    for is_ours in [false, true] {
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(size / 2 * 3, 1.0);
+        let builder = SessionStateBuilder::new()
+            .with_default_features()
+            .with_config(config.clone())
+            .with_runtime_env(runtime.build_arc().unwrap());
+        let builder = if is_ours { serrate::sql::configure(builder) } else { builder };
+        let ctx = SessionContext::new_with_state(builder.build());
+        let table = MemTable::try_new(rows[0].schema(), vec![rows.clone()]).unwrap();
+        ctx.register_table("t", Arc::new(table)).unwrap();
+        let join = "SELECT count(a.x), count(b.x) FROM t a JOIN t b ON a.id = b.id";
+        answers.push(stock_batches(&ctx, join).await.map_err(|e| e.to_string()));
+    }
+    assert!(answers[0].is_ok(), "{answers:?}");
+    assert!(answers[1].as_ref().is_err_and(|e| e.contains("HashJoinInput")), "{answers:?}");
+}
+
 #[tokio::test]
 async fn stock_joins_still_do_not_yield() {
     let config = SessionConfig::new().with_target_partitions(1);
@@ -698,7 +726,7 @@ async fn stock_joins_still_do_not_yield() {
     for ctx in [&stock, &ours] {
         let make = "CREATE TABLE t AS SELECT value AS x FROM generate_series(1, 3000)";
         stock_batches(ctx, make).await.unwrap();
-        // Four million pairs, in hundreds of batches.
+        // The join returns about four million pairs in hundreds of batches.
         let join = "SELECT count(*) FROM t a JOIN t b ON a.x < b.x";
         pauses.push(count_pauses(ctx, join).await);
     }

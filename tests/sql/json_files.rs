@@ -1,8 +1,9 @@
-//! JSON files: what appears only in late records.
+//! JSON files: inferred schemas include late records and later files, and no value is lost.
 
 use super::*;
 
-/// Writes many records and then one more, as lines and as a list. Returns the paths of both files.
+/// Writes 1,100 records `many` and then the record `last`, once as lines and once as an array.
+/// Returns the paths of both files.
 fn write_both(dir: &Path, many: &str, last: &str) -> [String; 2] {
     let records: Vec<&str> = std::iter::repeat_n(many, 1100).chain([last]).collect();
     let (lines, list) = (dir.join("a.ndjson"), dir.join("a.json"));
@@ -12,7 +13,7 @@ fn write_both(dir: &Path, many: &str, last: &str) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn late_records_lose_nothing() {
+async fn late_records_keep_their_fields_and_types() {
     let dir = tempfile::tempdir().unwrap();
     for (many, last, select, expected) in [
         (r#"{"x":1}"#, r#"{"x":2,"y":7}"#, "sum(x), sum(y), count(*)", "1102 7 1101"),
@@ -35,7 +36,7 @@ async fn late_records_lose_nothing() {
 }
 
 #[tokio::test]
-async fn lists_with_null_come_back_from_lines() {
+async fn lists_with_null_are_read_back_from_lines() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     for (at, (values, expected)) in [
@@ -66,7 +67,7 @@ async fn files_of_a_folder_have_one_schema() {
         rows_or_error(&create_parallel_session(), &read).await,
         "1.0 [] 1 NULL true; 2.5 [1] NULL 2 true"
     );
-    // Numbers and text are text, as within one file.
+    // A column of numbers in one file and strings in another is a column of strings.
     std::fs::write(dir.path().join("c.ndjson"), r#"{"x":"a"}"#).unwrap();
     let read = format!("SELECT x FROM '{}/' ORDER BY x", display_path(dir.path()));
     assert_eq!(rows_or_error(&create_parallel_session(), &read).await, "1; 2.5; a");
@@ -86,7 +87,7 @@ async fn stock_lists_of_structs_with_null_still_fail() {
 }
 
 #[tokio::test]
-async fn a_statement_may_limit_the_records_of_the_schema() {
+async fn schema_infer_max_rec_limits_the_records_of_the_schema() {
     let dir = tempfile::tempdir().unwrap();
     let [path, _] = write_both(dir.path(), r#"{"x":1}"#, r#"{"x":2,"y":7}"#);
     let ctx = create_parallel_session();
@@ -109,7 +110,7 @@ async fn stock_late_fields_of_json_are_still_lost() {
 }
 
 #[tokio::test]
-async fn null_is_written() {
+async fn nulls_are_written_as_null() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     for name in ["a.ndjson", "a.json"] {
@@ -127,7 +128,7 @@ async fn null_is_written() {
     }
 }
 
-/// When this fails, `sql::sources::json_sink` can go.
+/// When this test fails, `sql::sources::json_sink` can be removed.
 #[tokio::test]
 async fn stock_null_is_still_omitted_from_json() {
     let dir = tempfile::tempdir().unwrap();
@@ -262,20 +263,20 @@ async fn large_integers_do_not_become_floats() {
 }
 
 #[tokio::test]
-async fn lists_of_records_have_the_columns_of_all_files() {
+async fn arrays_of_records_have_the_columns_of_all_files() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.json"), r#"[{"x":1}]"#).unwrap();
     std::fs::write(dir.path().join("b.json"), r#"[{"x":1.5,"v":[{"a":1},null]}]"#).unwrap();
     let read = format!("SELECT x, v FROM '{}/' ORDER BY x", display_path(dir.path()));
     assert_eq!(rows_or_error(&create_parallel_session(), &read).await, "1.0 NULL; 1.5 [{a: 1}, ]");
-    // A list without its end is damaged.
+    // An array without its closing bracket is an error.
     std::fs::write(dir.path().join("b.json"), r#"[{"x":1.5},{"x":2}"#).unwrap();
     let e = rows_or_error(&create_parallel_session(), &read).await;
     assert!(e.contains("b.json") && e.contains("bracket"), "{e}");
 }
 
 #[tokio::test]
-async fn records_without_fields_are_rows() {
+async fn empty_records_are_rows() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("a.json"));
     std::fs::write(&path, "{}\n{}").unwrap();

@@ -4,7 +4,7 @@ use super::nested_subqueries::TABLES;
 use super::*;
 
 #[tokio::test]
-async fn lateral_queries_contain_subqueries() {
+async fn lateral_queries_may_contain_subqueries() {
     expect_rows(
         &TABLES,
         &[
@@ -46,7 +46,7 @@ async fn lateral_queries_contain_subqueries() {
 }
 
 #[tokio::test]
-async fn conditions_beside_lateral_name_the_joined_tables() {
+async fn join_conditions_after_lateral_name_the_joined_tables() {
     expect_rows(
         &[],
         &[
@@ -118,7 +118,7 @@ const SELF_JOIN: &str =
     "LATERAL (SELECT s.c AS x FROM t s, u s2 WHERE s.a = r.a AND s2.a = r.a + 1) l";
 
 #[tokio::test]
-async fn lateral_queries_read_several_columns_of_one_name() {
+async fn lateral_queries_may_read_several_columns_of_one_name() {
     let of_views = SELF_JOIN.replace("FROM t s", "FROM tv s");
     let ordered = SELF_JOIN.replace(") l", " ORDER BY s.b LIMIT 1) l");
     let prepared = SELF_JOIN.replace("+ 1", "+ $1");
@@ -192,9 +192,9 @@ async fn lateral_queries_read_several_columns_of_one_name() {
     .await;
 }
 
-/// The conditions of these LATERAL queries are below an alias, or a table has the name of an outer table.
+/// The tables within a LATERAL query may have aliases, and names of outer tables.
 #[tokio::test]
-async fn lateral_queries_name_their_tables_as_they_like() {
+async fn lateral_queries_may_have_table_aliases() {
     let cases = [
         (
             "SELECT r.a, l.x FROM u r, LATERAL (SELECT z.x FROM (SELECT s.b AS x FROM t s WHERE s.a = r.a) z) l ORDER BY 1, 2",
@@ -221,17 +221,18 @@ async fn lateral_queries_name_their_tables_as_they_like() {
 }
 
 #[tokio::test]
-async fn volatile_lateral_queries_read_one_column_of_each_name() {
+async fn volatile_lateral_queries_with_repeated_column_names_are_refused() {
     let ctx = serrate::sql::session();
     for sql in SAME_NAMES {
         query_batches(&ctx, sql).await.unwrap();
     }
     let volatile = SELF_JOIN.replace("s.c AS x", "s.c AS x, random() AS y");
     let found = rows_or_error(&ctx, &format!("SELECT r.a, l.x, l.y FROM u r, {volatile}")).await;
-    assert!(found.contains("another column named a"), "{found}");
+    assert!(found.contains("the column a of a LATERAL query"), "{found}");
 }
 
-/// When this test fails, `MovedColumns::find_clash` of `sql::workarounds::subqueries::correlated` can be removed.
+/// When this test fails, `MovedColumns::find_clash` of `sql::workarounds::subqueries::correlated`
+/// can be removed.
 #[tokio::test]
 async fn stock_lateral_self_joins_still_lose_rows() {
     let stock = SessionContext::new();
@@ -242,9 +243,10 @@ async fn stock_lateral_self_joins_still_lose_rows() {
     assert_ne!(rows_or_error(&stock, &sql).await, "1; 2; 2; 2; 2");
 }
 
-/// The columns of the left side of a LATERAL join are not outer columns of the query around the join.
+/// The columns of the left side of a LATERAL join are not outer columns of the query around the
+/// join.
 #[tokio::test]
-async fn subqueries_contain_left_lateral_joins() {
+async fn subqueries_may_contain_left_lateral_joins() {
     let cases = [
         (
             "SELECT (SELECT max(l.x) FROM u LEFT JOIN LATERAL (SELECT t.a AS x FROM t WHERE 'z' <> u.c) l ON true)",

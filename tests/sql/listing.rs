@@ -1,36 +1,14 @@
-//! The files that a table of a folder or pattern reads, and the columns of its folders.
+//! The files that a folder or a glob pattern stands for, and columns from `key=value` folders.
 
 use super::*;
 
-/// Runs a statement as the shell does, and returns its rows as text.
-async fn query_rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let show = datafusion::arrow::util::display::array_value_to_string;
-    batches
-        .iter()
-        .flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)))
-        .map(|(b, row)| {
-            let cells: Vec<String> = b.columns().iter().map(|c| show(c, row).unwrap()).collect();
-            cells.join(",")
-        })
-        .collect()
-}
-
-async fn expect_failure(ctx: &SessionContext, sql: &str) -> String {
-    match serrate::sql::sql(ctx, sql).await {
-        Err(e) => e.to_string(),
-        Ok(frame) => frame.collect().await.expect_err(sql).to_string(),
-    }
-}
-
-/// Writes `x = value` as Parquet to each path of a folder.
+/// Writes the rows of each query as Parquet to its path below `dir`.
 async fn write_files(ctx: &SessionContext, dir: &Path, files: &[(&str, &str)]) {
     for (path, query) in files {
         let path = dir.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let whole = dir.join("whole.parquet");
-        query_rows(
+        query_lines(
             ctx,
             &format!("COPY ({query}) TO '{}' OPTIONS (overwrite true)", display_path(&whole)),
         )
@@ -40,7 +18,7 @@ async fn write_files(ctx: &SessionContext, dir: &Path, files: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn folders_of_hive_are_columns_with_null() {
+async fn hive_folders_are_columns_with_null() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let files = [
@@ -65,30 +43,30 @@ async fn folders_of_hive_are_columns_with_null() {
     ] {
         let sql =
             query.replace("FROM t", &format!("FROM {t}")).replace("JOIN t", &format!("JOIN {t}"));
-        assert_eq!(query_rows(&ctx, &sql).await.join(" "), expected, "{sql}");
+        assert_eq!(query_lines(&ctx, &sql).await.join(" "), expected, "{sql}");
     }
     std::fs::remove_dir_all(dir.path().join("k=a%20b")).unwrap();
     let create = format!(
         "CREATE EXTERNAL TABLE typed (x INT, k INT) STORED AS PARQUET PARTITIONED BY (k) LOCATION {t}"
     );
-    query_rows(&ctx, &create).await;
+    query_lines(&ctx, &create).await;
     for (query, expected) in [
         ("SELECT x, k FROM typed ORDER BY x", "10,1 20,2 40,"),
         ("SELECT x FROM typed WHERE k = 2", "20"),
         ("SELECT x FROM typed WHERE k + 1 > 2 OR k IS NULL ORDER BY x", "20 40"),
         ("SELECT sum(k), count(k) FROM typed", "3,2"),
     ] {
-        assert_eq!(query_rows(&ctx, query).await.join(" "), expected, "{query}");
+        assert_eq!(query_lines(&ctx, query).await.join(" "), expected, "{query}");
     }
-    query_rows(&ctx, "INSERT INTO typed VALUES (50, 7)").await;
-    assert_eq!(query_rows(&ctx, "SELECT x FROM typed WHERE k = 7").await, ["50"]);
+    query_lines(&ctx, "INSERT INTO typed VALUES (50, 7)").await;
+    assert_eq!(query_lines(&ctx, "SELECT x FROM typed WHERE k = 7").await, ["50"]);
     write_files(&ctx, dir.path(), &[("k=z/a.parquet", "SELECT 1::INT AS x")]).await;
-    let e = expect_failure(&ctx, "SELECT * FROM typed").await;
+    let e = error(&ctx, "SELECT * FROM typed").await;
     assert!(e.contains("k=z") && e.contains("Int32"), "{e}");
 }
 
 #[tokio::test]
-async fn folders_of_hive_may_lie_below_others_and_must_have_the_same_columns() {
+async fn hive_folders_may_be_nested_and_must_have_the_same_columns() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let files = [
@@ -100,29 +78,29 @@ async fn folders_of_hive_may_lie_below_others_and_must_have_the_same_columns() {
     let at = display_path(dir.path());
     for from in [format!("{at}/"), format!("{at}/**/*.parquet")] {
         let sql = format!("SELECT x, k FROM '{from}' ORDER BY x");
-        assert_eq!(query_rows(&ctx, &sql).await, ["1,1", "2,2", "3,3"], "{from}");
+        assert_eq!(query_lines(&ctx, &sql).await, ["1,1", "2,2", "3,3"], "{from}");
     }
     write_files(&ctx, dir.path(), &[("j=3/a.parquet", "SELECT 3 AS x")]).await;
-    let e = expect_failure(&ctx, &format!("FROM '{at}/'")).await;
+    let e = error(&ctx, &format!("FROM '{at}/'")).await;
     assert!(e.contains("folders (name=value) of different columns") && e.contains("j=3"), "{e}");
     let create = format!(
         "CREATE EXTERNAL TABLE t (x BIGINT, k TEXT) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{at}/'"
     );
-    let e = expect_failure(&ctx, &create).await;
+    let e = error(&ctx, &create).await;
     assert!(e.contains("not in a folder 'k=..'") && e.contains("j=3"), "{e}");
 }
 
 #[tokio::test]
-async fn the_value_of_a_folder_replaces_that_of_the_file() {
+async fn hive_values_replace_a_column_of_the_file() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     write_files(&ctx, dir.path(), &[("k=1/a.parquet", "SELECT 9 AS k, 5 AS x")]).await;
     let sql = format!("SELECT x, k + 1 FROM '{}/'", display_path(dir.path()));
-    assert_eq!(query_rows(&ctx, &sql).await, ["5,2"]);
+    assert_eq!(query_lines(&ctx, &sql).await, ["5,2"]);
 }
 
 #[tokio::test]
-async fn patterns_match_within_one_name() {
+async fn patterns_match_within_one_path_segment() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let files = [
@@ -145,25 +123,25 @@ async fn patterns_match_within_one_name() {
         let table = format!("'{}/{pattern}'", display_path(dir.path()));
         let sql = format!("SELECT x FROM {table} ORDER BY x");
         if pattern == "*/*.parquet" {
-            let e = expect_failure(&ctx, &sql).await;
+            let e = error(&ctx, &sql).await;
             assert!(e.contains("folders (name=value) of different columns"), "{e}");
             continue;
         }
-        assert_eq!(query_rows(&ctx, &sql).await.join(" "), expected, "{pattern}");
+        assert_eq!(query_lines(&ctx, &sql).await.join(" "), expected, "{pattern}");
         let create =
             format!("CREATE OR REPLACE EXTERNAL TABLE t STORED AS PARQUET LOCATION {table}");
-        query_rows(&ctx, &create).await;
+        query_lines(&ctx, &create).await;
         let sql = "SELECT x FROM t ORDER BY x";
-        assert_eq!(query_rows(&ctx, sql).await.join(" "), expected, "{pattern}");
+        assert_eq!(query_lines(&ctx, sql).await.join(" "), expected, "{pattern}");
         let sql = format!("SELECT x FROM read_parquet({table}) ORDER BY x");
-        assert_eq!(query_rows(&ctx, &sql).await.join(" "), expected, "{pattern}");
+        assert_eq!(query_lines(&ctx, &sql).await.join(" "), expected, "{pattern}");
     }
-    let e = expect_failure(&ctx, &format!("FROM '{}/u/*.parquet'", display_path(dir.path()))).await;
+    let e = error(&ctx, &format!("FROM '{}/u/*.parquet'", display_path(dir.path()))).await;
     assert!(e.contains("no file matches the pattern"), "{e}");
 }
 
 #[tokio::test]
-async fn a_folder_is_read_whole_or_not_at_all() {
+async fn folders_with_compressed_or_mixed_files_are_refused() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
@@ -171,12 +149,12 @@ async fn a_folder_is_read_whole_or_not_at_all() {
     write_files(&ctx, dir.path(), &files).await;
     std::fs::write(dir.path().join("README.md"), "text").unwrap();
     let create = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{at}/'");
-    query_rows(&ctx, &create).await;
+    query_lines(&ctx, &create).await;
     for from in [format!("'{at}/'"), format!("read_parquet('{at}/')"), "p".into()] {
         let sql = format!("SELECT x FROM {from} ORDER BY x");
-        assert_eq!(query_rows(&ctx, &sql).await, ["1", "2"], "{from}");
+        assert_eq!(query_lines(&ctx, &sql).await, ["1", "2"], "{from}");
     }
-    let e = expect_failure(&ctx, &format!("FROM '{at}/*'")).await;
+    let e = error(&ctx, &format!("FROM '{at}/*'")).await;
     assert!(e.contains("several formats") && e.contains("README.md"), "{e}");
 
     let dir = tempfile::tempdir().unwrap();
@@ -184,24 +162,24 @@ async fn a_folder_is_read_whole_or_not_at_all() {
     std::fs::write(dir.path().join("a.csv"), "x\n1\n").unwrap();
     std::fs::write(dir.path().join("b.csv.gz"), [0x1f, 0x8b]).unwrap();
     for from in [format!("'{at}/'"), format!("'{at}/*'"), format!("read_csv('{at}/')")] {
-        let e = expect_failure(&ctx, &format!("FROM {from}")).await;
+        let e = error(&ctx, &format!("FROM {from}")).await;
         assert!(e.contains("a.csv") && e.contains("b.csv.gz"), "{e}");
     }
     let create = format!("CREATE EXTERNAL TABLE c STORED AS CSV LOCATION '{at}/'");
-    assert!(expect_failure(&ctx, &create).await.contains("b.csv.gz"));
+    assert!(error(&ctx, &create).await.contains("b.csv.gz"));
     let both = format!("FROM read_csv(['{at}/a.csv', '{at}/b.csv.gz'])");
-    assert!(expect_failure(&ctx, &both).await.contains("different compressions"));
+    assert!(error(&ctx, &both).await.contains("different compressions"));
     std::fs::remove_file(dir.path().join("a.csv")).unwrap();
     for from in [format!("'{at}/'"), format!("read_csv('{at}/b.csv.gz')")] {
-        let e = expect_failure(&ctx, &format!("SELECT x FROM {from}")).await;
+        let e = error(&ctx, &format!("SELECT x FROM {from}")).await;
         assert!(e.contains("compressed") && e.contains("decompress"), "{e}");
     }
-    let e = expect_failure(&ctx, &create).await;
+    let e = error(&ctx, &create).await;
     assert!(e.contains("compressed") && e.contains("decompress"), "{e}");
 }
 
 #[tokio::test]
-async fn a_list_of_files_has_the_columns_of_all() {
+async fn lists_of_files_have_the_columns_of_all_files() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let files = [
@@ -213,10 +191,10 @@ async fn a_list_of_files_has_the_columns_of_all() {
     let at = display_path(dir.path());
     let list = format!("read_parquet(['{at}/0.parquet', '{at}/1.parquet'])");
     let sql = format!("SELECT x, y FROM {list} ORDER BY x");
-    assert_eq!(query_rows(&ctx, &sql).await, ["1,10", "2,20", "3,"]);
+    assert_eq!(query_lines(&ctx, &sql).await, ["1,10", "2,20", "3,"]);
     let list = format!("read_parquet(['{at}/0.parquet', '{at}/2.parquet'])");
     for from in [list, format!("'{at}/*.parquet'")] {
-        let e = expect_failure(&ctx, &format!("FROM {from}")).await;
+        let e = error(&ctx, &format!("FROM {from}")).await;
         for part in ["column 'x'", "Int64", "Float64", "0.parquet", "2.parquet"] {
             assert!(e.contains(part), "{part}: {e}");
         }
@@ -224,20 +202,20 @@ async fn a_list_of_files_has_the_columns_of_all() {
 }
 
 #[tokio::test]
-async fn tables_of_folders_see_new_files() {
+async fn tables_of_folders_read_new_files() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     write_files(&ctx, dir.path(), &[("a.parquet", "SELECT 1 AS x")]).await;
-    query_rows(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'")).await;
-    assert_eq!(query_rows(&ctx, "SELECT count(*) FROM t").await, ["1"]);
+    query_lines(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'")).await;
+    assert_eq!(query_lines(&ctx, "SELECT count(*) FROM t").await, ["1"]);
     write_files(&ctx, dir.path(), &[("b.parquet", "SELECT 2 AS x")]).await;
-    assert_eq!(query_rows(&ctx, "SELECT count(*) FROM t").await, ["2"]);
+    assert_eq!(query_lines(&ctx, "SELECT count(*) FROM t").await, ["2"]);
     std::fs::remove_file(dir.path().join("a.parquet")).unwrap();
-    assert_eq!(query_rows(&ctx, "SELECT x FROM t").await, ["2"]);
+    assert_eq!(query_lines(&ctx, "SELECT x FROM t").await, ["2"]);
 }
 
-/// When this fails, `sql::sources::listing` need not read the names of folders itself.
+/// When this test fails, `sql::sources::listing` need not read the names of folders itself.
 #[tokio::test]
 async fn stock_listings_still_omit_files() {
     let ctx = create_parallel_session();
@@ -265,7 +243,7 @@ fn write_text(dir: &Path, name: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn parts_without_an_extension_are_read_beside_other_files() {
+async fn part_files_without_an_extension_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     let ctx = create_parallel_session();
@@ -284,25 +262,30 @@ async fn parts_without_an_extension_are_read_beside_other_files() {
     ] {
         write_text(dir.path(), name, text);
     }
-    query_rows(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/d/'")).await;
-    assert_eq!(query_rows(&ctx, "SELECT count(*) FROM t").await, ["2"]);
-    query_rows(&ctx, "INSERT INTO t VALUES (3)").await;
-    assert_eq!(query_rows(&ctx, "SELECT count(*), sum(x) FROM t").await, ["3,6"]);
+    query_lines(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/d/'")).await;
+    assert_eq!(query_lines(&ctx, "SELECT count(*) FROM t").await, ["2"]);
+    query_lines(&ctx, "INSERT INTO t VALUES (3)").await;
+    assert_eq!(query_lines(&ctx, "SELECT count(*), sum(x) FROM t").await, ["3,6"]);
     for from in [format!("read_csv('{at}/un/')"), format!("'{at}/un/'")] {
-        assert_eq!(query_rows(&ctx, &format!("SELECT sum(x) FROM {from}")).await, ["31"], "{from}");
+        assert_eq!(
+            query_lines(&ctx, &format!("SELECT sum(x) FROM {from}")).await,
+            ["31"],
+            "{from}"
+        );
     }
-    let e = expect_failure(&ctx, &format!("SELECT * FROM read_csv('{at}/tsv/')")).await;
+    let e = error(&ctx, &format!("SELECT * FROM read_csv('{at}/tsv/')")).await;
     assert!(e.contains("does not exist") || e.contains("no file"), "{e}");
-    // A new file would hide a file that has no extension and does not look like a part.
-    query_rows(&ctx, &format!("CREATE EXTERNAL TABLE p STORED AS CSV LOCATION '{at}/plain/'"))
+    // A file without an extension that is not named as a part of a table is read only if the folder
+    // has no other file, so INSERT, which would add one, is refused.
+    query_lines(&ctx, &format!("CREATE EXTERNAL TABLE p STORED AS CSV LOCATION '{at}/plain/'"))
         .await;
-    assert_eq!(query_rows(&ctx, "SELECT count(*) FROM p").await, ["1"]);
-    let e = expect_failure(&ctx, "INSERT INTO p VALUES (3)").await;
+    assert_eq!(query_lines(&ctx, "SELECT count(*) FROM p").await, ["1"]);
+    let e = error(&ctx, "INSERT INTO p VALUES (3)").await;
     assert!(e.contains("plain/data") && e.contains("rename"), "{e}");
 }
 
 #[tokio::test]
-async fn a_file_that_became_empty_is_an_error() {
+async fn a_file_that_was_truncated_to_zero_bytes_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     let ctx = create_parallel_session();
@@ -310,58 +293,58 @@ async fn a_file_that_became_empty_is_an_error() {
         let files = format!("{at}/{extension}");
         for file in ["0", "1"] {
             let copy = format!("COPY (SELECT {file} AS x) TO '{files}/{file}.{extension}'");
-            query_rows(&ctx, &copy).await;
+            query_lines(&ctx, &copy).await;
         }
         let create =
             format!("CREATE OR REPLACE EXTERNAL TABLE t STORED AS {extension} LOCATION '{files}/'");
-        query_rows(&ctx, &create).await;
-        assert_eq!(query_rows(&ctx, "SELECT count(*) FROM t").await, ["2"]);
+        query_lines(&ctx, &create).await;
+        assert_eq!(query_lines(&ctx, "SELECT count(*) FROM t").await, ["2"]);
         std::fs::write(dir.path().join(extension).join(format!("1.{extension}")), "").unwrap();
-        let e = expect_failure(&ctx, "SELECT count(*) FROM t").await;
+        let e = error(&ctx, "SELECT count(*) FROM t").await;
         assert!(e.contains("0 bytes") && e.contains("1."), "{e}");
     }
 }
 
 #[tokio::test]
-async fn values_of_folders_are_not_rounded() {
+async fn hive_values_are_not_rounded() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     for (folder, column) in
         [("k=1.5", "DECIMAL(3, 0)"), ("k=2020-01-01T12:00:00", "DATE"), ("k=1.5", "INT")]
     {
         let at = format!("{}/{}", display_path(dir.path()), column.replace(' ', ""));
-        query_rows(&ctx, &format!("COPY (SELECT 1 AS x) TO '{at}/{folder}/a.parquet'")).await;
+        query_lines(&ctx, &format!("COPY (SELECT 1 AS x) TO '{at}/{folder}/a.parquet'")).await;
         let create = format!(
             "CREATE EXTERNAL TABLE t (x INT, k {column}) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{at}/'"
         );
-        let e = expect_failure(&ctx, &create).await;
+        let e = error(&ctx, &create).await;
         assert!(e.contains(folder), "{e}");
     }
 }
 
 #[tokio::test]
-async fn a_column_of_folders_replaces_that_of_the_files() {
+async fn declared_hive_columns_replace_columns_of_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     let ctx = create_parallel_session();
     let copy = format!(
         "COPY (SELECT 1 AS x, 2 AS \"k/l\") TO '{at}/' STORED AS PARQUET PARTITIONED BY (\"k/l\") OPTIONS (execution.keep_partition_by_columns true)"
     );
-    query_rows(&ctx, &copy).await;
+    query_lines(&ctx, &copy).await;
     let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'");
-    query_rows(&ctx, &create).await;
+    query_lines(&ctx, &create).await;
     for from in ["t".to_owned(), format!("'{at}/'")] {
         let sql = format!("SELECT x, \"k/l\", arrow_typeof(\"k/l\") FROM {from} WHERE \"k/l\" = 2");
-        assert_eq!(query_rows(&ctx, &sql).await, ["1,2,Int64"], "{sql}");
+        assert_eq!(query_lines(&ctx, &sql).await, ["1,2,Int64"], "{sql}");
     }
 }
 
 #[tokio::test]
-async fn named_paths_keep_their_order() {
+async fn lists_of_paths_keep_their_order() {
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     for (name, x) in [("la", 1), ("lb", 2), ("lc", 3)] {
-        query_rows(
+        query_lines(
             &create_parallel_session(),
             &format!("COPY (SELECT {x} AS x) TO '{at}/{name}.parquet'"),
         )
@@ -372,31 +355,29 @@ async fn named_paths_keep_their_order() {
         let ctx = serrate::sql::session_with(config);
         let from =
             format!("read_parquet(['{at}/lb.parquet', '{at}/la.parquet', '{at}/lc.parquet'])");
-        assert_eq!(query_rows(&ctx, &format!("SELECT x FROM {from} LIMIT 1")).await, ["2"]);
-        assert_eq!(query_rows(&ctx, &format!("SELECT x FROM {from} LIMIT 2")).await, ["2", "1"]);
+        assert_eq!(query_lines(&ctx, &format!("SELECT x FROM {from} LIMIT 1")).await, ["2"]);
+        assert_eq!(query_lines(&ctx, &format!("SELECT x FROM {from} LIMIT 2")).await, ["2", "1"]);
     }
 }
 
 #[tokio::test]
-async fn a_folder_is_no_table_that_exists() {
-    // The working directory of tests is the folder of the package, which has the folder `docs`.
+async fn create_table_ignores_a_folder_of_the_same_name() {
+    // Tests run in the folder of the package, whose folder `docs` has the name of the table.
     let ctx = create_parallel_session();
-    query_rows(&ctx, "CREATE TABLE IF NOT EXISTS docs AS SELECT 1 AS y").await;
-    assert_eq!(query_rows(&ctx, "SELECT y FROM docs").await, ["1"]);
-    assert!(
-        expect_failure(&ctx, "CREATE TABLE docs AS SELECT 2 AS y").await.contains("already exists")
-    );
-    query_rows(&ctx, "CREATE TABLE IF NOT EXISTS docs AS SELECT 2 AS y").await;
-    assert_eq!(query_rows(&ctx, "SELECT y FROM docs").await, ["1"]);
-    query_rows(&ctx, "CREATE VIEW benches AS SELECT 3 AS y").await;
-    assert_eq!(query_rows(&ctx, "SELECT y FROM benches").await, ["3"]);
-    query_rows(&ctx, "DROP TABLE docs").await;
-    query_rows(&ctx, "CREATE TABLE docs AS SELECT 4 AS y").await;
-    assert_eq!(query_rows(&ctx, "SELECT y FROM docs").await, ["4"]);
+    query_lines(&ctx, "CREATE TABLE IF NOT EXISTS docs AS SELECT 1 AS y").await;
+    assert_eq!(query_lines(&ctx, "SELECT y FROM docs").await, ["1"]);
+    assert!(error(&ctx, "CREATE TABLE docs AS SELECT 2 AS y").await.contains("already exists"));
+    query_lines(&ctx, "CREATE TABLE IF NOT EXISTS docs AS SELECT 2 AS y").await;
+    assert_eq!(query_lines(&ctx, "SELECT y FROM docs").await, ["1"]);
+    query_lines(&ctx, "CREATE VIEW benches AS SELECT 3 AS y").await;
+    assert_eq!(query_lines(&ctx, "SELECT y FROM benches").await, ["3"]);
+    query_lines(&ctx, "DROP TABLE docs").await;
+    query_lines(&ctx, "CREATE TABLE docs AS SELECT 4 AS y").await;
+    assert_eq!(query_lines(&ctx, "SELECT y FROM docs").await, ["4"]);
 }
 
 #[tokio::test]
-async fn brackets_in_names_are_no_patterns() {
+async fn brackets_in_existing_paths_are_not_patterns() {
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     write_text(dir.path(), "br[1]/1.csv", "x\n1\n");
@@ -411,23 +392,23 @@ async fn brackets_in_names_are_no_patterns() {
         (format!("'{at}/c[12].csv'"), "3"),
     ] {
         assert_eq!(
-            query_rows(&ctx, &format!("SELECT sum(x) FROM {from}")).await,
+            query_lines(&ctx, &format!("SELECT sum(x) FROM {from}")).await,
             [expected],
             "{from}"
         );
     }
     let create = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/br[1]/'");
-    query_rows(&ctx, &create).await;
-    assert_eq!(query_rows(&ctx, "SELECT sum(x) FROM t").await, ["3"]);
+    query_lines(&ctx, &create).await;
+    assert_eq!(query_lines(&ctx, "SELECT sum(x) FROM t").await, ["3"]);
 }
 
 #[tokio::test]
-async fn insert_into_formats_of_one_file_is_refused_by_name() {
+async fn insert_into_a_table_of_one_file_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     let ctx = create_parallel_session();
-    query_rows(&ctx, &format!("COPY (SELECT 1 AS x) TO '{at}/a.nrt'")).await;
-    query_rows(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{at}/'")).await;
-    let e = expect_failure(&ctx, "INSERT INTO t VALUES (2)").await;
+    query_lines(&ctx, &format!("COPY (SELECT 1 AS x) TO '{at}/a.nrt'")).await;
+    query_lines(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{at}/'")).await;
+    let e = error(&ctx, "INSERT INTO t VALUES (2)").await;
     assert!(e.contains("INSERT is not supported for NRT") && e.contains("COPY"), "{e}");
 }

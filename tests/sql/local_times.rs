@@ -1,4 +1,4 @@
-//! Local times that clocks skip or repeat.
+//! Local times and time zones, including local times that a change of clocks skips or repeats.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const CLOCKS: &str = "CREATE TABLE t AS SELECT id, local::TIMESTAMP AS local, lo
 #[tokio::test]
 async fn skipped_and_repeated_local_times_become_instants() {
     let cases = [
-        // DuckDB returns the same instants.
+        // DuckDB returns these instants, too.
         (
             "SELECT id, zoned AT TIME ZONE 'UTC' FROM t ORDER BY id",
             "1 2024-03-10T06:30:00Z; 2 2024-03-10T07:30:00Z; 3 2024-11-03T06:30:00Z; 4 NULL; 5 2024-07-01T16:00:00Z",
@@ -38,7 +38,7 @@ async fn skipped_and_repeated_local_times_become_instants() {
 }
 
 #[tokio::test]
-async fn casts_to_several_zones_stay_apart() {
+async fn casts_to_several_zones_are_distinct_columns() {
     let zone = "SET datafusion.execution.time_zone = 'America/New_York'";
     let cases = [
         (
@@ -54,7 +54,7 @@ async fn casts_to_several_zones_stay_apart() {
 }
 
 #[tokio::test]
-async fn windows_over_days_meet_skipped_and_repeated_local_times() {
+async fn ragged_window_over_days_handles_skipped_and_repeated_times() {
     let spring = "CREATE TABLE spring AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
         FROM (VALUES (1, '2024-03-10 03:15:00'), (2, '2024-03-10 03:45:00'), (4, '2024-03-11 02:30:00')) v(x, t)";
     let autumn = "CREATE TABLE autumn AS SELECT x, t::TIMESTAMP AT TIME ZONE 'America/New_York' AS t
@@ -67,16 +67,17 @@ async fn windows_over_days_meet_skipped_and_repeated_local_times() {
     };
     let (in_spring, in_autumn) = (windows("spring"), windows("autumn"));
     let cases = [
-        // One day before 02:30 is 03:30, which is after 03:15.
+        // One day before 02:30 of March 11 is 03:30, because March 10 has no 02:30. It is after
+        // 03:15.
         (in_spring.as_str(), "[1, 3, 6] [6, 4, 0]"),
-        // One day before 01:30 is the later 01:30.
+        // One day before 01:30 of November 4 is the second 01:30 of November 3.
         (in_autumn.as_str(), "[1, 3, 6] [2, 4, 0]"),
     ];
     expect_rows(&[spring, autumn], &cases).await;
 }
 
 #[tokio::test]
-async fn sums_with_intervals_meet_skipped_and_repeated_local_times() {
+async fn sums_with_intervals_handle_skipped_and_repeated_times() {
     let cases = [
         ("SELECT zoned + INTERVAL '1 day' FROM t WHERE id = 1", "2024-03-11T01:30:00-04:00"),
         (
@@ -105,7 +106,7 @@ async fn sums_with_intervals_meet_skipped_and_repeated_local_times() {
     assert!(e.contains("is outside the range of"), "{e}");
 }
 
-/// `sql::workarounds::types::local_times` can go once this fails.
+/// `sql::workarounds::types::local_times` can be removed once this test fails.
 #[tokio::test]
 async fn stock_changes_of_clocks_are_still_errors() {
     let ctx = SessionContext::new();
@@ -121,8 +122,8 @@ async fn stock_changes_of_clocks_are_still_errors() {
 }
 
 #[tokio::test]
-async fn local_times_next_to_instants_are_in_their_zone() {
-    // 12:00 in Berlin is 10:00 in UTC.
+async fn local_times_next_to_instants_are_in_the_zone_of_the_instants() {
+    // In July, 12:00 in Berlin is 10:00 in UTC.
     let setup = "CREATE TABLE t AS SELECT [z] AS zs, [l] AS ls, [e] AS es, z, l, e, z::DATE AS d FROM (
         SELECT TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin' AS z, TIMESTAMP '2024-07-01 12:00:00' AS l, TIMESTAMP '2024-07-01 11:00:00' AS e)";
     let cases = [
@@ -206,7 +207,7 @@ async fn whole_lists_of_dates_and_timestamps_compare_exactly() {
 }
 
 #[tokio::test]
-async fn dates_in_lists_of_every_kind_become_instants_in_their_zone() {
+async fn dates_in_lists_become_instants_in_the_zone_of_the_list() {
     for lists in ["List(", "LargeList(", "FixedSizeList(1, "] {
         let setup = format!(
             "CREATE TABLE t AS SELECT arrow_cast([d], '{lists}Date32)') AS ds, arrow_cast([l], '{lists}Timestamp(Microsecond, None))') AS ls, arrow_cast([z], '{lists}Timestamp(Microsecond, Some(\"Europe/Berlin\")))') AS zs, d, z
@@ -277,7 +278,7 @@ async fn local_times_in_lists_that_clocks_skip_or_repeat_become_instants() {
 }
 
 #[tokio::test]
-async fn dates_in_structs_and_values_become_instants_in_their_zone() {
+async fn dates_in_structs_and_values_become_instants_in_the_zone_next_to_them() {
     let setup = "CREATE TABLE t AS SELECT d, d::TIMESTAMP AT TIME ZONE 'Europe/Berlin' AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
     let cases = [
         (
@@ -314,7 +315,7 @@ async fn dates_in_structs_and_values_become_instants_in_their_zone() {
 }
 
 #[tokio::test]
-async fn dates_next_to_instants_in_nanoseconds_are_in_their_zone() {
+async fn dates_next_to_instants_in_nanoseconds_are_in_the_zone_of_the_instants() {
     let setup = "CREATE TABLE t AS SELECT d, arrow_cast(d::TIMESTAMP, 'Timestamp(Nanosecond, Some(\"Europe/Berlin\"))') AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
     let cases = [
         ("SELECT d = z, z < d, d IN (z), z BETWEEN d AND d FROM t", "true false true true"),
@@ -329,7 +330,7 @@ async fn dates_next_to_instants_in_nanoseconds_are_in_their_zone() {
 }
 
 #[tokio::test]
-async fn local_times_fill_lists_of_instants_in_their_zone() {
+async fn functions_cast_local_times_to_the_zone_of_their_list() {
     for lists in ["List(", "LargeList(", "FixedSizeList(2, "] {
         let setup = format!(
             "CREATE TABLE t AS SELECT arrow_cast([z, NULL], '{lists}Timestamp(Microsecond, Some(\"Europe/Berlin\")))') AS zs, arrow_cast([l, l], '{lists}Timestamp(Microsecond, None))') AS ls, arrow_cast([d, d], '{lists}Date32)') AS ds, l, d
@@ -437,7 +438,7 @@ async fn lists_compare_with_local_times_that_clocks_skip_or_repeat() {
 }
 
 #[tokio::test]
-async fn texts_with_names_of_zones_may_be_skipped_or_repeated() {
+async fn strings_with_zone_names_may_be_skipped_or_repeated_times() {
     let cases = [
         (
             "SELECT '2024-03-31 02:30:00 Europe/Berlin'::TIMESTAMPTZ::VARCHAR",
@@ -455,4 +456,33 @@ async fn texts_with_names_of_zones_may_be_skipped_or_repeated() {
         ),
     ];
     expect_rows(&[], &cases).await;
+}
+
+/// DataFusion computes a date minus an instant in nanoseconds, which end in the year 2262.
+#[tokio::test]
+async fn differences_of_dates_and_instants_cover_all_years() {
+    let ctx = create_parallel_session();
+    let instants = "(SELECT arrow_cast('1600-01-02T00:00:00Z', 'Timestamp(µs, \"UTC\")') AS tz,
+        DATE '2999-12-31' AS d)";
+    for (sql, expected) in [
+        (format!("SELECT tz + (d - tz) FROM {instants}"), "2999-12-31T00:00:00Z"),
+        (format!("SELECT tz - (tz - d) FROM {instants}"), "2999-12-31T00:00:00Z"),
+        (
+            format!("SELECT tz + x FROM (SELECT tz, d - tz AS x FROM {instants})"),
+            "2999-12-31T00:00:00Z",
+        ),
+        (format!("SELECT d - tz = INTERVAL '511338 days' FROM {instants}"), "true"),
+        (
+            format!(
+                "SELECT CASE WHEN d > '2000-01-01' THEN d ELSE tz END + (d - d::TIMESTAMP) FROM {instants}"
+            ),
+            "2999-12-31T00:00:00Z",
+        ),
+        (
+            format!("SELECT l + (d - l) FROM (SELECT tz::TIMESTAMP AS l, d FROM {instants})"),
+            "2999-12-31T00:00:00",
+        ),
+    ] {
+        assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
+    }
 }

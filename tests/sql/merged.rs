@@ -1,16 +1,12 @@
-//! Columns that USING and NATURAL merge.
+//! The columns that USING and NATURAL joins merge: their values, names, and places in `*`.
 
 use super::*;
 
-async fn query_rows(ctx: &SessionContext, query: &str) -> (Vec<String>, Vec<String>) {
+async fn query_named_rows(ctx: &SessionContext, query: &str) -> (Vec<String>, Vec<String>) {
     let frame = serrate::sql::sql(ctx, query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
     let names = frame.schema().fields().iter().map(|f| f.name().clone()).collect();
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
-    let table = pretty_format_batches(&batches).unwrap().to_string();
-    let lines = table.lines().skip(3).filter(|line| line.starts_with('|'));
-    let cells =
-        |line: &str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(",");
-    let mut rows: Vec<String> = lines.map(cells).collect();
+    let mut rows = to_lines(&batches, "", ",");
     rows.sort();
     (names, rows)
 }
@@ -19,9 +15,9 @@ const LEFT: &str = "(VALUES (1, 10), (2, 20))";
 const RIGHT: &str = "(VALUES (2, 200), (3, 300))";
 
 #[tokio::test]
-async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
+async fn merged_columns_have_the_value_of_the_side_that_is_not_null() {
     let ctx = serrate::sql::session();
-    // Both orders of the two names are tried.
+    // The result does not depend on the alphabetical order of the table names.
     for (l, r) in [("a", "z"), ("z", "a")] {
         for (join, expected) in [
             ("JOIN", vec!["2,20,200"]),
@@ -45,14 +41,14 @@ async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
                     format!("SELECT * FROM {from} WHERE id > 0 ORDER BY id"),
                     format!("SELECT DISTINCT id, v, w FROM {from} ORDER BY id"),
                 ] {
-                    let (names, found) = query_rows(&ctx, &query).await;
+                    let (names, found) = query_named_rows(&ctx, &query).await;
                     assert_eq!(names, ["id", "v", "w"], "{query}");
                     assert_eq!(found, expected, "{query}");
                 }
             }
-            // One column of the second table remains, and one of the first.
+            // The merged column may be used in aggregates.
             let (_, found) =
-                query_rows(&ctx, &format!("SELECT max(id), min(id) FROM {using}")).await;
+                query_named_rows(&ctx, &format!("SELECT max(id), min(id) FROM {using}")).await;
             let ids: Vec<i64> =
                 expected.iter().map(|r| r.split_once(',').unwrap().0.parse().unwrap()).collect();
             assert_eq!(
@@ -60,7 +56,7 @@ async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
                 [format!("{},{}", ids.iter().max().unwrap(), ids.iter().min().unwrap())]
             );
             let (names, found) =
-                query_rows(&ctx, &format!("SELECT * EXCLUDE (v, w) FROM {using}")).await;
+                query_named_rows(&ctx, &format!("SELECT * EXCLUDE (v, w) FROM {using}")).await;
             assert_eq!(names, ["id"]);
             assert_eq!(found, ids.iter().map(ToString::to_string).collect::<Vec<_>>(), "{using}");
         }
@@ -68,23 +64,24 @@ async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
 }
 
 #[tokio::test]
-async fn a_chain_of_full_joins_joins_by_what_is_merged() {
+async fn chains_of_full_joins_join_by_the_merged_column() {
     let ctx = serrate::sql::session();
     let third = "(VALUES (3, 3000), (4, 4000)) AS b(id, q)";
     let from = format!(
         "{LEFT} AS z(id, v) FULL JOIN {RIGHT} AS a(id, w) USING (id) FULL JOIN {third} USING (id)"
     );
-    let (names, found) = query_rows(&ctx, &format!("SELECT * FROM {from}")).await;
+    let (names, found) = query_named_rows(&ctx, &format!("SELECT * FROM {from}")).await;
     assert_eq!(names, ["id", "v", "w", "q"]);
     assert_eq!(found, ["1,10,,", "2,20,200,", "3,,300,3000", "4,,,4000"]);
     let natural = from.replace("FULL JOIN", "NATURAL FULL JOIN").replace(" USING (id)", "");
-    assert_eq!(query_rows(&ctx, &format!("SELECT * FROM {natural}")).await.1, found);
+    assert_eq!(query_named_rows(&ctx, &format!("SELECT * FROM {natural}")).await.1, found);
     let (_, counted) =
-        query_rows(&ctx, &format!("SELECT id, count(*) FROM {from} GROUP BY id")).await;
+        query_named_rows(&ctx, &format!("SELECT id, count(*) FROM {from} GROUP BY id")).await;
     assert_eq!(counted, ["1,1", "2,1", "3,1", "4,1"]);
 }
 
-/// The planner cannot plan an input of the NATURAL join alone before its own joins are rewritten.
+/// The rewrite of a NATURAL join plans its inputs to find their columns. Joins within an input are
+/// rewritten first, because DataFusion could not plan it otherwise.
 #[tokio::test]
 async fn natural_joins_read_queries_with_merged_columns() {
     let setup = [
@@ -133,10 +130,10 @@ async fn natural_joins_read_queries_with_merged_columns() {
 }
 
 #[tokio::test]
-async fn parameters_and_queries_within_keep_their_names() {
+async fn lambda_parameters_and_subqueries_hide_merged_columns() {
     let ctx = serrate::sql::session();
     let from = format!("{LEFT} AS z(id, v) FULL JOIN {RIGHT} AS a(id, w) USING (id)");
-    let (_, found) = query_rows(
+    let (_, found) = query_named_rows(
         &ctx,
         &format!("SELECT array_transform([1], lambda id: id + 1) AS l, (SELECT max(id) FROM {RIGHT} AS i(id, w)) AS m, id FROM {from}"),
     )
@@ -145,7 +142,7 @@ async fn parameters_and_queries_within_keep_their_names() {
 }
 
 #[tokio::test]
-async fn naming_a_position_leaves_the_star_what_it_is() {
+async fn selecting_the_row_position_does_not_change_the_star() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session();
     let path = display_path(&dir.path().join("p.nrt"));
@@ -160,8 +157,8 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
     for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
         for (l, r) in [("(VALUES (0), (3)) AS b(id)", "p"), ("p", "(VALUES (0), (3)) AS b(id)")] {
             for from in [format!("{l} {join} {r} USING (id)"), format!("{l} NATURAL {join} {r}")] {
-                let (names, star) = query_rows(&ctx, &format!("SELECT * FROM {from}")).await;
-                let (more, named) = query_rows(
+                let (names, star) = query_named_rows(&ctx, &format!("SELECT * FROM {from}")).await;
+                let (more, named) = query_named_rows(
                     &ctx,
                     &format!("SELECT * FROM (SELECT *, _row FROM {from} ORDER BY _row) AS q"),
                 )
@@ -173,7 +170,7 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
             }
         }
     }
-    // A CTE hides a table of the same name in its scope only.
+    // A CTE hides a table of the same name, with its column `_row`, in the scope of the CTE only.
     for (query, expected) in [
         (
             "SELECT _row, (WITH p AS (SELECT 1 AS a) SELECT a FROM p) AS z FROM p",
@@ -188,16 +185,15 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
         ("SELECT id, v FROM p ORDER BY _row DESC LIMIT 1", vec!["4,40"]),
     ] {
         let query = query.replace("r, r FROM p", "r, r AS s FROM p");
-        assert_eq!(query_rows(&ctx, &query).await.1, expected, "{query}");
+        assert_eq!(query_named_rows(&ctx, &query).await.1, expected, "{query}");
     }
     let hidden = serrate::sql::sql(&ctx, "WITH p AS (SELECT 1 AS a) SELECT _row FROM p").await;
     assert!(hidden.unwrap_err().to_string().contains("_row"));
 }
 
-/// DataFusion's planner resolves the unqualified name of a USING column for two tables, but not for
-/// three.
+/// DataFusion resolves the unqualified name of a USING column of two tables, but not of three.
 #[tokio::test]
-async fn three_and_more_tables_are_joined_by_one_column() {
+async fn three_and_more_tables_are_joined_using_one_column() {
     let ctx = serrate::sql::session();
     for (name, k, v) in [("a", 1, 10), ("b", 1, 20), ("c", 1, 30), ("d", 1, 40)] {
         let sql = format!("CREATE TABLE {name} AS SELECT {k} AS k, {v} AS v{name}");
@@ -221,14 +217,15 @@ async fn three_and_more_tables_are_joined_by_one_column() {
                 ),
                 (format!("SELECT va FROM {joined} ORDER BY k"), "10".to_owned()),
             ] {
-                assert_eq!(query_rows(&ctx, &query).await.1, [expected], "{query}");
+                assert_eq!(query_named_rows(&ctx, &query).await.1, [expected], "{query}");
             }
         }
         from = format!("{from} JOIN {name} USING (k)");
         values = format!("{values},{value}");
     }
     let (names, found) =
-        query_rows(&ctx, "SELECT * EXCLUDE (va) FROM a JOIN b USING (k) JOIN c USING (k)").await;
+        query_named_rows(&ctx, "SELECT * EXCLUDE (va) FROM a JOIN b USING (k) JOIN c USING (k)")
+            .await;
     assert_eq!(names, ["k", "vb", "vc"]);
     assert_eq!(found, ["1,20,30"]);
 }
@@ -261,12 +258,12 @@ async fn joins_in_parentheses_merge_columns() {
         ),
         (format!("SELECT id FROM {keyed} NATURAL JOIN {full}"), vec!["1", "3"]),
     ] {
-        assert_eq!(query_rows(&ctx, &query).await.1, expected, "{query}");
+        assert_eq!(query_named_rows(&ctx, &query).await.1, expected, "{query}");
     }
 }
 
 #[tokio::test]
-async fn merged_columns_stand_beside_those_of_tables() {
+async fn merged_columns_and_columns_of_tables_may_be_selected_together() {
     let ctx = serrate::sql::session();
     for (join, all, others) in [
         ("JOIN", vec!["2,2,2"], vec!["20,200"]),
@@ -275,14 +272,16 @@ async fn merged_columns_stand_beside_those_of_tables() {
         ("FULL JOIN", vec!["1,1,", "2,2,2", "3,,3"], vec![",300", "10,", "20,200"]),
     ] {
         let from = format!("{LEFT} AS a(k, v) {join} {RIGHT} AS c(k, w) USING (k)");
-        let (names, found) = query_rows(&ctx, &format!("SELECT k, a.k, c.k FROM {from}")).await;
+        let (names, found) =
+            query_named_rows(&ctx, &format!("SELECT k, a.k, c.k FROM {from}")).await;
         assert_eq!(names, ["k", "k_1", "k_2"], "{join}");
         assert_eq!(found, all, "{join}");
         let (names, found) =
-            query_rows(&ctx, &format!("SELECT a.k, K, c.k FROM {from} ORDER BY k")).await;
+            query_named_rows(&ctx, &format!("SELECT a.k, K, c.k FROM {from} ORDER BY k")).await;
         assert_eq!(names.len(), 3, "{join}");
         assert_eq!(found.len(), all.len(), "{join}");
-        let (names, found) = query_rows(&ctx, &format!("SELECT * EXCLUDE (k) FROM {from}")).await;
+        let (names, found) =
+            query_named_rows(&ctx, &format!("SELECT * EXCLUDE (k) FROM {from}")).await;
         assert_eq!(names, ["v", "w"], "{join}");
         assert_eq!(found, others, "{join}");
     }
@@ -322,9 +321,9 @@ async fn joins_with_an_alias_and_tables_without_one_merge_columns() {
     assert!(e.contains("it is unknown which of them has the column"), "{sql}: {e}");
 }
 
-/// The columns of the tables show which of several tables has a merged column.
+/// USING after a join of several tables merges the column of the only table that has the name.
 #[tokio::test]
-async fn merged_columns_after_a_join_of_several_tables() {
+async fn using_after_a_join_of_several_tables_merges_columns() {
     let setup = [
         "CREATE TABLE y AS SELECT * FROM (VALUES (1, 2), (3, 4)) v(q, z)",
         "CREATE TABLE w AS SELECT * FROM (VALUES (1, 10), (5, 50)) v(a, k)",
@@ -402,7 +401,7 @@ async fn stock_unknown_names_in_replace_are_still_ignored() {
 }
 
 #[tokio::test]
-async fn unquoted_names_are_lower_case_everywhere() {
+async fn unquoted_names_are_lower_cased_in_every_clause() {
     let setup =
         ["CREATE TABLE t AS SELECT 1 AS k, 2 AS j", "CREATE TABLE u AS SELECT 1 AS k, 3 AS m"];
     let cases = [
@@ -428,9 +427,9 @@ async fn distinct_on_takes_positions() {
     );
 }
 
-/// Unquoted names fold ASCII letters only, as DataFusion's columns do.
+/// Unquoted names in USING are lower-cased in ASCII letters only, as names of other columns are.
 #[tokio::test]
-async fn merged_columns_fold_as_other_columns() {
+async fn names_of_merged_columns_are_lower_cased_as_other_names() {
     let both = |name: &str, other: &str| {
         format!(
             "(VALUES (1, 10)) l({name}, v) FULL JOIN (VALUES (1, 20)) r({name}, w) USING ({other})"
@@ -481,9 +480,10 @@ const MERGED_TABLES: [&str; 5] = [
     "CREATE TABLE d AS SELECT * FROM (VALUES (1), (2)) v(a)",
 ];
 
-/// The outer query has a column of the same name, which the planner would take.
+/// The outer query has a column with the name of the merged column, which DataFusion would use
+/// instead.
 #[tokio::test]
-async fn merged_columns_of_subqueries_are_not_those_of_outer_queries() {
+async fn merged_columns_of_subqueries_hide_columns_of_outer_queries() {
     let mut setup = MERGED_TABLES.to_vec();
     setup.push(
         "CREATE VIEW inner_keys AS SELECT w.a FROM w WHERE w.a = ANY (SELECT a + 8 FROM t JOIN u USING (a))",
@@ -532,7 +532,7 @@ async fn merged_columns_of_subqueries_are_not_those_of_outer_queries() {
             "SELECT w.a, (WITH q AS (SELECT a FROM t JOIN u USING (a)) SELECT sum(q.a) FROM q) FROM w ORDER BY w.a",
             "1 11; 9 11",
         ),
-        // A further table may have the column, too, but that is not a reason to look in the outer query.
+        // The column `a` is not ambiguous with a column of `v`, the table that is joined last.
         (
             "SELECT w.a, (SELECT max(a) FROM t JOIN u USING (a) JOIN (SELECT 5 AS z) v ON v.z > t.a) FROM w ORDER BY w.a",
             "1 3; 9 3",
@@ -575,7 +575,7 @@ async fn merged_columns_are_grouped_by_expressions_and_keep_their_names() {
             "SELECT a % 2 AS a, count(*) FROM t JOIN u USING (a) GROUP BY a % 2 ORDER BY 1",
             "0 2; 1 3",
         ),
-        // GROUP BY takes the column `a`, not the result column.
+        // GROUP BY uses the input column `a`, not the result column `a`.
         (
             "SELECT a % 2 AS a, count(*) AS n FROM t JOIN u USING (a) GROUP BY a ORDER BY 1, 2",
             "0 2; 1 1; 1 2",
@@ -584,10 +584,10 @@ async fn merged_columns_are_grouped_by_expressions_and_keep_their_names() {
             "SELECT a, a + 1, count(*) FROM t JOIN u USING (a) GROUP BY a, a + 1 ORDER BY a",
             "1 2 1; 2 3 2; 3 4 2",
         ),
-        // DISTINCT ON takes the result column.
+        // DISTINCT ON uses the result column `a`.
         ("SELECT DISTINCT ON (a) t.b AS a FROM t JOIN u USING (a) ORDER BY a", "20; 30; NULL"),
         ("SELECT a, (SELECT a + 1) FROM t JOIN u USING (a) ORDER BY a LIMIT 1", "1 2"),
-        // ORDER BY of the subquery takes its result column.
+        // ORDER BY of the subquery uses the result column `a` of the subquery.
         (
             "SELECT (SELECT unnest([3, 1, 2]) AS a ORDER BY a LIMIT 1) FROM t JOIN u USING (a) LIMIT 1",
             "1",
@@ -602,7 +602,7 @@ async fn merged_columns_are_grouped_by_expressions_and_keep_their_names() {
     for sql in MERGED_TABLES {
         query_batches(&ctx, sql).await.unwrap();
     }
-    let (names, _) = query_rows(
+    let (names, _) = query_named_rows(
         &ctx,
         "SELECT a, a + 1, max(a) FROM t JOIN u USING (a) GROUP BY a, a + 1 ORDER BY a",
     )
@@ -682,9 +682,9 @@ const STAR_TABLES: [&str; 8] = [
     "CREATE TABLE made AS SELECT * REPLACE (-t AS t) FROM w NATURAL JOIN u",
 ];
 
-/// The name of the right table sorts before that of the left one.
+/// In these joins, the name of the right table sorts before the name of the left table.
 #[tokio::test]
-async fn stars_with_options_keep_the_place_of_merged_columns() {
+async fn exclude_and_replace_keep_the_place_of_merged_columns() {
     let cases = [
         ("SELECT * EXCLUDE (k) FROM w JOIN u USING (a) ORDER BY a", "1 10 7; 4 40 1"),
         ("SELECT * EXCLUDE (k) FROM w LEFT JOIN u USING (a) ORDER BY a LIMIT 1", "1 10 7"),
@@ -712,7 +712,7 @@ async fn stars_with_options_keep_the_place_of_merged_columns() {
         ("SELECT * FROM kept ORDER BY a", "1 10 7; 4 40 1"),
         ("SELECT * FROM made ORDER BY a", "1 10 2 -7; 4 40 1 -1"),
         ("EXECUTE above(1)", "4 40 1"),
-        // REPLACE of the merged column, which is then a result column for ORDER BY.
+        // ORDER BY uses the value that REPLACE gives the merged column.
         (
             "SELECT * REPLACE (-a AS a) FROM w RIGHT JOIN v USING (a) ORDER BY a",
             "-5 NULL NULL 8 5; -4 40 1 9 1",
@@ -745,7 +745,7 @@ async fn stars_exclude_columns_of_all_merged_tables() {
             "SELECT * EXCLUDE (a) FROM w JOIN u USING (a) CROSS JOIN v ORDER BY z, q",
             "10 2 7 8 5; 10 2 7 9 1; 40 1 1 8 5; 40 1 1 9 1",
         ),
-        // The columns of tables that see those before them.
+        // A table function in FROM may use columns of the tables before it.
         (
             "SELECT * EXCLUDE (k) FROM w JOIN u USING (a) CROSS JOIN unnest([w.a, 0]) e(n) ORDER BY z, n",
             "1 10 7 0; 1 10 7 1; 4 40 1 0; 4 40 1 4",
@@ -770,9 +770,9 @@ async fn stars_exclude_columns_of_all_merged_tables() {
     }
 }
 
-/// The groups have a column for the merged column, but none for the columns that it merges.
+/// GROUP BY keeps the merged column, but not the columns of the tables that it merges.
 #[tokio::test]
-async fn subqueries_above_groups_name_merged_columns() {
+async fn correlated_subqueries_may_use_grouped_merged_columns() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (2), (NULL)) v(a)",
         "CREATE TABLE w AS SELECT * FROM (VALUES (2), (7)) v(a)",
@@ -799,7 +799,8 @@ async fn subqueries_above_groups_name_merged_columns() {
             "SELECT a, sum(a) OVER () s {} QUALIFY EXISTS (SELECT 1 FROM z WHERE z.i = a) ORDER BY a",
             "1 10; 7 10",
         ),
-        // The tables of a query between hide neither `t.a` nor `w.a`.
+        // The query between the innermost and the outermost query has no column `a` that would hide
+        // the merged one.
         (
             "SELECT a {} HAVING EXISTS (SELECT 1 FROM z WHERE EXISTS (SELECT 1 FROM z y WHERE y.i = a AND y.i = z.i)) ORDER BY a",
             "1; 7",

@@ -1,31 +1,13 @@
-//! Lists and structs have one order, in which a NULL element is the greatest value.
+//! Lists and structs are compared and sorted in one order, in which a NULL element is the greatest.
 
 use super::*;
-
-/// Returns the values of the first column in order; cells of a row are separated by blanks.
-async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
-    use datafusion::arrow::util::display::array_value_to_string;
-    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let mut rows = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let cells = batch.columns().iter().map(|c| match c.is_null(row) {
-                true => "NULL".to_owned(),
-                false => array_value_to_string(c, row).unwrap(),
-            });
-            rows.push(cells.collect::<Vec<_>>().join(" "));
-        }
-    }
-    rows.join("; ")
-}
 
 const LISTS: &str = "(VALUES ([1, NULL]), ([1, 2]), (NULL), ([1]), ([1, 9]), ([NULL, 1])) t(x)";
 const STRUCTS: &str =
     "(VALUES ({'a': 1, 'b': NULL}), ({'a': 1, 'b': 5}), (NULL), ({'a': NULL, 'b': 5})) t(x)";
 
 #[tokio::test]
-async fn lists_compared_with_all_and_any_have_this_order() {
+async fn all_and_any_use_the_order_of_lists() {
     let tables = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1]), (2, [NULL]), (3, [1, NULL]), (4, [1, 2]), (5, [])) v(id, x)",
         "CREATE TABLE u AS SELECT id, x AS y, {'f': x[1]} AS s FROM t",
@@ -46,12 +28,12 @@ async fn lists_compared_with_all_and_any_have_this_order() {
 }
 
 #[tokio::test]
-async fn distinct_lists_have_null_at_one_end() {
+async fn array_agg_of_distinct_lists_is_sorted() {
     let ctx = serrate::sql::session();
     for (order, expected) in [
         ("x NULLS LAST", "[[1], [1, 2], [1, 9], [1, ], [, 1], ]"),
         ("x DESC NULLS FIRST", "[, [, 1], [1, ], [1, 9], [1, 2], [1]]"),
-        ("x NULLS FIRST", "write the other place of NULL"),
+        ("x NULLS FIRST", "supports only ASC NULLS LAST"),
         ("x DESC NULLS LAST", "FILTER (WHERE x IS NOT NULL)"),
     ] {
         let sql = format!("SELECT array_agg(DISTINCT x ORDER BY {order}) FROM {LISTS}");
@@ -78,7 +60,7 @@ async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
         ] {
             let sql = format!("SELECT x FROM {from} ORDER BY {by}");
             assert_eq!(query_rows(&ctx, &sql).await, expected, "{sql}");
-            // A limit uses the same order.
+            // ORDER BY with LIMIT uses this order, too.
             let first = expected.split("; ").take(3).collect::<Vec<_>>().join("; ");
             let sql = format!("SELECT x FROM {from} ORDER BY {by} LIMIT 3");
             assert_eq!(query_rows(&ctx, &sql).await, first, "{sql}");
@@ -97,7 +79,7 @@ async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
 }
 
 #[tokio::test]
-async fn comparisons_and_extremes_agree_with_the_order() {
+async fn comparisons_and_extremes_agree_with_order_by() {
     let ctx = create_parallel_session();
     // Window functions cannot sort by structs.
     for (from, n) in [(LISTS, 5)] {
@@ -138,7 +120,7 @@ async fn comparisons_and_extremes_agree_with_the_order() {
     assert_eq!(query_rows(&ctx, sql).await, "true true");
 }
 
-/// The minima and maxima of many groups arrive in several batches and partitions.
+/// The rows of each group are in several batches and partitions.
 #[tokio::test]
 async fn extremes_of_lists_do_not_depend_on_batches() {
     let mut all = Vec::new();
@@ -154,7 +136,8 @@ async fn extremes_of_lists_do_not_depend_on_batches() {
     assert!(all[0].starts_with("0 [0, 0] [10, ]"), "{}", all[0]);
 }
 
-/// Each statement has several groups per batch, and several batches and partitions per group.
+/// Every batch has rows of several groups, and every group has rows in several batches and
+/// partitions.
 #[tokio::test]
 async fn extremes_and_first_lists_per_group_have_the_same_types_and_nulls() {
     let lists = "SELECT value AS id, value % 4 AS g, CASE WHEN value % 4 > 0 AND value % 5 > 0
@@ -170,7 +153,7 @@ async fn extremes_and_first_lists_per_group_have_the_same_types_and_nulls() {
                 "BIGINT[]" => ("x".to_owned(), "y"),
                 _ => (format!("arrow_cast(x, '{cast}')"), "y"),
             };
-            // A struct or list around NULL is not NULL.
+            // A struct or list that contains NULL is not NULL, so CASE keeps NULL rows NULL.
             let of = format!("CASE WHEN x IS NOT NULL THEN {of} END");
             let from = format!("(SELECT id, g, {of} AS x FROM ({lists}))");
             let cases = [
@@ -182,7 +165,7 @@ async fn extremes_and_first_lists_per_group_have_the_same_types_and_nulls() {
                 ("last_value(x) FILTER (WHERE id IN (6, 7))", "NULL; NULL; [6, ]; [7, -7]"),
             ];
             for (call, expected) in cases {
-                // Lists of lists have no extremes.
+                // `min` and `max` do not support lists of lists.
                 if cast == "BIGINT[][]" && call.starts_with('m') {
                     continue;
                 }
@@ -203,7 +186,7 @@ async fn extremes_and_first_lists_per_group_have_the_same_types_and_nulls() {
 }
 
 #[tokio::test]
-async fn first_and_last_lists_per_group_follow_the_rows() {
+async fn first_and_last_lists_per_group_are_in_row_order() {
     let rows = "(VALUES (1, 0, NULL), (2, 0, [2]), (3, 1, [3, NULL]), (4, 0, [4]), (5, 1, [5]), (6, 1, NULL), (7, 2, NULL)) t(id, g, x)";
     let unordered = [
         ("first_value(x)", "NULL; [3, ]; NULL"),
@@ -257,13 +240,13 @@ async fn stock_comparisons_of_lists_have_least_nulls() {
     let ctx = SessionContext::new();
     let sql = "SELECT CAST(make_array(1, NULL) < make_array(1, 2) AS INT)";
     assert_eq!(stock_one(&ctx, sql).await, 1);
-    // The first of two structs without an order is both minimum and maximum.
+    // DataFusion does not order these structs, and returns the first as minimum and as maximum.
     let sql = "SELECT count(*) FROM (SELECT min(x) AS a, max(x) AS b FROM (VALUES (struct(1, NULL)), (struct(1, 5))) t(x)) WHERE a = b";
     assert_eq!(stock_one(&ctx, sql).await, 1);
 }
 
 #[tokio::test]
-async fn extremes_of_lists_leave_a_frame_with_their_rows() {
+async fn min_and_max_of_lists_have_sliding_frames() {
     let frame = "OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
     let after = "OVER (ORDER BY i ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING)";
     expect_rows(
@@ -285,7 +268,7 @@ async fn extremes_of_lists_leave_a_frame_with_their_rows() {
 }
 
 #[tokio::test]
-async fn lists_of_case_compare_as_wholes() {
+async fn lists_that_case_returns_are_compared_as_wholes() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (NULL, NULL)) v(x, s)"],
         &[

@@ -1,4 +1,5 @@
-//! Subqueries that use columns of a query two levels up, and subqueries in ORDER BY and DISTINCT ON.
+//! Subqueries that use columns of a query two levels up, and subqueries in ORDER BY and DISTINCT
+//! ON.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ pub(super) const TABLES: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn in_reads_columns_two_levels_up() {
+async fn in_may_use_columns_two_levels_up() {
     expect_rows(
         &TABLES,
         &[
@@ -46,7 +47,7 @@ async fn in_reads_columns_two_levels_up() {
 }
 
 #[tokio::test]
-async fn in_over_a_union_with_outer_columns() {
+async fn in_takes_a_union_with_outer_columns() {
     expect_rows(
         &TABLES,
         &[
@@ -82,13 +83,13 @@ async fn nested_in_is_planned_quickly() {
         let start = Instant::now();
         let frame = serrate::sql::sql(&ctx, &sql).await.unwrap();
         frame.create_physical_plan().await.unwrap();
-        // An unoptimized build on a busy machine.
+        // The limit holds for an unoptimized build on a busy machine.
         assert!(start.elapsed() < Duration::from_secs(30), "{word}: {:?}", start.elapsed());
     }
 }
 
 #[tokio::test]
-async fn order_by_and_distinct_on_contain_subqueries() {
+async fn order_by_and_distinct_on_may_contain_subqueries() {
     expect_rows(
         &TABLES,
         &[
@@ -104,7 +105,7 @@ async fn order_by_and_distinct_on_contain_subqueries() {
 }
 
 #[tokio::test]
-async fn lists_after_in_begin_with_a_query() {
+async fn in_lists_may_begin_with_a_subquery() {
     expect_rows(
         &TABLES,
         &[
@@ -118,7 +119,7 @@ async fn lists_after_in_begin_with_a_query() {
 }
 
 #[tokio::test]
-async fn columns_of_inner_tables_of_equal_names_stay() {
+async fn inner_tables_hide_outer_tables_of_the_same_name() {
     expect_rows(
         &[
             "CREATE TABLE t AS SELECT * FROM (VALUES (1), (100)) v(a)",
@@ -133,7 +134,7 @@ async fn columns_of_inner_tables_of_equal_names_stay() {
                 "SELECT t.a, (SELECT count(*) FROM u WHERE u.b > t.a AND EXISTS (SELECT 1 FROM t t2 WHERE t2.a < 10 AND t2.a IN (SELECT x.b FROM u x WHERE x.b > t2.a - 5))) AS n FROM t ORDER BY 1",
                 "1 1; 100 1",
             ),
-            // The table alias `t` of the derived table hides the outer `t` from the query after IN.
+            // The derived table `t` hides the outer table `t` from the query after IN.
             (
                 "SELECT t.a, (SELECT count(*) FROM (SELECT u.b FROM u WHERE u.b > t.a) t(a) WHERE t.a IN (SELECT x.b FROM u x WHERE x.b > t.a - 5 AND x.b < t.a + 5)) AS n FROM t ORDER BY 1",
                 "1 1; 100 1",
@@ -152,7 +153,7 @@ async fn columns_of_inner_tables_of_equal_names_stay() {
 }
 
 #[tokio::test]
-async fn limited_queries_select_queries() {
+async fn queries_with_limit_may_select_subqueries() {
     let setup = [
         "CREATE TABLE qa AS SELECT * FROM (VALUES (1), (2)) v(id)",
         "CREATE TABLE qb AS SELECT * FROM (VALUES (1, 10), (3, 30)) v(id, k)",
@@ -185,7 +186,7 @@ const GROUPED: [&str; 2] = [
 ];
 
 #[tokio::test]
-async fn subqueries_above_groups_name_computed_keys() {
+async fn subqueries_may_use_computed_group_keys() {
     let cases = [
         (
             "SELECT x + 1, count(*) FROM g GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1) ORDER BY 1",
@@ -199,7 +200,7 @@ async fn subqueries_above_groups_name_computed_keys() {
             "SELECT y, x + 1 AS k FROM g GROUP BY ROLLUP (y, x + 1) HAVING EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1) ORDER BY y, k",
             "1 2; 2 2; 5 7",
         ),
-        // The inner table `g` hides the outer one.
+        // The table `g` of the subquery hides the outer table `g`.
         (
             "SELECT x + 1 AS k FROM g GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM g WHERE g.x + 1 = 7) ORDER BY k",
             "2; 3; 7",
@@ -222,4 +223,65 @@ async fn stock_computed_keys_are_still_no_outer_columns() {
         "SELECT x + 1 FROM g GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1)";
     let e = stock_error(&ctx, sql).await;
     assert!(e.contains("g.x"), "{e}");
+}
+
+/// The value before IN, ANY and ALL may be a column of a query further out.
+#[tokio::test]
+async fn tested_values_may_be_columns_of_outer_queries() {
+    let setup = [
+        "CREATE TABLE d AS SELECT * FROM (VALUES (1, 'x'), (1, 'y'), (2, 'x'), (4, 'z'), (NULL, 'x')) v(id, code)",
+        "CREATE TABLE v AS SELECT * FROM (VALUES (1, 5), (1, 15), (2, 25), (3, 1), (6, 1), (NULL, 3)) v(id, t)",
+    ];
+    let cases = [
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE a.id IN (SELECT c.id FROM v c WHERE b.id < 5))",
+            "1; 1; 2",
+        ),
+        (
+            "a.id IN (SELECT b.id FROM d b WHERE a.id IN (SELECT c.id FROM v c WHERE c.t > 10))",
+            "1; 1; 2",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE a.id NOT IN (SELECT c.id FROM v c WHERE c.id IS NOT NULL))",
+            "4",
+        ),
+        ("EXISTS (SELECT 1 FROM d b WHERE NOT a.id IN (SELECT c.id FROM v c))", ""),
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE b.code = 'z' AND (b.id = 9 OR a.id IN (SELECT c.id FROM v c)))",
+            "1; 1; 2",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE a.id >= ANY (SELECT c.id FROM v c WHERE b.id < 5))",
+            "1; 1; 2; 4",
+        ),
+        (
+            "a.id >= ANY (SELECT b.id FROM d b LEFT JOIN v q ON b.id = q.id WHERE a.id >= ANY (SELECT c.id FROM v c WHERE c.t <= c.id OR b.id < 5))",
+            "1; 1; 2; 4",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE a.id > ALL (SELECT c.id FROM v c WHERE c.t = 1 AND c.id < b.id))",
+            "1; 1; 2; 4; NULL",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE b.id = 4 AND a.id > ALL (SELECT c.id FROM v c WHERE c.id < b.id))",
+            "4",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE a.id IN (SELECT max(c.id) - 4 FROM v c WHERE c.t < b.id))",
+            "2",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM d b WHERE a.id + b.id IN (SELECT c.id FROM v c WHERE c.t = 1))",
+            "1; 1; 2; 4",
+        ),
+    ];
+    let statements: Vec<(String, &str)> = cases
+        .iter()
+        .map(|(condition, rows)| {
+            (format!("SELECT a.id FROM d a WHERE {condition} ORDER BY a.id"), *rows)
+        })
+        .collect();
+    let statements: Vec<(&str, &str)> =
+        statements.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &statements).await;
 }

@@ -1,14 +1,10 @@
-//! Numbers compare the same in memory, in Arrow files, and in Parquet files with statistics and
-//! Bloom filters.
+//! Comparisons of numbers return the same in memory, over Arrow files, and over Parquet files with
+//! statistics and Bloom filters; rounding and casts of numbers.
 
 use super::*;
 
-async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
-    serrate::sql::sql(ctx, sql).await?.collect().await
-}
-
-async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
-    let batches = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+async fn query_first(ctx: &SessionContext, sql: &str) -> String {
+    let batches = run_query(ctx, sql).await;
     datafusion::arrow::util::display::array_value_to_string(batches[0].column(0), 0).unwrap()
 }
 
@@ -26,8 +22,10 @@ async fn create_tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
         "CREATE TABLE m AS SELECT id, i, f, z, [i, 1] AS il, [f, 1.0] AS fl, arrow_cast(z, 'Float32') AS g,
          arrow_cast(i, 'Int64') + CASE WHEN i < 0 THEN NULL ELSE 0 END AS p FROM ({ROWS})"
     );
-    run(ctx, &table).await.unwrap();
-    run(ctx, "CREATE TABLE n AS SELECT *, arrow_cast(p, 'UInt64') AS u FROM m").await.unwrap();
+    query_batches(ctx, &table).await.unwrap();
+    query_batches(ctx, "CREATE TABLE n AS SELECT *, arrow_cast(p, 'UInt64') AS u FROM m")
+        .await
+        .unwrap();
     let mut tables = Vec::new();
     for (name, options) in [
         ("groups.parquet", "OPTIONS (max_row_group_size 2, 'bloom_filter_on_write' 'true')"),
@@ -36,10 +34,16 @@ async fn create_tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
     ] {
         let path = display_path(&dir.join(name));
         let copy = format!("COPY (SELECT * FROM n ORDER BY id) TO '{path}' {options}");
-        run(ctx, &copy).await.unwrap();
+        query_batches(ctx, &copy).await.unwrap();
         tables.push(format!("'{path}'"));
     }
     tables
+}
+
+/// Returns one of two tables for query `i`. Each six consecutive queries differ in their operator,
+/// so that each operator is tested with both tables.
+fn pick_in_turn(i: usize, tables: &[String]) -> &String {
+    &tables[(i + i / 6) % 2]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,23 +81,26 @@ async fn conditions_find_the_same_rows_in_memory_and_in_files() {
     }
     conditions
         .extend(["z <> z", "z = z", "i = f", "u = f", "u = i", "NOT z > 1"].map(String::from));
-    // The reference computes conditions as values, which no scan can filter by, all in one pass.
-    let expected: Vec<String> = {
-        let columns =
-            conditions.iter().map(|c| format!("array_agg(CASE WHEN {c} THEN id END ORDER BY id)"));
-        let mut expected = Vec::new();
-        for column in columns {
-            let ids = query_rows(&ctx, &format!("SELECT {column} FROM n")).await;
+    // The expected ids are computed without a WHERE, so that no scan filters rows.
+    let mut expected = Vec::new();
+    for some in conditions.chunks(20) {
+        let columns = some.iter().enumerate().map(|(i, condition)| {
+            format!("array_agg(CASE WHEN {condition} THEN id END ORDER BY id) AS ids{i}")
+        });
+        let sql = format!("SELECT {} FROM n", columns.collect::<Vec<_>>().join(", "));
+        let batches = run_query(&ctx, &sql).await;
+        for column in batches[0].columns() {
+            let ids = datafusion::arrow::util::display::array_value_to_string(column, 0).unwrap();
             let ids = ids.trim_matches(['[', ']']).split(", ").filter(|id| !id.is_empty());
             expected.push(ids.collect::<Vec<_>>().join(", "));
         }
-        expected
-    };
+    }
+    assert_eq!(expected.len(), conditions.len());
     let mut wrong = String::new();
-    for (condition, expected) in conditions.iter().zip(expected) {
-        for table in std::iter::once(&"n".to_owned()).chain(&tables) {
+    for (i, (condition, expected)) in conditions.iter().zip(expected).enumerate() {
+        for table in [&"n".to_owned(), &tables[0], pick_in_turn(i, &tables[1..])] {
             let sql = format!("SELECT array_agg(id ORDER BY id) FROM {table} WHERE {condition}");
-            let ids = query_rows(&ctx, &sql).await;
+            let ids = query_first(&ctx, &sql).await;
             if ids.trim_matches(['[', ']']) != expected {
                 wrong.push_str(&format!("{table} WHERE {condition}: {ids}, not {expected}\n"));
             }
@@ -103,7 +110,7 @@ async fn conditions_find_the_same_rows_in_memory_and_in_files() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joins_orders_and_extremes_are_those_in_memory() {
+async fn joins_sorts_and_extremes_over_files_equal_those_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let tables = create_tables(&ctx, dir.path()).await;
@@ -130,9 +137,9 @@ async fn joins_orders_and_extremes_are_those_in_memory() {
     }
     let mut wrong = String::new();
     for query in queries {
-        let expected = query_rows(&ctx, &query.replace("TABLE", "n")).await;
+        let expected = query_first(&ctx, &query.replace("TABLE", "n")).await;
         for table in &tables {
-            let rows = query_rows(&ctx, &query.replace("TABLE", table)).await;
+            let rows = query_first(&ctx, &query.replace("TABLE", table)).await;
             if rows != expected {
                 wrong.push_str(&format!("{table}: {query}: {rows}, not {expected}\n"));
             }
@@ -165,17 +172,18 @@ async fn integers_and_floats_compare_as_floats() {
             ("z IN ('NaN'::DOUBLE, 2.0)", "[2, 7, 8]"),
         ] {
             let sql = format!("SELECT array_agg(id ORDER BY id) FROM {table} WHERE {condition}");
-            assert_eq!(query_rows(&ctx, &sql).await, expected, "{table}: {condition}");
+            assert_eq!(query_first(&ctx, &sql).await, expected, "{table}: {condition}");
         }
     }
-    // Row groups are still skipped by integers.
+    // Conditions on integers still skip row groups.
     let groups = display_path(&dir.path().join("groups.parquet"));
     let plan =
         query_text(&ctx, &format!("EXPLAIN ANALYZE SELECT id FROM '{groups}' WHERE id = 3")).await;
     assert!(plan.contains("row_groups_pruned_statistics=5 total → 1 matched"), "{plan}");
 }
 
-/// Like [`ROWS`], without NULL, which `.nrt` files cannot hold; `u` reaches the end of its type.
+/// Like [`ROWS`], without NULL, which `.nrt` files cannot hold, and with a column `u` of unsigned
+/// integers up to the greatest.
 const FULL: &str = "SELECT id, i, f, z, arrow_cast(u, 'UInt64') AS u, [i, 1] AS il, [f, 1.0] AS fl FROM (VALUES
     (0, 9007199254740991, 9007199254740991.0, 0.0, '9007199254740993'), (1, 9007199254740992, 9007199254740992.0, -0.0, '9007199254740992'),
     (2, 9007199254740993, 9007199254740994.0, 'NaN'::DOUBLE, '18446744073709551615'), (3, -9007199254740993, -9007199254740992.0, 'inf'::DOUBLE, '9223372036854775808'),
@@ -183,15 +191,17 @@ const FULL: &str = "SELECT id, i, f, z, arrow_cast(u, 'UInt64') AS u, [i, 1] AS 
     (6, 0, -0.0, 7.0, '0'), (7, -1, 18446744073709551616.0, 2.0, '1'), (8, 1, 'NaN'::DOUBLE, 'NaN'::DOUBLE, '5'), (9, 5, 1e300, -1.0, '9007199254740991')) t(id, i, f, z, u)";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_of_nrt_files_are_those_of_all_others() {
+async fn conditions_over_nrt_files_equal_those_over_other_formats() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
-    run(&ctx, "SET serrate.nrt_nan = 'nan'").await.unwrap();
-    run(&ctx, &format!("CREATE TABLE n AS {FULL}")).await.unwrap();
+    query_batches(&ctx, "SET serrate.nrt_nan = 'nan'").await.unwrap();
+    query_batches(&ctx, &format!("CREATE TABLE n AS {FULL}")).await.unwrap();
     let mut tables = Vec::new();
     for name in ["rows.nrt", "rows.arrow", "rows.parquet"] {
         let path = display_path(&dir.path().join(name));
-        run(&ctx, &format!("COPY (SELECT * FROM n ORDER BY id) TO '{path}'")).await.unwrap();
+        query_batches(&ctx, &format!("COPY (SELECT * FROM n ORDER BY id) TO '{path}'"))
+            .await
+            .unwrap();
         tables.push(format!("'{path}'"));
     }
     let mut queries = Vec::new();
@@ -248,17 +258,17 @@ async fn numbers_of_nrt_files_are_those_of_all_others() {
         queries.push(format!("SELECT [min({by})::TEXT, max({by})::TEXT] FROM TABLE"));
     }
     let mut wrong = String::new();
-    for query in queries {
-        let expected = query_rows(&ctx, &query.replace("TABLE", "n")).await;
-        for table in &tables {
-            let rows = query_rows(&ctx, &query.replace("TABLE", table)).await;
+    for (i, query) in queries.iter().enumerate() {
+        let expected = query_first(&ctx, &query.replace("TABLE", "n")).await;
+        for table in [&tables[0], pick_in_turn(i, &tables[1..])] {
+            let rows = query_first(&ctx, &query.replace("TABLE", table)).await;
             if rows != expected {
                 wrong.push_str(&format!("{table}: {query}: {rows}, not {expected}\n"));
             }
         }
     }
     assert_eq!(wrong, "");
-    // The answers from memory are right, too.
+    // The loop above compares files with memory only. These expected ids do not depend on either.
     for (condition, expected) in [
         ("u = 18446744073709551615", "[2]"),
         ("u > 9223372036854775807", "[2, 3, 5]"),
@@ -268,7 +278,7 @@ async fn numbers_of_nrt_files_are_those_of_all_others() {
     ] {
         for table in &tables {
             let query = ids(condition).replace("TABLE", table);
-            assert_eq!(query_rows(&ctx, &query).await, expected, "{table}: {condition}");
+            assert_eq!(query_first(&ctx, &query).await, expected, "{table}: {condition}");
         }
     }
 }
@@ -276,7 +286,7 @@ async fn numbers_of_nrt_files_are_those_of_all_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_signed_and_unsigned_integers_compare_exactly() {
     let ctx = create_parallel_session();
-    run(
+    query_batches(
         &ctx,
         "CREATE TABLE n AS SELECT ragged_cast(a, 'UInt64') AS u, b AS i FROM (VALUES
         (['9007199254740993', '9223372036854775807', '18446744073709551615', NULL, '0'],
@@ -298,8 +308,180 @@ async fn lists_of_signed_and_unsigned_integers_compare_exactly() {
         ("ragged_head(u, 1) = ragged_head(i, 1)", "false"),
         ("ragged_isin(u, i)", "[false, false, false, , false]"),
     ] {
-        assert_eq!(query_rows(&ctx, &format!("SELECT {expr} FROM n")).await, expected, "{expr}");
+        assert_eq!(query_first(&ctx, &format!("SELECT {expr} FROM n")).await, expected, "{expr}");
     }
+}
+
+#[tokio::test]
+async fn subqueries_compare_with_lists_of_narrow_floats_as_columns_do() {
+    let tables = [
+        "CREATE TABLE f AS SELECT arrow_cast([v], 'List(Float32)') AS x, v AS y FROM (VALUES (0.1), (0.5)) t(v)",
+        "CREATE TABLE h AS SELECT arrow_cast([[v]], 'LargeList(List(Float16))') AS x, v AS y FROM (VALUES (0.1), (0.5)) t(v)",
+    ];
+    let cases = [
+        (
+            "SELECT x = 0.1, x = y, x = (SELECT 0.1), (SELECT 0.1) = x, ragged_eq(x, (SELECT 0.1)) FROM f ORDER BY y",
+            "[true] [false] [false] [false] [false]; [false] [true] [false] [false] [false]",
+        ),
+        (
+            "SELECT x = (SELECT 0.5), x = (SELECT max(y) FROM f), x = (SELECT 0.1::DECIMAL(3, 1)) FROM f ORDER BY y",
+            "[false] [false] [false]; [true] [true] [false]",
+        ),
+        (
+            "SELECT x > 0.1, x > y, x > (SELECT 0.1), x <> (SELECT 0.1) FROM f ORDER BY y",
+            "[false] [true] [true] [true]; [true] [false] [true] [true]",
+        ),
+        (
+            "SELECT ragged_isin(x, [0.1]), ragged_isin(x, [y]), ragged_isin(x, (SELECT [0.1])), ragged_isin(x, (SELECT array_agg(y) FROM f)) FROM f ORDER BY y",
+            "[true] [false] [false] [false]; [false] [true] [false] [true]",
+        ),
+        ("SELECT x IN (0.1), x IN (y, 0.1) FROM f ORDER BY y", "[true] [true]; [false] [true]"),
+        // The optimizer replaces `y` by the literal 0.1.
+        (
+            "SELECT x = y, ragged_isin(x, [y]) FROM (SELECT x, 0.1 AS y FROM f) t ORDER BY x",
+            "[false] [false]; [false] [false]",
+        ),
+        (
+            "SELECT x = y, x = (SELECT 0.1), x = (SELECT 0.5), x = 0.1 FROM h ORDER BY y",
+            "[[false]] [[false]] [[false]] [[true]]; [[true]] [[false]] [[true]] [[false]]",
+        ),
+        (
+            "SELECT ragged_between(x, 0.1, 0.1), ragged_between(x, y, y), ragged_between(x, (SELECT 0.1), (SELECT 0.1)), ragged_between(x, 0, (SELECT 0.1), '[]') FROM f ORDER BY y",
+            "[true] [false] [false] [false]; [false] [true] [false] [false]",
+        ),
+        ("SELECT y FROM f WHERE ragged_any(x = (SELECT 0.5)) ORDER BY y", "0.5"),
+        ("SELECT y FROM f WHERE ragged_any(x = (SELECT 0.1)) ORDER BY y", ""),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+/// Common subexpression elimination of DataFusion numbers the arguments of an expression. A
+/// subquery before a common expression must not shift these numbers.
+#[tokio::test]
+async fn subqueries_before_common_expressions_change_no_value() {
+    let tables = [
+        "CREATE TABLE f AS SELECT arrow_cast([v, v + 1], 'List(Float32)') AS x, v AS y FROM (VALUES (0.25), (0.5)) t(v)",
+    ];
+    let cases = [
+        (
+            "SELECT (SELECT max(y) FROM f) = x::DOUBLE[], x::DOUBLE[] = (SELECT max(y) FROM f) FROM f ORDER BY y",
+            "[false, false] [false, false]; [true, false] [true, false]",
+        ),
+        (
+            "SELECT ragged_sub((SELECT max(y) FROM f), ragged_add(x, y + 1)), ragged_add(x, y + 1), y + 1 FROM f ORDER BY y",
+            "[-1.0, -2.0] [1.5, 2.5] 1.25; [-1.5, -2.5] [2.0, 3.0] 1.5",
+        ),
+        (
+            "SELECT ragged_add((SELECT max(y) FROM f), ragged_mul(x, 2)), ragged_mul(x, 2), ragged_mul(ragged_mul(x, 2), 3) FROM f ORDER BY y",
+            "[1.0, 3.0] [0.5, 2.5] [1.5, 7.5]; [1.5, 3.5] [1.0, 3.0] [3.0, 9.0]",
+        ),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+#[tokio::test]
+async fn strings_of_large_numbers_are_not_infinite() {
+    let tables = [
+        "CREATE TABLE w AS SELECT id, arrow_cast([v], 'List(Float32)') AS x, arrow_cast([v], 'List(Float16)') AS h, arrow_cast([v], 'List(Float64)') AS d FROM (VALUES (1, 'inf'), (2, '-inf'), (3, '1')) t(id, v)",
+    ];
+    let cases = [
+        (
+            "SELECT x = '1e300', x <> '1e300', x < '1e300', x = '-1e300', x = 'inf', '-inf' = x FROM w ORDER BY id",
+            "[false] [true] [false] [false] [true] [false]; [false] [true] [true] [false] [false] [true]; [false] [true] [true] [false] [false] [false]",
+        ),
+        (
+            "SELECT x IN ('1e300'), x IN ('1e300', '1'), x IN ('inf'), ragged_isin(d, ['1e400']) FROM w ORDER BY id",
+            "[false] [false] [true] [false]; [false] [false] [false] [false]; [false] [true] [false] [false]",
+        ),
+        (
+            "SELECT h = '70000', h < '70000', h = 'inf', h IN ('70000'), d = '1e300' FROM w ORDER BY id",
+            "[false] [false] [true] [false] [false]; [false] [true] [false] [false] [false]; [false] [true] [false] [false] [false]",
+        ),
+        (
+            "SELECT x = '0.1' FROM (SELECT arrow_cast([0.1, NULL], 'List(Float32)') AS x)",
+            "[true, ]",
+        ),
+    ];
+    expect_rows(&tables, &cases).await;
+    let ctx = create_parallel_session();
+    let sql = "SELECT [1.5] = '1e400'";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("the string '1e400' is beyond the range of Float64"), "{e}");
+}
+
+#[tokio::test]
+async fn strings_of_large_numbers_are_not_infinite_next_to_scalars() {
+    let tables = [
+        "CREATE TABLE w AS SELECT id, arrow_cast(v::DOUBLE, 'Float32') AS x, arrow_cast(v::DOUBLE, 'Float16') AS h, v::DOUBLE AS d FROM (VALUES (1, 'inf'), (2, '-inf'), (3, '0.1'), (4, NULL)) t(id, v)",
+    ];
+    let cases = [
+        (
+            "SELECT x = '1e300', x <> '1e300', x < '1e300', x = '-1e300', x = 'inf', '-inf' = x, x IS DISTINCT FROM '1e300' FROM w ORDER BY id",
+            "false true false false true false true; false true true false false true true; false true true false false false true; NULL NULL NULL NULL NULL NULL true",
+        ),
+        (
+            "SELECT x IN ('1e300'), x IN ('1e300', '0.1'), x NOT IN ('1e300', 'inf'), x BETWEEN '0.1' AND '1e300' FROM w ORDER BY id",
+            "false false false false; false false true false; false true true true; NULL NULL NULL NULL",
+        ),
+        (
+            "SELECT h = '70000', h < '70000', h = 'inf', h = '0.1' FROM w WHERE id <> 2 ORDER BY id",
+            "false false true false; false true false true; NULL NULL NULL NULL",
+        ),
+        (
+            "SELECT CASE x WHEN '1e300' THEN 1 WHEN '0.1' THEN 2 ELSE 3 END, nullif(x, '1e300'), least(x, '1e300') FROM w WHERE id <> 3 ORDER BY id",
+            "3 inf 1e300; 3 -inf -inf; 3 NULL 1e300",
+        ),
+        (
+            "SELECT list_contains([x], '1e300'), '1e300' IN [x], list_position([x], '1e300'), array_has_any([x], ['1e300', '0.1']), list_contains(['1e300', '0.1'], x), x = ANY(['1e300', 'inf']) FROM w WHERE id <> 4 ORDER BY id",
+            "false false NULL false false true; false false NULL false false false; false false NULL true true false",
+        ),
+        ("SELECT id FROM w WHERE x >= '1e300'", "1"),
+        ("SELECT d = '1e300', d = 'inf' FROM w WHERE id = 1", "false true"),
+    ];
+    expect_rows(&tables, &cases).await;
+    let ctx = create_parallel_session();
+    run_all(&ctx, &tables).await;
+    for sql in ["SELECT d < '1e400' FROM w", "SELECT x IN ('1', '-1e400') FROM w"] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("1e400' is beyond the range of Float64; write 'inf'"), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn stock_texts_of_large_numbers_are_still_infinite() {
+    let sql = "SELECT x = '1e300' FROM (SELECT CAST('inf' AS REAL) AS x)";
+    assert_eq!(rows_or_error(&SessionContext::new(), sql).await, "true");
+}
+
+#[tokio::test]
+async fn literal_bounds_are_rounded_next_to_bounds_of_subqueries() {
+    let tables = [
+        "CREATE TABLE f AS SELECT arrow_cast([0.1], 'List(Float32)') AS x, 0.1::DOUBLE AS d, 0.1::DECIMAL(3, 1) AS n, arrow_cast(['inf'::DOUBLE], 'List(Float32)') AS y",
+    ];
+    let cases = [
+        (
+            "SELECT ragged_between(x, 0.05, d), ragged_between(x, 0.05, (SELECT 0.1)), ragged_between(x, 0.05, (SELECT max(d) FROM f)), ragged_between(x, '0.05', (SELECT 0.1)), ragged_between(x, 0.05, (SELECT max(n) FROM f)) FROM f",
+            "[false] [false] [false] [false] [false]",
+        ),
+        // The literal is rounded to the float32 0.1, as next to a column.
+        (
+            "SELECT ragged_between(x, d, 0.1), ragged_between(x, (SELECT 0.1), 0.1), ragged_between(x, (SELECT max(d) FROM f), '0.1'), ragged_between(x, (SELECT 0.1), 0.1, '(]') FROM f",
+            "[true] [true] [true] [true]",
+        ),
+        (
+            "SELECT ragged_between(y, 0.5, 1e300), ragged_between(y, (SELECT 0.5), 1e300), ragged_between(y, (SELECT 0.5), '1e300'), ragged_between(y, (SELECT 0.5), 'inf'), ragged_between(y, (SELECT 0.5), NULL) FROM f",
+            "[false] [false] [false] [true] []",
+        ),
+        // A literal decimal is rounded as a literal double is.
+        (
+            "SELECT x <= 0.1::DECIMAL(3, 1), ragged_le(x, 0.1::DECIMAL(3, 1)), x = 0.1::DECIMAL(3, 1), ragged_eq(0.1::DECIMAL(3, 1), x), x IN (0.1::DECIMAL(3, 1)), ragged_between(x, 0.1::DECIMAL(3, 1), 0.1), ragged_between(x, (SELECT 0.05), 0.1::DECIMAL(3, 1)) FROM f",
+            "[true] [true] [true] [true] [true] [true] [true]",
+        ),
+        ("SELECT x = n, ragged_eq(x, n), ragged_le(x, n) FROM f", "[false] [false] [false]"),
+        // The optimizer replaces `e` by 0.1.
+        ("SELECT ragged_between(x, 0.05, e) FROM (SELECT x, 0.1 AS e FROM f)", "[false]"),
+    ];
+    expect_rows(&tables, &cases).await;
 }
 
 #[tokio::test]
@@ -335,7 +517,7 @@ async fn stock_positions_are_still_unsigned() {
 }
 
 #[tokio::test]
-async fn names_right_after_numbers_are_refused() {
+async fn letters_directly_after_numbers_are_refused() {
     let ctx = serrate::sql::session();
     for (sql, expected) in [
         ("SELECT 1_000", "1_000 is not a number; write 1000, without underscores"),
@@ -360,7 +542,13 @@ async fn names_right_after_numbers_are_refused() {
 async fn log_of_powers_of_ten_is_exact() {
     expect_rows(
         &[],
-        &[("SELECT log(1000), floor(log(1000)), log(2, 8), log(NULL)", "3.0 3.0 3.0 NULL")],
+        &[
+            ("SELECT log(1000), floor(log(1000)), log(2, 8), log(NULL)", "3.0 3.0 3.0 NULL"),
+            (
+                "SELECT log(x), log(arrow_cast(x, 'Decimal256(40, 3)')), log(x::BIGINT UNSIGNED + 0), log(arrow_cast(1, 'Float16'))::DOUBLE FROM (VALUES (1000::DECIMAL(10, 2))) t(x)",
+                "3.0 3.0 3.0 0.0",
+            ),
+        ],
     )
     .await;
 }
@@ -372,7 +560,7 @@ async fn stock_log_is_still_inexact() {
 }
 
 #[tokio::test]
-async fn lengths_of_dimensions_are_null_where_there_is_none() {
+async fn array_length_of_a_missing_dimension_is_null() {
     let ctx = create_parallel_session();
     let sql = "SELECT coalesce(array_length(x, 2), -1) FROM (VALUES (1, [[1, 2]]), (2, []), (3, [NULL, [1]]), (4, NULL), (5, [[]])) v(id, x) ORDER BY id";
     assert_eq!(query_ints(&ctx, sql).await, [2, -1, -1, -1, 0]);
@@ -380,7 +568,7 @@ async fn lengths_of_dimensions_are_null_where_there_is_none() {
     assert_eq!(query_ints(&ctx, sql).await, [1, -1, -1, -1]);
 }
 
-/// When this fails, `measure_dimensions` of `functions::list_counts` can go.
+/// When this test fails, `measure_dimensions` of `functions::list_counts` can be removed.
 #[tokio::test]
 async fn stock_lengths_of_dimensions_still_panic() {
     let ctx = SessionContext::new();
@@ -391,7 +579,7 @@ async fn stock_lengths_of_dimensions_still_panic() {
 }
 
 #[tokio::test]
-async fn numbers_at_the_end_of_their_type_are_rounded() {
+async fn numbers_close_to_the_end_of_their_type_are_rounded() {
     let cases = [
         (
             "SELECT ceil(999.99::DECIMAL(5,2)), floor((-999.99)::DECIMAL(5,2)), ceil(NULL::DECIMAL(5,2))",

@@ -1,4 +1,4 @@
-//! Source order, whatever the number of partitions.
+//! Rows keep the order of their source for any number of partitions; ORDER BY over constants.
 
 use serrate::io::nrt::NrtFile;
 
@@ -89,7 +89,7 @@ async fn folders_are_written_and_limited_in_the_order_of_their_names() {
 async fn tables_in_memory_are_written_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
-    // Batches of growing size, which DataFusion would distribute by size.
+    // DataFusion would distribute batches of different sizes over partitions by size.
     let parts: Vec<RecordBatch> = (0..20i64)
         .map(|k| {
             let ids = make_ints(k * 10_000..k * 10_000 + 100 * k + 1);
@@ -123,7 +123,7 @@ async fn plans_without_an_order_need_one_or_an_id() {
         let e = error(&ctx, &copy(query)).await;
         assert!(e.contains("ORDER BY") && e.contains("subject_id"), "{e}");
         assert!(!out.exists());
-        // The refusal comes at planning, not after hours.
+        // COPY is refused when it is planned, before it runs.
         let planned = ctx.sql(&copy(query)).await.unwrap().create_physical_plan().await;
         assert!(planned.unwrap_err().to_string().contains("ORDER BY"));
     }
@@ -200,7 +200,7 @@ async fn a_copy_that_fails_leaves_nothing_and_one_that_cannot_work_says_why() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// Creates a table of one batch, or of batches of `rows` rows each.
+/// Registers a table in memory of integer columns, in batches of `rows` rows.
 fn register_memory(ctx: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)], rows: usize) {
     let columns = columns.iter().map(|(name, values)| (*name, make_ints(values.iter().copied())));
     let all = RecordBatch::try_from_iter(columns).unwrap();
@@ -213,7 +213,7 @@ fn register_memory(ctx: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn joins_that_end_in_order_by_are_written_in_it() {
+async fn joins_with_order_by_are_written_in_its_order() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("x.nrt");
     for partitions in [1, 4] {
@@ -223,8 +223,7 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
         let keys: Vec<i64> = (0..3000).map(|i| i * 7919 % 3000).collect();
         let third = keys.iter().map(|k| k % 3 + 1).collect();
         register_memory(&ctx, "many", &[("k", third), ("v", keys)], 100);
-        // The order is below the join or above it, by a column that is written or by one that is
-        // not.
+        // The sort keys are columns of either table, and may be missing from the written columns.
         for order in ["b.v", "b.v DESC", "a.w, b.v DESC", "a.w DESC, b.v"] {
             for columns in ["b.v, a.w", "b.v", "a.w, a.k", "b.k + a.w AS z"] {
                 let query = format!(
@@ -273,7 +272,7 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn limit_takes_the_first_rows_of_a_table_in_memory() {
     let ctx = create_parallel_session();
-    // Batches of shrinking and growing sizes, which DataFusion would distribute by size.
+    // DataFusion would distribute batches of different sizes over partitions by size.
     let sizes: Vec<i64> = (0..40).map(|k| (k * 37 % 40) * 20 + 1).collect();
     let mut next = 0;
     let parts: Vec<RecordBatch> = sizes
@@ -357,8 +356,8 @@ async fn a_limit_takes_the_first_rows_of_row_groups_that_match_in_part() {
     }
 }
 
-/// DataFusion still drops row groups under a limit. Once this test fails, `sql::scan_order` can be
-/// reduced to the promise of the first rows.
+/// DataFusion still skips row groups below a LIMIT, and returns other rows than the first. When
+/// this test fails, `sql::workarounds::sorting::scan_order` need not keep it from doing so.
 #[tokio::test]
 async fn stock_limits_drop_row_groups() {
     let dir = tempfile::tempdir().unwrap();
@@ -404,7 +403,7 @@ async fn unions_with_a_constant_branch_are_sorted() {
             &[1, 2, 2, 2, 2, 3, 5],
         ]) {
             let column = usize::from(sql.starts_with("SELECT id"));
-            let rows = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows = run_query(&ctx, sql).await;
             let rows =
                 datafusion::arrow::compute::concat_batches(&rows[0].schema(), &rows).unwrap();
             let keys = rows.column(column).as_primitive::<Int64Type>();
@@ -413,8 +412,8 @@ async fn unions_with_a_constant_branch_are_sorted() {
     }
 }
 
-/// DataFusion's own plan still fails. Once this test fails, `serrate_missing_sorts` in `sql::sorts` can be
-/// removed.
+/// When this test fails, `serrate_missing_sorts` in
+/// `sql::workarounds::sorting::sorts` can be removed.
 #[tokio::test]
 async fn stock_unions_with_a_constant_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(2));
@@ -437,15 +436,15 @@ async fn constant_lists_of_lists_are_grouped() {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
         query_batches(&ctx, SMALL).await.unwrap();
         for (sql, expected) in CONSTANT_LISTS {
-            let found = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found = run_query(&ctx, sql).await;
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();
             assert_eq!(found, expected, "{sql}");
         }
     }
 }
 
-/// DataFusion's own plan still fails. Once this test fails, `serrate_unordered_keys` in `sql::sorts` can be
-/// removed.
+/// When this test fails, `serrate_unordered_keys` in
+/// `sql::workarounds::sorting::sorts` can be removed.
 #[tokio::test]
 async fn stock_distinct_of_constant_lists_still_fails() {
     let stock = SessionContext::new_with_config(one_row_batches(1));
@@ -455,7 +454,7 @@ async fn stock_distinct_of_constant_lists_still_fails() {
     assert!(message.contains("Uncomparable values"), "{message}");
 }
 
-/// Statements over a constant column of lists of lists, with the number of their rows.
+/// Statements with a constant list of lists as a column, and the number of their rows.
 const NESTED_CONSTANTS: [(&str, usize); 8] = [
     ("SELECT DISTINCT [[1, NULL]] AS a, [0.5] AS b FROM t", 1),
     ("SELECT DISTINCT [[1, NULL]] AS a FROM (SELECT 1 AS x FROM t WHERE id > 99) WHERE true", 0),
@@ -485,14 +484,14 @@ async fn constant_lists_of_lists_are_columns() {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
         query_batches(&ctx, SMALL).await.unwrap();
         for (sql, expected) in NESTED_CONSTANTS {
-            let found = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found = run_query(&ctx, sql).await;
             let found: usize = found.iter().map(RecordBatch::num_rows).sum();
             assert_eq!(found, expected, "{sql}");
         }
     }
 }
 
-/// When this fails, `sql::workarounds::grouping::nested_constants` may go.
+/// When this test fails, `sql::workarounds::grouping::nested_constants` can be removed.
 #[tokio::test]
 async fn stock_constant_lists_of_lists_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(1));
@@ -528,7 +527,7 @@ async fn limits_over_unions_take_the_first_rows_of_all_inputs() {
         let ctx = serrate::sql::session_with(one_row_batches(partitions));
         query_batches(&ctx, SMALL).await.unwrap();
         for (sql, expected) in LIMITED_UNIONS {
-            let rows = query_batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows = run_query(&ctx, sql).await;
             let rows =
                 datafusion::arrow::compute::concat_batches(&rows[0].schema(), &rows).unwrap();
             let found = rows.column(1).as_primitive::<Int64Type>();
@@ -537,7 +536,8 @@ async fn limits_over_unions_take_the_first_rows_of_all_inputs() {
     }
 }
 
-/// DataFusion's own plan still leaves keys out. Once this fails, `sort_by_all_keys` in `sql::sorts` can go.
+/// DataFusion still sorts by fewer keys than the statement has. When this test fails,
+/// `sort_by_all_keys` in `sql::workarounds::sorting::sorts` can be removed.
 #[tokio::test]
 async fn stock_limits_over_unions_still_drop_rows() {
     let stock = SessionContext::new_with_config(one_row_batches(1));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn tables_in_from_keep_the_names_of_outer_columns() {
+async fn derived_tables_keep_the_names_of_outer_columns() {
     let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(id, k)"];
     let cases = [
         ("SELECT q.k FROM u, LATERAL (SELECT u.k) q ORDER BY 1", "10; 20"),
@@ -57,9 +57,10 @@ async fn stock_fields_of_outer_structs_are_still_refused() {
     assert!(refused.contains("Nested identifiers"), "{refused}");
 }
 
-/// `t.a` is a column of an outer table `t`, unless a table of the subquery has a struct `t`.
+/// `t.a` in a subquery is a column of the outer table `t`, unless a table of the subquery has a
+/// struct column `t`.
 #[tokio::test]
-async fn columns_of_outer_tables_are_not_fields_of_columns_of_their_name() {
+async fn qualified_outer_columns_are_not_read_as_struct_fields() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10, {'f': 5}, [7, 8]), (2, 20, NULL, NULL)) v(a, b, s, l)",
         "CREATE TABLE v AS SELECT * FROM (VALUES (1, 100), (1, NULL), (3, 300)) v(a, t)",
@@ -100,7 +101,7 @@ async fn columns_of_outer_tables_are_not_fields_of_columns_of_their_name() {
         ("EXECUTE p(2)", "1"),
         ("SELECT * FROM g ORDER BY a", "1 2; 2 0"),
         ("SELECT * FROM d", "2 20"),
-        // The column of the subquery has fields.
+        // Table `c` of the subquery has a struct column `t`, so `t.a` is its field.
         ("SELECT (SELECT max(t.a) FROM c) FROM t", "7; 7"),
         (
             "SELECT (SELECT max(t.a) FROM c), (SELECT count(*) FROM v WHERE v.a = t.a) AS n FROM t ORDER BY n",
@@ -130,9 +131,9 @@ async fn stock_columns_of_outer_tables_are_still_read_as_fields() {
     assert!(refused.contains("Cannot access field"), "{refused}");
 }
 
-/// A name of three parts is not that of a table if its first part is not the schema of the table.
+/// `x.y.z` is not the column `z` of the table `y` if `x` is not the schema of the table.
 #[tokio::test]
-async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {
+async fn struct_fields_are_not_read_as_qualified_columns() {
     let setup = [
         "CREATE TABLE st AS SELECT * FROM (VALUES ({'a': 1, 'l': [7]}, 5, [8]), ({'a': 3, 'l': NULL}, 6, NULL)) v(st, a, l)",
         "CREATE TABLE d AS SELECT * FROM (VALUES ({'a': 1}, 5), ({'a': 2}, 6)) v(d, a)",
@@ -162,7 +163,7 @@ async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {
         ("SELECT s.t.s.a FROM (SELECT {'s': {'a': 3}} AS t, 10 AS a) AS s", "3"),
         ("SELECT array_transform([{'st': {'l': [1]}}], v -> v.st.l[1]) FROM st LIMIT 1", "[1]"),
         ("SELECT (SELECT st.st.a FROM (SELECT {'st': {'a': 4}} AS st) AS q) FROM d", "4"),
-        // The first parts are a schema.
+        // These names begin with a schema.
         ("SELECT public.st.a FROM st ORDER BY 1", "5; 6"),
         ("SELECT datafusion.public.st.a FROM st ORDER BY 1", "5; 6"),
         ("SELECT public.st.st.a FROM st ORDER BY 1", "1; 3"),
@@ -182,7 +183,8 @@ async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {
     }
 }
 
-/// When this test fails, `access_own_fields` in `sql::statement::names::outer_fields` can be removed.
+/// When this test fails, `access_own_fields` in `sql::statement::names::outer_fields` can be
+/// removed.
 #[tokio::test]
 async fn stock_names_are_still_read_without_their_schema() {
     let stock = SessionContext::new();
@@ -255,7 +257,7 @@ const LATER_TYPES: [(&str, &str); 16] = [
 ];
 
 #[tokio::test]
-async fn columns_have_their_final_types_while_a_statement_is_planned() {
+async fn columns_have_their_final_types_during_planning() {
     expect_rows(&[], &LATER_TYPES).await;
 }
 

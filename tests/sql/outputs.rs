@@ -30,7 +30,7 @@ fn make_patients() -> RaggedTable {
 }
 
 #[tokio::test]
-async fn ragged_columns_are_padded_with_masks() {
+async fn safetensors_hold_padded_columns_and_masks() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     serrate::sql::register_table(&ctx, "p", make_patients()).unwrap();
@@ -44,7 +44,7 @@ async fn ragged_columns_are_padded_with_masks() {
     assert_eq!(read_tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 2.5, 0.0]);
     assert_eq!(read_tensor(&out, "dim1/mask").as_bytes(), [1, 1, 1, 0]);
     assert_eq!(read_tensor(&out, "dim2/mask").as_bytes(), [1, 0, 1, 1, 1, 0, 0, 0]);
-    // A second COPY is refused, then replaces the file with other options.
+    // COPY to the existing file is refused without `overwrite`. With it, other options apply.
     assert!(error(&ctx, &copy).await.contains("exists"));
     query_batches(&ctx, &format!("{copy} OPTIONS (overwrite true, left true, keep_types true)"))
         .await
@@ -59,7 +59,8 @@ async fn ragged_columns_are_padded_with_masks() {
     assert!(e.contains("not read as tables"), "{e}");
 }
 
-/// The limit is for all rows of a batch together, and is checked before memory is allocated.
+/// The limit applies to the tensors of all rows of a batch together, and is checked before memory
+/// is allocated.
 #[tokio::test]
 async fn the_limit_of_dense_results_counts_all_rows_of_a_batch() {
     let ctx = serrate::sql::session();
@@ -102,10 +103,10 @@ async fn the_limit_of_dense_results_counts_all_rows_of_a_batch() {
 }
 
 #[tokio::test]
-async fn fixed_tensors_keep_their_shape() {
+async fn tensors_of_fixed_shape_keep_their_shape() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
-    // Two rows of a tensor [3, 2], flat, as `densify` returns it.
+    // The column has two rows of a tensor of shape [3, 2], as `densify` returns them.
     let code = DenseTensor::from_vec(vec![2, 3, 2], (0u16..12).collect::<Vec<_>>()).unwrap();
     let schema =
         Schema::new(vec![Field::new("id", DataType::Int64, true), code.field("code").unwrap()]);
@@ -160,7 +161,7 @@ async fn a_meds_folder_is_a_table_of_subjects() {
 }
 
 #[tokio::test]
-async fn files_have_no_two_columns_of_one_name() {
+async fn copy_of_duplicate_column_names_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session();
     for format in ["parquet", "csv", "json", "arrow"] {
@@ -176,7 +177,7 @@ async fn files_have_no_two_columns_of_one_name() {
 }
 
 #[tokio::test]
-async fn folders_of_no_rows_have_a_file_with_the_columns() {
+async fn folders_without_rows_have_a_file_with_the_columns() {
     for format in ["PARQUET", "CSV", "ARROW"] {
         let dir = tempfile::tempdir().unwrap();
         let at = display_path(dir.path());
@@ -201,7 +202,7 @@ async fn folders_of_no_rows_have_a_file_with_the_columns() {
 }
 
 #[tokio::test]
-async fn files_have_the_extension_of_their_format() {
+async fn copy_to_the_extension_of_another_format_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session();
     let copy = |name: &str, format: &str| {
@@ -218,8 +219,8 @@ async fn files_have_the_extension_of_their_format() {
         assert!(e.contains("of another format; use the extension"), "{sql}: {e}");
         assert!(!dir.path().join(name).exists(), "{sql}");
     }
-    // Both names are those of one format, a name may promise none, and the parts of a folder have
-    // the extension of the format.
+    // COPY is accepted if the extension belongs to the format, is unknown, or is missing, which
+    // means a folder.
     for (name, format) in
         [("z.ndjson", "STORED AS JSON"), ("z.bak", "STORED AS CSV"), ("z", "STORED AS PARQUET")]
     {

@@ -35,7 +35,7 @@ async fn a_damaged_file_among_others_is_named() {
 }
 
 #[tokio::test]
-async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
+async fn an_existing_parquet_file_is_replaced_only_with_overwrite() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("new/x.parquet");
     let ctx = create_parallel_session();
@@ -48,7 +48,7 @@ async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
     assert_eq!(query_int(&create_parallel_session(), &read).await, 1);
     query_batches(&ctx, &format!("{} OPTIONS (overwrite true)", copy(3))).await.unwrap();
     assert_eq!(query_int(&create_parallel_session(), &read).await, 3);
-    // A failed query leaves the existing file, and no other file.
+    // A query that fails keeps the existing file, and leaves no temporary file.
     let fails = format!(
         "COPY (SELECT 1 / (v - 5) AS a FROM (SELECT unnest([4, 5]) AS v)) TO '{}' OPTIONS (overwrite true)",
         display_path(&out)
@@ -59,10 +59,11 @@ async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
 }
 
 #[tokio::test]
-async fn parquet_row_groups_are_as_large_as_their_dictionaries_are_worth() {
+async fn parquet_row_groups_are_limited_by_leaves() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
-    // 8 rows of 300,000 leaves; a row group holds 4 Mi. The same for structs.
+    // All 8 rows of 300,000 leaves fit into one row group, which holds up to 4 Mi leaves, also
+    // within structs.
     for (name, value) in [("list", "range(0, 300000)"), ("struct", "{'v': range(0, 300000)}")] {
         let out = dir.path().join(format!("{name}.parquet"));
         let sql = format!(
@@ -81,7 +82,7 @@ async fn parquet_row_groups_are_as_large_as_their_dictionaries_are_worth() {
 }
 
 #[tokio::test]
-async fn values_and_types_come_back_from_parquet() {
+async fn values_and_types_are_read_back_from_parquet() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("x.parquet");
     let ctx = create_parallel_session();
@@ -92,7 +93,7 @@ async fn values_and_types_come_back_from_parquet() {
         RecordBatch::try_new(Arc::new(schema), vec![make_ints([5, 6]), tensor.to_arrow().unwrap()])
             .unwrap();
     ctx.register_batch("p", batch).unwrap();
-    // Lists with different lengths, structs, nulls, strings, times, tensors.
+    // The query returns lists of different lengths, structs, nulls, strings, times and tensors.
     let query = "SELECT id, CASE WHEN id = 5 THEN [1, 2, 3] END AS a, [[1.5], NULL, []] AS b, \
                  {'k': id, 's': ['u', NULL]} AS c, 'text' AS d, \
                  TIMESTAMP '2020-01-01T00:00:00' AS e, x FROM p";
@@ -114,7 +115,7 @@ async fn values_and_types_come_back_from_parquet() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn parquet_has_source_order_where_there_is_one() {
+async fn parquet_files_keep_the_source_order() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     for k in 0..6 {
@@ -130,7 +131,7 @@ async fn parquet_has_source_order_where_there_is_one() {
         query_ints(&ctx, &format!("{read} LIMIT 3000")).await,
         (0..3000).collect::<Vec<_>>()
     );
-    // Unordered rows are accepted too, and a requested order is kept.
+    // Unlike `.nrt`, Parquet files may be written from unordered rows. ORDER BY is kept.
     let grouped = "SELECT id % 7 AS id, count(*) AS n FROM t GROUP BY id % 7";
     let copy = format!("COPY ({grouped}) TO '{out}' OPTIONS (overwrite true)");
     assert_eq!(query_int(&ctx, &copy).await, 7);
@@ -144,7 +145,7 @@ async fn parquet_has_source_order_where_there_is_one() {
 }
 
 #[tokio::test]
-async fn other_parquet_targets_are_those_of_datafusion() {
+async fn parquet_folders_and_options_use_the_writer_of_datafusion() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let folder = format!("{}/", display_path(&dir.path().join("folder")));
@@ -164,7 +165,7 @@ async fn other_parquet_targets_are_those_of_datafusion() {
     let copy = format!("COPY {source} TO '{parts}' STORED AS PARQUET PARTITIONED BY (k)");
     assert_eq!(query_int(&ctx, &copy).await, 10);
     assert!(dir.path().join("parts/k=1").is_dir());
-    // Options of DataFusion's writer select that writer.
+    // An option that only DataFusion's Parquet writer has selects this writer.
     let out = dir.path().join("x.parquet");
     let copy = format!(
         "COPY {source} TO '{}' STORED AS PARQUET OPTIONS (compression snappy)",
@@ -176,10 +177,11 @@ async fn other_parquet_targets_are_those_of_datafusion() {
 }
 
 #[tokio::test]
-async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
+async fn batches_of_parquet_are_sized_by_value_counts_in_the_footer() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
-    // All values are equal, so that a thousand take as many bytes as two.
+    // All values are equal, so that lists of 1000 values take as many bytes as lists of 2: the
+    // batch size has to follow from the number of values.
     for (length, rows) in [(2, 20_000), (1000, 400)] {
         let path = dir.path().join(format!("{length}.parquet"));
         let sql = format!(
@@ -202,7 +204,7 @@ async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
     assert!(long.contains("BatchSizeExec: rows=524"), "{long}");
     let none = plan("i", "1000.parquet").await;
     assert!(!none.contains("BatchSizeExec"), "{none}");
-    // 440,000 values in 20,400 rows.
+    // Both files together have 440,000 values in 20,400 rows, so their lists are short on average.
     let both = plan("x", "*.parquet").await;
     assert!(!both.contains("BatchSizeExec"), "{both}");
     query_batches(&ctx, "SET serrate.leaf_batch_size = 1000").await.unwrap();
@@ -211,7 +213,7 @@ async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
 }
 
 #[tokio::test]
-async fn lengths_are_keys_of_grouping_sets() {
+async fn lengths_of_lists_may_be_keys_of_grouping_sets() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("t.parquet"));
     let ctx = create_parallel_session();
@@ -226,7 +228,8 @@ async fn lengths_are_keys_of_grouping_sets() {
     }
 }
 
-/// Returns the types of the columns for a reader that ignores the Arrow schema in the file.
+/// Returns the types of the columns that a reader derives from the Parquet schema, without the
+/// Arrow schema in the metadata.
 fn foreign_types(path: &Path) -> Vec<DataType> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let file = std::fs::File::open(path).unwrap();
@@ -234,7 +237,7 @@ fn foreign_types(path: &Path) -> Vec<DataType> {
     reader.schema().fields().iter().map(|field| field.data_type().clone()).collect()
 }
 
-/// Returns the first file in a folder or, if there is none, in its folders.
+/// Returns `path` if it is a file, and otherwise a file in the first folder entry, recursively.
 fn find_file(path: &Path) -> std::path::PathBuf {
     match path.is_dir() {
         true => find_file(&std::fs::read_dir(path).unwrap().next().unwrap().unwrap().path()),
@@ -243,7 +246,7 @@ fn find_file(path: &Path) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn times_in_seconds_and_dates_are_times_and_dates_for_every_reader() {
+async fn times_and_dates_have_standard_parquet_types() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let source = "SELECT a,

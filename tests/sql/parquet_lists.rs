@@ -1,4 +1,5 @@
-//! Scans of Parquet files whose lists our reader decodes return the same rows as DataFusion's scan.
+//! The scan of this crate, which decodes lists in Parquet files, returns the same rows as the scan
+//! of DataFusion.
 
 use datafusion::arrow::array::{
     Float32Builder, Int32Builder, Int64Builder, LargeListBuilder, ListBuilder, StringArray,
@@ -67,7 +68,7 @@ fn save_batch(path: &Path, batch: &RecordBatch, properties: WriterPropertiesBuil
     writer.close().unwrap();
 }
 
-/// Creates sessions with our scan and with DataFusion's alone.
+/// Returns a session with the scan of this crate, and one with the scan of DataFusion.
 async fn create_both_sessions(partitions: usize) -> [SessionContext; 2] {
     let config = || {
         SessionConfig::new()
@@ -84,7 +85,8 @@ async fn explain_plan(ctx: &SessionContext, sql: &str) -> String {
     query_text(ctx, &format!("EXPLAIN {sql}")).await
 }
 
-/// Writes files in different ways, 2500 rows in all, with `id` from 0.
+/// Writes Parquet files that differ in encodings, pages and compression, with 2500 rows in total
+/// and consecutive values of `id` from 0. Returns the path of the folder.
 fn write_folder(dir: &Path) -> String {
     let kinds = [
         make_properties(),
@@ -141,12 +143,12 @@ const QUERIES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn answers_are_those_of_the_stock_scan() {
+async fn rows_equal_those_of_the_stock_scan() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_folder(dir.path());
     for (partitions, leaves) in [(1, 300), (3, 2000), (2, 262_144)] {
         let [ours, stock] = create_both_sessions(partitions).await;
-        // Small batches are decoded in small pieces: sequentially, or each by its pages.
+        // The size of batches decides whether a row group is decoded sequentially or by its pages.
         query_batches(&ours, &format!("SET serrate.leaf_batch_size = {leaves}")).await.unwrap();
         for ctx in [&ours, &stock] {
             let sql = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{path}/'");
@@ -193,7 +195,7 @@ async fn batches_hold_as_many_leaves_as_set() {
 }
 
 #[tokio::test]
-async fn limits_and_offsets_become_rows_of_files() {
+async fn limits_and_offsets_become_row_ranges_of_files() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_folder(dir.path());
     for partitions in [1, 4] {
@@ -212,10 +214,10 @@ async fn limits_and_offsets_become_rows_of_files() {
         let sql = format!("SELECT id, x FROM '{path}' LIMIT 600 OFFSET 450");
         assert_eq!(read(&sql).await, 600);
         assert_eq!(query_ints(&ours, &sql).await, (450..1050).collect::<Vec<_>>());
-        // Flat columns alone, and expressions over them.
+        // LIMIT and OFFSET also become ranges of rows if no list is selected.
         let sql = format!("SELECT id * 2 AS d FROM '{path}' LIMIT 3 OFFSET 2497");
         assert_eq!(query_ints(&ours, &sql).await, [4994, 4996, 4998]);
-        // LIMIT and OFFSET behind a condition count the rows that match it.
+        // LIMIT and OFFSET after a condition count the rows that match it.
         let sql = format!("SELECT id FROM '{path}' WHERE id % 2 = 1 LIMIT 2 OFFSET 1000");
         assert_eq!(query_ints(&ours, &sql).await, [2001, 2003]);
         let nested =
@@ -246,7 +248,7 @@ async fn lengths_are_read_without_values() {
 }
 
 #[tokio::test]
-async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
+async fn files_with_other_types_or_columns_are_read_by_the_stock_scan() {
     let dir = tempfile::tempdir().unwrap();
     let [ours, stock] = create_both_sessions(2).await;
     let narrow = RecordBatch::try_from_iter([
@@ -265,7 +267,7 @@ async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
     ])
     .unwrap();
     let without = RecordBatch::try_from_iter([("id", make_ints(3..5))]).unwrap();
-    // The same rows with columns in another order.
+    // Files with columns in another order, and without one of the columns.
     let other = make_mixed_batch(5, 9).project(&[3, 1, 0]).unwrap();
     let without_y: Vec<usize> = vec![1, 2];
     save_batch(&dir.path().join("a.parquet"), &narrow, make_properties());
@@ -296,7 +298,7 @@ async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
 }
 
 #[tokio::test]
-async fn folders_with_partitions_give_their_columns() {
+async fn partition_columns_of_folders_are_read() {
     let dir = tempfile::tempdir().unwrap();
     for (part, first) in [("a", 0), ("b", 400)] {
         save_batch(
@@ -325,10 +327,10 @@ async fn folders_with_partitions_give_their_columns() {
 }
 
 #[tokio::test]
-async fn row_groups_are_shared_by_partitions_and_pruned() {
+async fn row_groups_are_divided_among_partitions_and_pruned() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("one.parquet");
-    // One row group of many pages.
+    // The file has one row group of many pages.
     let pages =
         || WriterProperties::builder().set_data_page_row_count_limit(100).set_write_batch_size(50);
     save_batch(&file, &make_mixed_batch(0, 5000), pages());
@@ -353,7 +355,7 @@ async fn row_groups_are_shared_by_partitions_and_pruned() {
     let sql = format!("EXPLAIN ANALYZE SELECT x FROM '{}' WHERE id = 1300", display_path(&groups));
     let shown = query_text(&ours, &sql).await;
     assert!(shown.contains("lists_rows_decoded=1,"), "{shown}");
-    // Ten row groups, three of which are shared by two partitions.
+    // The file has ten row groups. Three are divided between two partitions, and are counted twice.
     assert!(shown.contains("row_groups_pruned_statistics=13 total → 1 matched"), "{shown}");
 }
 
@@ -415,7 +417,8 @@ async fn empty_files_have_no_rows() {
     assert!(query_batches(&ours, &sql).await.unwrap().iter().all(|b| b.num_rows() == 0));
 }
 
-/// Returns a folder of two Parquet files, of one row and of none: `u` and `ls` are NULL.
+/// Returns a folder of two Parquet files, one of which has one row with NULL in `u` and `ls`, and
+/// the other no row.
 async fn write_nulls() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let ctx = SessionContext::new();
@@ -456,7 +459,7 @@ async fn conditions_on_lists_are_evaluated_in_every_file() {
     }
 }
 
-/// When this fails, `sql::workarounds::guards::row_filters` may go.
+/// When this test fails, `sql::workarounds::guards::row_filters` can be removed.
 #[tokio::test]
 async fn stock_row_filters_of_lists_still_vanish() {
     let dir = write_nulls().await;

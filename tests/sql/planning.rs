@@ -1,4 +1,4 @@
-//! Plans of queries over lists: what scans provide, and what is computed below joins.
+//! Plans of queries over lists: what scans read, and which reductions are computed below joins.
 
 use datafusion::arrow::array::StringArray;
 use serrate::sql::register_table;
@@ -14,7 +14,7 @@ async fn explain_query(ctx: &SessionContext, query: &str) -> String {
     physical.lines().map(|l| l.trim_matches(['|', ' '])).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the lines of a plan that scan.
+/// Returns the lines of a plan that are scans of files.
 fn list_scans(plan: &str) -> Vec<&str> {
     plan.lines().filter(|l| l.contains("DataSourceExec")).collect()
 }
@@ -26,7 +26,7 @@ fn display_folder(dir: &Path) -> String {
 }
 
 #[tokio::test]
-async fn counts_read_bounds_wherever_they_stand() {
+async fn counts_of_lists_read_bounds_only() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let t = display_folder(dir.path());
@@ -61,7 +61,7 @@ async fn counts_read_bounds_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn columns_rows_limits_and_conditions_reach_the_file() {
+async fn columns_limits_and_conditions_are_pushed_into_the_scan() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let t = display_folder(dir.path());
@@ -89,7 +89,7 @@ async fn columns_rows_limits_and_conditions_reach_the_file() {
 }
 
 #[tokio::test]
-async fn tests_of_a_value_reach_parquet() {
+async fn conditions_on_elements_are_pushed_into_parquet_scans() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let file = display_path(&dir.path().join("t.parquet"));
@@ -142,7 +142,7 @@ async fn tests_of_a_value_reach_parquet() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_lists_is_made_below_joins() {
+async fn reductions_of_lists_are_computed_below_joins() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let t = display_folder(dir.path());
@@ -187,12 +187,14 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         assert!(made > join, "{query}\n{plan}");
     }
     for (select, join) in [
-        // An outer join adds rows of NULL; both sides are needed; the lists themselves are read.
+        // Not moved: below an outer join, which adds NULL rows; with arguments of both tables; if
+        // the list itself is selected.
         ("l.k, ragged_max(t.code)", "RIGHT JOIN labels l ON t.id = l.k"),
         ("l.k, ragged_tail(t.code, l.y)", "JOIN labels l ON t.id = l.k"),
         ("l.k, ragged_max(t.code[l.y:3])", "JOIN labels l ON t.id = l.k"),
         ("t.code, ragged_max(t.code)", "JOIN labels l ON t.id = l.k"),
-        // A sum of integers may overflow, and lists of two columns may differ in length.
+        // These can fail, so they stay above the join: a mask of another length, and a sum that may
+        // overflow.
         ("l.k, ragged_max(ragged_filter(t.code, t.code[2:] > 3))", "JOIN labels l ON t.id = l.k"),
         ("l.k, ragged_sum(t.code)", "JOIN labels l ON t.id = l.k"),
     ] {
@@ -203,7 +205,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         let made = made.into_iter().find(|made| select.contains(made)).unwrap();
         assert!(at(made) < at("JoinExec"), "{query}\n{plan}");
     }
-    // The result is the same as without a join.
+    // The reduction returns the same above the join and without a join.
     let joined = format!("SELECT sum(ragged_sum(t.code)) FROM '{t}' t JOIN labels l ON t.id = l.k");
     let alone = format!("SELECT sum(ragged_sum(code)) FROM '{t}'");
     assert_eq!(query_int(&ctx, &joined).await, query_int(&ctx, &alone).await);
@@ -215,7 +217,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
 }
 
 #[tokio::test]
-async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
+async fn queries_of_lengths_scan_tables_in_memory_without_values() {
     let ctx = create_parallel_session();
     register_table(&ctx, "t", make_numbered_table(0, 1000)).unwrap();
     for (query, expected, of_lengths) in [
@@ -227,7 +229,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         ("SELECT count(*) FROM t WHERE ragged_count(code) > 7", 200, true),
         ("SELECT count(*) FROM t WHERE ragged_count(code) > 7 AND id < 500", 100, true),
         ("SELECT sum(n) FROM (SELECT ragged_count(code) AS n FROM t)", 4500, true),
-        // A count from a column is as deep as before, and values are values.
+        // Values are read if the argument depends on a column, or if values are used elsewhere.
         ("SELECT sum(ragged_count(ragged_tail(code, id % 2))) FROM t", 2500, false),
         (
             "SELECT count(*) FROM t WHERE ragged_count(code) > 7 AND ragged_sum(code) >= 0",
@@ -240,7 +242,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         assert!(!plan.contains("BatchSizeExec"), "{query}\n{plan}");
         assert_eq!(query_int(&ctx, query).await, expected, "{query}\n{plan}");
     }
-    // Lengths combined with values of another list, and NULL, which is not counted.
+    // `ragged_count` does not count NULL, so it needs the validity of values.
     let nulls = Int64Array::from((0..1000).map(|i| (i % 3 > 0).then_some(i)).collect::<Vec<_>>());
     let table = RaggedTable::builder()
         .lengths(std::iter::repeat_n(10, 100))
@@ -252,7 +254,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
     register_table(&ctx, "n", table).unwrap();
     assert_eq!(query_int(&ctx, "SELECT sum(ragged_count(v)) FROM n").await, 666);
     assert_eq!(query_int(&ctx, "SELECT sum(cardinality(v)) FROM n").await, 1000);
-    // Whether a value is NULL moves with it, though no value is read.
+    // A slice selects the validity of values, although no value is read.
     for last in
         ["ragged_tail(v, 3)", "v[8:10]", "array_slice(v, 8, 10)", "ragged_slice(v, -3, NULL)"]
     {
@@ -262,7 +264,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         let query = format!("SELECT sum(array_length({last})) FROM n");
         assert_eq!(query_int(&ctx, &query).await, 300, "{query}");
     }
-    // Strings, empty lists and no rows.
+    // The table contains strings, empty lists, or no rows.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c"), Some("d")]));
     for (name, lengths, expected, counted) in
         [("some", vec![3, 0, 1], 3, 2), ("same", vec![2, 2], 2, 1), ("empty", vec![0, 0], 0, 0)]
@@ -285,7 +287,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
 }
 
 #[tokio::test]
-async fn filters_that_are_reduced_need_no_lists() {
+async fn reductions_of_filtered_lists_build_no_lists() {
     let ctx = create_parallel_session();
     register_table(&ctx, "t", make_numbered_table(0, 1000)).unwrap();
     let v = "ragged_filter(code, code % 2 == 0) AS v";
@@ -325,13 +327,13 @@ async fn few_rows_of_many_leaves_are_read_by_all_partitions() {
         let expected = query_int(&ctx, &query).await;
         assert!(explain_query(&ctx, &query).await.contains("{1 group:"), "{from}");
         set("datafusion.optimizer.repartition_file_min_size = 1000").await;
-        // Fewer than two batches.
+        // Rows that fit into one batch are read by one partition.
         assert!(explain_query(&ctx, &query).await.contains("{1 group:"), "{from}");
         set("serrate.leaf_batch_size = 1000").await;
         let plan = explain_query(&ctx, &query).await;
         assert!(plan.contains("{4 groups:"), "{plan}");
         assert_eq!(query_int(&ctx, &query).await, expected, "{plan}");
-        // In source order where it counts.
+        // LIMIT and OFFSET return the rows in source order.
         let first = format!("SELECT id FROM '{from}' LIMIT 3 OFFSET 400");
         assert_eq!(query_ints(&ctx, &first).await, [400, 401, 402]);
         set("datafusion.optimizer.repartition_file_scans = false").await;
@@ -342,7 +344,7 @@ async fn few_rows_of_many_leaves_are_read_by_all_partitions() {
     }
 }
 
-/// An expression that fails on rows that the query does not select is not evaluated for them.
+/// An expression that can fail is not evaluated for rows that the query does not select.
 #[tokio::test]
 async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
     let dir = tempfile::tempdir().unwrap();
@@ -403,7 +405,7 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
     }
 }
 
-/// DataFusion still refuses a GROUP BY of a column and its cast. Once this test fails,
+/// DataFusion still refuses GROUP BY of a column and its cast. Once this test fails,
 /// `eliminate_group_by_constant` need not be removed from the session.
 #[tokio::test]
 async fn stock_grouping_by_a_cast_still_fails() {

@@ -1,5 +1,5 @@
-//! Tests how many bytes of `.nrt` files a query reads: in object stores, and on local disks without
-//! memory mapping.
+//! How many bytes of `.nrt` files a query reads, in object stores and on local disks without memory
+//! mapping; positions of rows (`_row`, `_file`).
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ use crate::store::Counting;
 /// Number of bytes of the first request for a file.
 const HEAD: u64 = 16 << 10;
 
-/// Three events of four codes each: per row 16 bytes on axis 0, 8 of bounds and 24 of time on axis
-/// 1, 24 of bounds, 24 of code and 48 of value on axis 2.
+/// Returns `n` rows of three events of four codes. A row has 16 bytes of columns on axis 0; 8 bytes
+/// of bounds and 24 of `time` on axis 1; 24 of bounds, 24 of `code` and 48 of `value` on axis 2.
 fn make_patients(first: i64, n: usize) -> RaggedTable {
     let ids = first..first + n as i64;
     let codes = ids.clone().flat_map(|i| (0..12).map(move |k| ((i * 12 + k) % 50_000) as u16));
@@ -57,8 +57,7 @@ async fn create_remote(
     let shared = Arc::clone(&store) as Arc<dyn object_store::ObjectStore>;
     let url = ObjectStoreUrl::parse("mem://bucket").unwrap();
     ctx.register_object_store(url.as_ref(), shared);
-    run_statement(&ctx, "CREATE EXTERNAL TABLE t STORED AS NRT LOCATION 'mem://bucket/data/'")
-        .await;
+    run_query(&ctx, "CREATE EXTERNAL TABLE t STORED AS NRT LOCATION 'mem://bucket/data/'").await;
     (ctx, store)
 }
 
@@ -70,28 +69,6 @@ async fn one_file(partitions: usize) -> (SessionContext, Arc<Counting>) {
     (ctx, store)
 }
 
-async fn run_statement(ctx: &SessionContext, sql: &str) -> Vec<RecordBatch> {
-    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"))
-}
-
-async fn show_rows(ctx: &SessionContext, sql: &str) -> String {
-    pretty_format_batches(&run_statement(ctx, sql).await).unwrap().to_string()
-}
-
-async fn query_numbers(ctx: &SessionContext, sql: &str) -> Vec<i64> {
-    let batches = run_statement(ctx, sql).await;
-    batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
-}
-
-async fn expect_failure(ctx: &SessionContext, sql: &str) -> String {
-    let frame = match serrate::sql::sql(ctx, sql).await {
-        Ok(frame) => frame,
-        Err(e) => return e.strip_backtrace(),
-    };
-    frame.collect().await.unwrap_err().strip_backtrace()
-}
-
 fn take_nested(batch: &RecordBatch, column: &str) -> ArrayRef {
     let lists = batch.column_by_name(column).unwrap();
     let lists = lists.as_list::<i32>().value(0);
@@ -99,10 +76,10 @@ fn take_nested(batch: &RecordBatch, column: &str) -> ArrayRef {
 }
 
 #[tokio::test]
-async fn one_row_of_an_object_takes_the_bytes_of_the_row() {
+async fn reading_one_row_of_an_object_reads_only_its_bytes() {
     for partitions in [1, 4] {
         let (ctx, store) = one_file(partitions).await;
-        let batches = run_statement(&ctx, "SELECT * FROM t WHERE _row = 12345").await;
+        let batches = run_query(&ctx, "SELECT * FROM t WHERE _row = 12345").await;
         let (requests, bytes) = store.counts();
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(rows, 1);
@@ -114,35 +91,36 @@ async fn one_row_of_an_object_takes_the_bytes_of_the_row() {
             codes.as_primitive::<datafusion::arrow::datatypes::UInt16Type>().values().to_vec(),
             expected
         );
-        // Two bounds of axis 1, four of axis 2; id, age, time, code, value.
+        // The query reads two bounds of axis 1, four of axis 2, and id, age, time, code and value.
         assert_eq!(bytes, 2 * 8 + 4 * 8 + 8 + 8 + 24 + 24 + 48);
         assert_eq!(requests, 7);
     }
 }
 
 #[tokio::test]
-async fn a_limit_takes_the_bytes_of_its_rows() {
+async fn limits_read_only_the_bytes_of_their_rows() {
     let (ctx, store) = one_file(4).await;
-    assert_eq!(query_numbers(&ctx, "SELECT id, code FROM t LIMIT 5").await, [0, 1, 2, 3, 4]);
+    assert_eq!(query_ints(&ctx, "SELECT id, code FROM t LIMIT 5").await, [0, 1, 2, 3, 4]);
     let (requests, bytes) = store.counts();
-    // Bounds of axis 1 and 2; ids and codes.
+    // The query reads bounds of axes 1 and 2, ids and codes.
     assert_eq!(bytes, 5 * 8 + 15 * 8 + 5 * 8 + 5 * 24);
     assert_eq!(requests, 4);
-    assert_eq!(query_numbers(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
+    assert_eq!(query_ints(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
     assert_eq!(store.counts().1, 7 * 8);
-    // The column of a condition is read for the first rows, then the rows that match it.
+    // The scan reads the column of the condition for the first rows only, then `code` of matching
+    // rows.
     let first = "SELECT id, code FROM t WHERE age = 17 LIMIT 3";
-    assert_eq!(query_numbers(&ctx, first).await, [17, 117, 217]);
+    assert_eq!(query_ints(&ctx, first).await, [17, 117, 217]);
     let (_, bytes) = store.counts();
     assert!(bytes < 8192 * 8 + 201 * (8 + 24 + 8 + 24) + 100, "{bytes}");
     assert_eq!(
-        query_numbers(&ctx, "SELECT id FROM t WHERE id > 15000 LIMIT 2").await,
+        query_ints(&ctx, "SELECT id FROM t WHERE id > 15000 LIMIT 2").await,
         [15_001, 15_002]
     );
 }
 
 #[tokio::test]
-async fn partition_columns_decide_with_the_others() {
+async fn conditions_may_combine_partition_columns_and_others() {
     let objects = [
         ("data/split=held/a.nrt", file_of(&make_patients(0, 300))),
         ("data/split=train/a.nrt", file_of(&make_patients(300, 300))),
@@ -156,23 +134,24 @@ async fn partition_columns_decide_with_the_others() {
         ("_file LIKE '%train%' AND split <> 'train'", 0),
     ] {
         let sql = format!("SELECT count(*) FROM t WHERE {condition}");
-        assert_eq!(query_numbers(&ctx, &sql).await, [expected], "{condition}");
+        assert_eq!(query_ints(&ctx, &sql).await, [expected], "{condition}");
     }
     let all = "SELECT max(split), max(_row), max(_file) FROM t WHERE id = 7";
-    let shown = show_rows(&ctx, all).await;
+    let shown = query_text(&ctx, all).await;
     assert!(shown.contains("held") && shown.contains("| 7"), "{shown}");
 }
 
 #[tokio::test]
-async fn a_column_takes_the_bounds_above_it_and_no_others() {
+async fn reading_a_column_reads_only_its_own_bounds() {
     let (ctx, store) = one_file(4).await;
-    let all = run_statement(&ctx, "SELECT time FROM t").await;
+    let all = run_query(&ctx, "SELECT time FROM t").await;
     assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
     let (_, bytes) = store.counts();
     let least = ROWS as u64 * (8 + 24);
-    // The four parts read twice: one bound each, and what their ends share.
+    // Four partitions read the file in ranges of rows; adjacent ranges read the bound between them
+    // twice.
     assert!((least..least + 64).contains(&bytes), "{bytes} {least}");
-    let ids = run_statement(&ctx, "SELECT id FROM t").await;
+    let ids = run_query(&ctx, "SELECT id FROM t").await;
     assert_eq!(ids.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
     assert_eq!(store.counts().1, ROWS as u64 * 8);
     assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, ROWS as i64);
@@ -180,7 +159,7 @@ async fn a_column_takes_the_bounds_above_it_and_no_others() {
 }
 
 #[tokio::test]
-async fn lengths_take_bounds_and_no_values() {
+async fn lengths_read_bounds_and_no_values() {
     let (ctx, store) = one_file(1).await;
     let bounds = ROWS as u64 * (8 + 24);
     for (sql, expected) in [
@@ -189,15 +168,16 @@ async fn lengths_take_bounds_and_no_values() {
         ("SELECT ragged_max_shape(value)[2] FROM t", 4),
         ("SELECT ragged_shape(value)[1], age FROM t WHERE _row >= 0", 3),
     ] {
-        let all = query_numbers(&ctx, sql).await;
+        let all = query_ints(&ctx, sql).await;
         assert!(all.len() == ROWS && all.iter().all(|n| *n == expected), "{sql}");
         let (_, bytes) = store.counts();
         let age = if sql.contains("age") { ROWS as u64 * 8 } else { 0 };
         assert!((bounds..bounds + age + 1000).contains(&bytes), "{sql}: {bytes} {bounds}");
     }
-    // Requested values are read, and so are values that may be missing, because NaN is NULL.
+    // The scan reads values that are selected, and values that may be NaN, which is NULL and not
+    // counted.
     let both = "SELECT ragged_count(code), ragged_sum(code) FROM t WHERE _row < 3";
-    let rows = run_statement(&ctx, both).await;
+    let rows = run_query(&ctx, both).await;
     let sums: Vec<u64> = rows
         .iter()
         .flat_map(|b| {
@@ -207,19 +187,19 @@ async fn lengths_take_bounds_and_no_values() {
         .collect();
     assert_eq!(sums, [66, 66 + 144, 66 + 288]);
     store.take();
-    run_statement(&ctx, "SELECT ragged_count(value) FROM t").await;
+    run_query(&ctx, "SELECT ragged_count(value) FROM t").await;
     assert!(store.counts().1 >= bounds + ROWS as u64 * 48);
-    run_statement(&ctx, "SET serrate.nrt_nan = 'nan'").await;
-    assert_eq!(query_numbers(&ctx, "SELECT ragged_count(value) FROM t").await, vec![12; ROWS]);
+    run_query(&ctx, "SET serrate.nrt_nan = 'nan'").await;
+    assert_eq!(query_ints(&ctx, "SELECT ragged_count(value) FROM t").await, vec![12; ROWS]);
     assert!(store.counts().1 < bounds + 1000);
 }
 
 #[tokio::test]
-async fn a_condition_on_a_flat_column_reads_it_first_and_then_its_rows() {
+async fn conditions_on_flat_columns_are_read_before_other_columns() {
     let (ctx, store) = one_file(1).await;
-    // Every hundredth row.
+    // Every hundredth row has this age.
     let sql = "SELECT id, code, value FROM t WHERE age = 17";
-    let batches = run_statement(&ctx, sql).await;
+    let batches = run_query(&ctx, sql).await;
     let (_, bytes) = store.counts();
     let ids: Vec<i64> = batches
         .iter()
@@ -234,16 +214,16 @@ async fn a_condition_on_a_flat_column_reads_it_first_and_then_its_rows() {
             assert_eq!(i64::from(codes.value(i * 12)), id * 12 % 50_000);
         }
     }
-    let plan = show_rows(&ctx, &format!("EXPLAIN {sql}")).await;
+    let plan = query_text(&ctx, &format!("EXPLAIN {sql}")).await;
     assert!(plan.contains("rows=[age@0 = 17]") && !plan.contains("FilterExec"), "{plan}");
-    // Rows lie 800 bytes apart in one column and more in others. Gaps of up to 64 KiB are read
-    // along, so requested columns are read as a whole, but time and the other columns are not.
+    // The matching rows are 800 bytes or more apart in each column. The scan reads gaps of up to 64
+    // KiB instead of sending more requests, so it reads the selected columns completely, and no
+    // other column.
     let whole = ROWS as u64 * (8 + 8 + 8 + 24 + 24 + 48);
     assert!(bytes <= whole + HEAD, "{bytes} {whole}");
 }
 
-/// Like `patients`, with rows so large that every hundredth row is farther apart than the gaps that
-/// are read along.
+/// Returns rows so large that gaps of a hundred rows exceed the gaps that the scan reads.
 fn make_wide_table(n: usize) -> RaggedTable {
     let codes = (0..n * 1000).map(|k| (k % 60_000) as u16);
     RaggedTable::builder()
@@ -257,7 +237,7 @@ fn make_wide_table(n: usize) -> RaggedTable {
 }
 
 #[tokio::test]
-async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
+async fn a_hundredth_of_the_rows_reads_about_a_hundredth_of_the_bytes() {
     let bytes = file_of(&make_wide_table(5000));
     let size = bytes.len() as u64;
     assert!(size > 10_000_000);
@@ -265,10 +245,10 @@ async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
         let (ctx, store) = create_remote(partitions, &[("data/a.nrt", bytes.clone())]).await;
         store.take();
         let sql = "SELECT count(*), sum(ragged_max(code)) FROM t WHERE age = 17";
-        assert_eq!(query_numbers(&ctx, sql).await, [50]);
+        assert_eq!(query_ints(&ctx, sql).await, [50]);
         let (requests, read) = store.counts();
-        // The condition reads one column of 8 bytes per row. Then follow 50 rows of 2,000 bytes,
-        // and their bounds, which are close enough to be read as a whole.
+        // The scan reads the column of the condition, 8 bytes per row, then 50 rows of 2,000 bytes.
+        // It reads all bounds, because the gaps between the bounds of these rows are small.
         let least = 5000 * 8 + 50 * 2000;
         assert!((least..least + 5000 * 8 + 1000).contains(&read), "{read} of {size}");
         assert!(requests <= 50 + 3 * partitions, "{requests}");
@@ -276,7 +256,7 @@ async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
 }
 
 #[tokio::test]
-async fn every_row_once_however_a_file_is_cut() {
+async fn partitions_of_a_file_return_each_row_once() {
     let objects = [
         ("data/a.nrt", file_of(&make_patients(0, ROWS))),
         ("data/b.nrt", file_of(&make_patients(20_000, 11_000))),
@@ -296,7 +276,7 @@ async fn every_row_once_however_a_file_is_cut() {
             let sql = format!(
                 "SELECT count(*), sum(id), sum(cardinality(flatten(code))) FROM t WHERE {condition}"
             );
-            let counts = run_statement(&ctx, &sql).await;
+            let counts = run_query(&ctx, &sql).await;
             let column = |i: usize| counts[0].column(i).clone();
             let count = column(0).as_primitive::<Int64Type>().value(0);
             assert_eq!(count, expected as i64, "{condition} {partitions}");
@@ -309,13 +289,13 @@ async fn every_row_once_however_a_file_is_cut() {
                 assert_eq!(leaves.as_primitive::<Int64Type>().value(0), count * 12);
             }
         }
-        let all = query_numbers(&ctx, "SELECT id FROM t ORDER BY id").await;
+        let all = query_ints(&ctx, "SELECT id FROM t ORDER BY id").await;
         assert_eq!(all, (0..31_000).collect::<Vec<i64>>());
     }
 }
 
 #[tokio::test]
-async fn conditions_answer_as_without_the_scan() {
+async fn conditions_in_scans_equal_conditions_above_scans() {
     let dir = tempfile::tempdir().unwrap();
     write_table(&dir.path().join("a.nrt"), &make_patients(0, 3000));
     write_table(&dir.path().join("b.nrt"), &make_patients(3000, 500));
@@ -327,13 +307,10 @@ async fn conditions_answer_as_without_the_scan() {
         .collect();
     let (ctx, _) = create_remote(3, &objects).await;
     let local = "CREATE EXTERNAL TABLE l STORED AS NRT LOCATION";
-    run_statement(
-        &ctx,
-        &format!("{local} '{}/' OPTIONS (positions true)", display_path(dir.path())),
-    )
-    .await;
+    run_query(&ctx, &format!("{local} '{}/' OPTIONS (positions true)", display_path(dir.path())))
+        .await;
     let copy = "CREATE TABLE copied AS SELECT *, _row AS r, _file AS f FROM l";
-    run_statement(&ctx, copy).await;
+    run_query(&ctx, copy).await;
     let conditions = [
         "id = 17",
         "id IN (1, 2, 700, 3001)",
@@ -347,13 +324,13 @@ async fn conditions_answer_as_without_the_scan() {
     ];
     for from in ["t", "l"] {
         for read in ["true", "false"] {
-            run_statement(&ctx, &format!("SET serrate.mmap = {read}")).await;
+            run_query(&ctx, &format!("SET serrate.mmap = {read}")).await;
             for condition in conditions {
                 let of = |table: &str| {
                     format!("SELECT id, age, time, code FROM {table} WHERE {condition} ORDER BY id")
                 };
-                let expected = show_rows(&ctx, &of("copied")).await;
-                assert_eq!(show_rows(&ctx, &of(from)).await, expected, "{from} {condition}");
+                let expected = query_text(&ctx, &of("copied")).await;
+                assert_eq!(query_text(&ctx, &of(from)).await, expected, "{from} {condition}");
             }
             for (ours, theirs) in [
                 ("_row = 17", "r = 17"),
@@ -371,8 +348,8 @@ async fn conditions_answer_as_without_the_scan() {
                 let expected = format!("{select} copied WHERE {theirs} ORDER BY id");
                 let sql = format!("{select} {from} WHERE {ours} ORDER BY id");
                 assert_eq!(
-                    show_rows(&ctx, &sql).await,
-                    show_rows(&ctx, &expected).await,
+                    query_text(&ctx, &sql).await,
+                    query_text(&ctx, &expected).await,
                     "{from} {ours}"
                 );
             }
@@ -396,71 +373,69 @@ async fn files_that_cannot_match_are_not_opened() {
         "NOT _file LIKE '%a.nrt' AND age >= 0",
     ] {
         let sql = format!("SELECT min(id), count(id) FROM t WHERE {condition}");
-        assert_eq!(query_numbers(&ctx, &sql).await, [2000], "{condition}");
+        assert_eq!(query_ints(&ctx, &sql).await, [2000], "{condition}");
         let gets = store.take();
         assert!(!gets.is_empty() && gets.iter().all(|(file, _)| file == "data/b.nrt"), "{gets:?}");
     }
     let none = "SELECT id FROM t WHERE _file = 'x'";
-    assert!(query_numbers(&ctx, none).await.is_empty());
+    assert!(query_ints(&ctx, none).await.is_empty());
     assert_eq!(store.take().len(), 0);
     let both = "SELECT DISTINCT _file FROM t ORDER BY _file";
     assert_eq!(
-        show_rows(&ctx, both).await.lines().filter(|l| l.contains("mem://bucket/data/")).count(),
+        query_text(&ctx, both).await.lines().filter(|l| l.contains("mem://bucket/data/")).count(),
         2
     );
 }
 
 #[tokio::test]
-async fn ids_of_a_join_reach_the_file() {
+async fn scans_read_only_the_rows_that_a_join_or_top_k_needs() {
     let bytes = file_of(&make_wide_table(5000));
     let (ctx, store) = create_remote(2, &[("data/a.nrt", bytes.clone())]).await;
-    run_statement(&ctx, "CREATE TABLE few AS SELECT * FROM (VALUES (7), (1200), (4999)) v(id)")
-        .await;
+    run_query(&ctx, "CREATE TABLE few AS SELECT * FROM (VALUES (7), (1200), (4999)) v(id)").await;
     store.take();
     let sql = "SELECT t.id, cardinality(t.code) FROM few JOIN t ON few.id = t.id ORDER BY t.id";
-    assert_eq!(query_numbers(&ctx, sql).await, [7, 1200, 4999]);
+    assert_eq!(query_ints(&ctx, sql).await, [7, 1200, 4999]);
     let (_, read) = store.counts();
     assert!(read < bytes.len() as u64 / 20, "{read}");
-    // The largest ids: once some are known, rows with smaller ids are not read.
+    // The scan does not read rows with smaller ids once it knows three ids.
     let top = "SELECT id, code FROM t ORDER BY id DESC LIMIT 3";
-    assert_eq!(query_numbers(&ctx, top).await, [4999, 4998, 4997]);
-    // The condition of a join does not affect which rows a LIMIT takes.
+    assert_eq!(query_ints(&ctx, top).await, [4999, 4998, 4997]);
+    // The dynamic filter of the join does not change which rows the LIMIT returns.
     let limited =
         "SELECT few.id FROM few JOIN (SELECT * FROM t LIMIT 10) s ON few.id = s.id ORDER BY few.id";
-    assert_eq!(query_numbers(&ctx, limited).await, [7]);
+    assert_eq!(query_ints(&ctx, limited).await, [7]);
 }
 
 #[tokio::test]
-async fn what_a_store_does_wrong_reaches_the_user() {
+async fn errors_of_object_stores_are_reported() {
     let table = make_patients(0, ROWS);
     let (ctx, store) = one_file(2).await;
     store.short.store(true, std::sync::atomic::Ordering::Relaxed);
-    let e = expect_failure(&ctx, "SELECT code FROM t").await;
+    let e = error(&ctx, "SELECT code FROM t").await;
     assert!(e.contains("data/a.nrt") && e.contains("were requested"), "{e}");
     store.short.store(false, std::sync::atomic::Ordering::Relaxed);
     store.replace("data/a.nrt", file_of(&table.slice(0, 100).unwrap())).await;
-    assert_eq!(query_numbers(&ctx, "SELECT count(*) FROM t").await, [100]);
+    assert_eq!(query_ints(&ctx, "SELECT count(*) FROM t").await, [100]);
     store.remove("data/a.nrt").await;
-    let e = expect_failure(&ctx, "SELECT code FROM t").await;
+    let e = error(&ctx, "SELECT code FROM t").await;
     assert!(e.contains("data") && e.contains("does not exist"), "{e}");
 }
 
 #[tokio::test]
-async fn empty_files_in_a_store() {
+async fn files_without_rows_in_a_store_are_read() {
     let objects = [
         ("data/a.nrt", file_of(&make_patients(0, 0))),
         ("data/b.nrt", file_of(&make_patients(5, 2))),
     ];
     let (ctx, _) = create_remote(2, &objects).await;
-    assert_eq!(query_numbers(&ctx, "SELECT id FROM t ORDER BY id").await, [5, 6]);
-    assert_eq!(query_numbers(&ctx, "SELECT id FROM t WHERE age > 5 AND _row >= 0").await, [6]);
+    assert_eq!(query_ints(&ctx, "SELECT id FROM t ORDER BY id").await, [5, 6]);
+    assert_eq!(query_ints(&ctx, "SELECT id FROM t WHERE age > 5 AND _row >= 0").await, [6]);
     assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, 2);
 }
 
 #[tokio::test]
-async fn rows_without_events_at_the_edges_of_what_is_fetched() {
-    // Runs of rows without events, of events without codes, and of both, between rows that have
-    // some.
+async fn rows_without_events_at_the_ends_of_read_ranges_are_returned() {
+    // The rows with codes are between runs of rows without events and of events without codes.
     let n = 4000;
     let events = (0..n).map(|r| [0, 0, 3, 0, 2, 0][r % 6]).collect::<Vec<_>>();
     let all = events.iter().sum::<usize>();
@@ -482,7 +457,7 @@ async fn rows_without_events_at_the_edges_of_what_is_fetched() {
     for partitions in [1, 3] {
         let (ctx, _) = create_remote(partitions, &[("data/a.nrt", file.clone())]).await;
         let local = "CREATE EXTERNAL TABLE l STORED AS NRT LOCATION";
-        run_statement(&ctx, &format!("{local} '{}/'", display_path(dir.path()))).await;
+        run_query(&ctx, &format!("{local} '{}/'", display_path(dir.path()))).await;
         for condition in [
             "true",
             "_row = 3997",
@@ -495,15 +470,15 @@ async fn rows_without_events_at_the_edges_of_what_is_fetched() {
             let of =
                 |t: &str| format!("SELECT id, time, code FROM {t} WHERE {condition} ORDER BY id");
             assert_eq!(
-                show_rows(&ctx, &of("t")).await,
-                show_rows(&ctx, &of("l")).await,
+                query_text(&ctx, &of("t")).await,
+                query_text(&ctx, &of("l")).await,
                 "{condition}"
             );
         }
     }
 }
 
-/// Returns a metric of an executed plan.
+/// Returns the sum of a metric over all nodes of an executed plan.
 fn sum_metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().into_iter().flat_map(|m| m.iter().cloned().collect::<Vec<_>>());
     let own: usize = own
@@ -515,7 +490,8 @@ fn sum_metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     own + plan.children().into_iter().map(|c| sum_metric(c, name)).sum::<usize>()
 }
 
-/// Returns the bytes that a query reads of local files without memory mapping.
+/// Runs a query over local files without memory mapping. Returns the number of its rows and the
+/// number of bytes that it reads.
 async fn bytes_of(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
@@ -524,20 +500,20 @@ async fn bytes_of(ctx: &SessionContext, sql: &str) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn local_files_without_a_map_are_read_where_it_is_needed() {
+async fn local_files_without_mapping_read_only_the_needed_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.nrt");
     write_table(&path, &make_wide_table(5000));
     let header = NrtFile::open(&path, &ReadOptions::default()).unwrap();
     let header = header.tensors().header().data_start() as usize;
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
-    run_statement(&ctx, "SET serrate.mmap = false").await;
+    run_query(&ctx, "SET serrate.mmap = false").await;
     let from = format!("FROM '{}'", display_path(&path));
     let between = |n: usize, range: Range<usize>| assert!(range.contains(&n), "{n} {range:?}");
 
     let (rows, bytes) = bytes_of(&ctx, &format!("SELECT * {from} WHERE _row = 1234")).await;
     assert_eq!(rows, 1);
-    // A row, its bounds, and the bounds that determine its size.
+    // The query reads the header, one row, and the bounds around it.
     between(bytes, header + 2016..header + 2016 + 200);
     let (rows, bytes) = bytes_of(&ctx, &format!("SELECT id, code {from} LIMIT 5")).await;
     assert_eq!(rows, 5);
@@ -550,7 +526,7 @@ async fn local_files_without_a_map_are_read_where_it_is_needed() {
 }
 
 #[tokio::test]
-async fn positions_are_there_by_name_and_not_in_a_star() {
+async fn positions_are_selected_by_name_and_not_by_star() {
     let dir = tempfile::tempdir().unwrap();
     write_table(&dir.path().join("a.nrt"), &make_numbered_table(10, 3));
     write_table(&dir.path().join("b.nrt"), &make_numbered_table(20, 2));
@@ -569,24 +545,23 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
         "| 21 | 1    |",
         "+----+------+",
     ];
-    assert_eq!(show_rows(&ctx, &sql).await, expected.join("\n"));
-    let star =
-        run_statement(&ctx, &format!("SELECT * FROM {from} WHERE _row = 1 ORDER BY id")).await;
+    assert_eq!(query_text(&ctx, &sql).await, expected.join("\n"));
+    let star = run_query(&ctx, &format!("SELECT * FROM {from} WHERE _row = 1 ORDER BY id")).await;
     assert_eq!(star[0].schema().fields().len(), 2);
-    let both = run_statement(&ctx, &format!("SELECT *, _row, _file FROM {from} LIMIT 1")).await;
+    let both = run_query(&ctx, &format!("SELECT *, _row, _file FROM {from} LIMIT 1")).await;
     let names: Vec<_> = both[0].schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, ["id", "code", "_row", "_file"]);
     let file = both[0].column(3).as_string::<i32>().value(0).to_owned();
     assert_eq!(file, format!("{folder}/a.nrt"));
     assert_eq!(
-        query_numbers(&ctx, &format!("SELECT id FROM {from} WHERE _file = '{file}' AND _row > 0"))
+        query_ints(&ctx, &format!("SELECT id FROM {from} WHERE _file = '{file}' AND _row > 0"))
             .await,
         [11, 12]
     );
 
-    // Tables by name, with aliases, in joins, subqueries and WITH.
+    // Positions are columns of tables by name, with aliases, in joins, subqueries and WITH.
     let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{folder}/'");
-    run_statement(&ctx, &create).await;
+    run_query(&ctx, &create).await;
     for (sql, expected) in [
         ("SELECT t.id FROM t WHERE t._row = 2", vec![12]),
         ("SELECT x.id FROM t x WHERE X._ROW = 2", vec![12]),
@@ -598,13 +573,13 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
         ("SELECT count(*) FROM t GROUP BY _file ORDER BY 1", vec![2, 3]),
         ("FROM t SELECT id WHERE _row = 2", vec![12]),
     ] {
-        assert_eq!(query_numbers(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_ints(&ctx, sql).await, expected, "{sql}");
     }
-    // `*` over tables that all have a position of that name.
+    // `*` over joined tables that all have `_row` does not contain it.
     let star = |sql: String| {
         let ctx = ctx.clone();
         async move {
-            let batches = run_statement(&ctx, &sql).await;
+            let batches = run_query(&ctx, &sql).await;
             let fields = batches[0].schema().fields().clone();
             let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
             (names.join(" "), batches.iter().map(RecordBatch::num_rows).sum::<usize>())
@@ -635,39 +610,36 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
     assert_eq!(star(sql).await, ("id code id code".to_string(), 2));
     let elsewhere = tempfile::tempdir().unwrap();
     let out = elsewhere.path().join("rows.nrt");
-    run_statement(
-        &ctx,
-        &format!("COPY (SELECT id, _row AS row FROM t) TO '{}'", display_path(&out)),
-    )
-    .await;
+    run_query(&ctx, &format!("COPY (SELECT id, _row AS row FROM t) TO '{}'", display_path(&out)))
+        .await;
     assert_eq!(
-        query_numbers(&ctx, &format!("SELECT row FROM '{}'", display_path(&out))).await,
+        query_ints(&ctx, &format!("SELECT row FROM '{}'", display_path(&out))).await,
         [0, 1, 2, 0, 1]
     );
-    let explain = show_rows(&ctx, "EXPLAIN SELECT id FROM t WHERE _row = 2 AND id > 3").await;
+    let explain = query_text(&ctx, "EXPLAIN SELECT id FROM t WHERE _row = 2 AND id > 3").await;
     assert!(explain.contains("rows=[_row@2 = 2 AND id@0 > 3]"), "{explain}");
     assert!(!explain.contains("FilterExec"), "{explain}");
 
-    // The table option provides positions to statements that bypass our parser.
+    // The option `positions` makes positions available to statements that DataFusion parses.
     let create = "CREATE EXTERNAL TABLE p STORED AS NRT LOCATION";
-    run_statement(&ctx, &format!("{create} '{folder}/*.nrt' OPTIONS (positions true)")).await;
+    run_query(&ctx, &format!("{create} '{folder}/*.nrt' OPTIONS (positions true)")).await;
     assert_eq!(stock_ints(&ctx, "SELECT id FROM p WHERE _row = 2").await, [12]);
     let all = stock_batches(&ctx, "SELECT * FROM p LIMIT 1").await.unwrap();
     assert_eq!(all[0].num_columns(), 4);
 
-    // A column of that name in the file takes precedence.
+    // A column `_row` in the file has precedence over the position.
     let named = numbered_as_row();
     write_table(&dir.path().join("own/x.nrt"), &named);
     let own = format!("'{folder}/own/x.nrt'");
     assert_eq!(
-        query_numbers(&ctx, &format!("SELECT _row FROM {own} WHERE _row > 70 ORDER BY _row")).await,
+        query_ints(&ctx, &format!("SELECT _row FROM {own} WHERE _row > 70 ORDER BY _row")).await,
         [71, 72]
     );
     assert_eq!(
-        run_statement(&ctx, &format!("SELECT * FROM {own} WHERE _row = 70")).await[0].num_columns(),
+        run_query(&ctx, &format!("SELECT * FROM {own} WHERE _row = 70")).await[0].num_columns(),
         2
     );
-    let e = expect_failure(&ctx, "SELECT _row FROM (VALUES (1)) v(a)").await;
+    let e = error(&ctx, "SELECT _row FROM (VALUES (1)) v(a)").await;
     assert!(e.contains("_row"), "{e}");
 }
 

@@ -1,9 +1,19 @@
-//! ANY and ALL over lists are three-valued.
+//! ANY and ALL over lists, and searches in lists, use three-valued logic.
 
 use super::*;
 
+/// Returns the cells of the first row, which are booleans or NULL.
+async fn query_flags(ctx: &SessionContext, sql: &str) -> Vec<Option<bool>> {
+    let batches = run_query(ctx, sql).await;
+    let first = |column: &ArrayRef| {
+        let flags = column.as_boolean();
+        flags.is_valid(0).then(|| flags.value(0))
+    };
+    batches[0].columns().iter().map(first).collect()
+}
+
 #[tokio::test]
-async fn any_and_all_know_null() {
+async fn any_and_all_are_three_valued() {
     let ctx = serrate::sql::session();
     let lists: [(&str, Option<Vec<Option<i64>>>); 6] = [
         ("[]::BIGINT[]", Some(vec![])),
@@ -24,9 +34,10 @@ async fn any_and_all_know_null() {
     ];
     for (value, x) in [("7", Some(7)), ("3", Some(3)), ("NULL::BIGINT", None)] {
         for (list, values) in &lists {
+            let mut cases = Vec::new();
             for (op, compare) in operators {
-                for all in [false, true] {
-                    // FALSE is decisive for ALL, TRUE for ANY.
+                for (word, all) in [("ANY", false), ("ALL", true)] {
+                    // One FALSE decides ALL, and one TRUE decides ANY.
                     let right = values.as_ref().and_then(|values| {
                         let tests: Vec<Option<bool>> =
                             values.iter().map(|y| Some(compare(x?, (*y)?))).collect();
@@ -38,28 +49,25 @@ async fn any_and_all_know_null() {
                             Some(all)
                         }
                     });
-                    let word = if all { "ALL" } else { "ANY" };
-                    for sql in [
-                        format!("SELECT {value} {op} {word}({list}) AS v"),
-                        format!(
-                            "SELECT x {op} {word}(y) AS v FROM (SELECT {value} AS x, {list} AS y)"
-                        ),
-                        format!(
-                            "SELECT bool_or(true) AS v FROM (SELECT {value} AS x, {list} AS y) WHERE x {op} {word}(y)"
-                        ),
-                    ] {
-                        let batches = serrate::sql::sql(&ctx, &sql).await.unwrap();
-                        let batches =
-                            batches.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-                        let found = batches[0].column(0).as_boolean();
-                        let found = found.is_valid(0).then(|| found.value(0));
-                        let right = match sql.contains("bool_or") {
-                            true => right.filter(|v| *v),
-                            false => right,
-                        };
-                        assert_eq!(found, right, "{sql}");
-                    }
+                    cases.push((op, word, right));
                 }
+            }
+            let from = format!("FROM (SELECT {value} AS x, {list} AS y)");
+            let (mut constants, mut columns) = (Vec::new(), Vec::new());
+            for (i, (op, word, _)) in cases.iter().enumerate() {
+                constants.push(format!("{value} {op} {word}({list}) AS v{i}"));
+                columns.push(format!("x {op} {word}(y) AS v{i}"));
+            }
+            let right: Vec<Option<bool>> = cases.iter().map(|(_, _, right)| *right).collect();
+            for sql in [
+                format!("SELECT {}", constants.join(", ")),
+                format!("SELECT {} {from}", columns.join(", ")),
+            ] {
+                assert_eq!(query_flags(&ctx, &sql).await, right, "{sql}");
+            }
+            for (op, word, right) in cases {
+                let sql = format!("SELECT bool_or(true) AS v {from} WHERE x {op} {word}(y)");
+                assert_eq!(query_flags(&ctx, &sql).await, [right.filter(|v| *v)], "{sql}");
             }
         }
     }
@@ -78,7 +86,7 @@ const SUBSETS: &str =
     (4, NULL, NULL), (5, [1], []), (6, NULL, []), (7, [], [2]), (8, [1], [2])) v(id, x, y)";
 
 #[tokio::test]
-async fn subsets_of_null_are_null_in_any_batch() {
+async fn array_has_all_of_null_is_null_in_batches_of_any_size() {
     for batch in [1, 3, 8192] {
         let config = SessionConfig::new().with_target_partitions(1).with_batch_size(batch);
         let ctx = serrate::sql::session_with(config);
@@ -95,18 +103,12 @@ async fn subsets_of_null_are_null_in_any_batch() {
             ("array_has_all(x, NULL) IS NULL", yes(&[1, 2, 3, 4, 5, 6, 7, 8])),
         ] {
             let sql = format!("SELECT id FROM l WHERE {condition} ORDER BY id");
-            let rows = serrate::sql::sql(&ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-            let rows = rows.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-            let found: Vec<i64> = rows
-                .iter()
-                .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
-                .collect();
-            assert_eq!(found, expected, "{sql}");
+            assert_eq!(query_ints(&ctx, &sql).await, expected, "{sql}");
         }
     }
 }
 
-/// When this fails, `functions::list_subsets` may go.
+/// When this test fails, `functions::list_subsets` can be removed.
 #[tokio::test]
 async fn stock_subsets_of_null_are_still_true() {
     let sql = "SELECT array_has_all(make_array(1), arrow_cast(NULL, 'List(Int64)')) AS a";
@@ -115,7 +117,7 @@ async fn stock_subsets_of_null_are_still_true() {
 }
 
 #[tokio::test]
-async fn constant_lists_contain_what_columns_do() {
+async fn searches_in_constant_lists_equal_searches_in_columns() {
     for (list, elements) in [
         ("[3, NULL, 1]", "BIGINT[]"),
         ("[NULL]", "BIGINT[]"),
@@ -139,7 +141,7 @@ async fn constant_lists_contain_what_columns_do() {
     }
 }
 
-/// When this fails, `functions::list_contains` may go.
+/// When this test fails, `functions::list_contains` can be removed.
 #[tokio::test]
 async fn stock_constant_lists_still_contain_null() {
     let sql = "SELECT count(*) FROM (VALUES (2), (5)) AS v(x) WHERE NOT array_has([3, NULL], x)";
@@ -147,7 +149,7 @@ async fn stock_constant_lists_still_contain_null() {
 }
 
 #[tokio::test]
-async fn lists_are_searched_for_strings_exactly() {
+async fn strings_are_compared_with_elements_exactly() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, '1', [1, 2]), (2, '01', [1]), (3, '3', [1, 2]), (4, NULL, [1])) v(id, s, x)",
         "CREATE TABLE d AS SELECT [DATE '2020-01-01'] AS ds, [TIMESTAMP '2020-01-01 10:00:00', NULL] AS ts, [1.5, 2.0] AS f, [1.01::DECIMAL(10, 2)] AS m, '1.01' AS s, 5 AS n, ['9', '80'] AS st",
@@ -189,7 +191,8 @@ async fn lists_are_searched_for_strings_exactly() {
         ("SELECT list_contains(ds, '2020-01-01 10:00:00') FROM d", "list_contains(x, s::DATE)"),
         ("SELECT n FROM d WHERE array_position(ts, s) = 1", "array_position(x, s::TIMESTAMP)"),
         ("SELECT n FROM d WHERE s = ANY(ds)", "list_contains(x, s::DATE)"),
-        // The greatest of these strings is '9'.
+        // The string '9' is greater than '80', so that ANY and ALL must not compare with the greatest
+        // string.
         ("SELECT 10 < ANY(['9', '80'])", "cast the list"),
         ("SELECT 10 > ALL(['9', '80'])", "cast the list"),
         ("SELECT n FROM d WHERE n <> ANY(st)", "cast the list"),

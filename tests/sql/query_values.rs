@@ -1,37 +1,18 @@
-//! Queries as values: IN and EXISTS outside WHERE, and correlated scalar subqueries with any
-//! condition.
+//! Subqueries as values: IN and EXISTS outside WHERE, ANY and ALL, and correlated scalar subqueries
+//! with any condition.
 
 use super::*;
 
 async fn with_tables(partitions: usize) -> SessionContext {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
-    for sql in [
+    let tables = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 30), (NULL, 7)) v(id, x)",
         "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 20), (2, 5), (NULL, 7)) v(k, y)",
         "CREATE TABLE w AS SELECT * FROM u WHERE k IS NOT NULL",
         "CREATE TABLE z AS SELECT * FROM u WHERE k > 9",
-    ] {
-        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
-    }
+    ];
+    run_all(&ctx, &tables).await;
     ctx
-}
-
-/// Returns the rows, with blanks between cells and semicolons between rows.
-async fn query_rows(ctx: &SessionContext, sql: &str) -> String {
-    use datafusion::arrow::util::display::array_value_to_string;
-    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let mut rows = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let cells = batch.columns().iter().map(|c| match c.is_null(row) {
-                true => "NULL".to_owned(),
-                false => array_value_to_string(c, row).unwrap(),
-            });
-            rows.push(cells.collect::<Vec<_>>().join(" "));
-        }
-    }
-    rows.join("; ")
 }
 
 async fn check_cases(cases: &[(&str, &str)]) {
@@ -44,9 +25,9 @@ async fn check_cases(cases: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn in_and_exists_are_values_of_three_kinds() {
+async fn in_and_exists_are_three_valued_in_every_clause() {
     check_cases(&[
-        // NULL among the values of the query, or as the value to find.
+        // The subquery returns NULL, or the left operand is NULL.
         ("SELECT id, id IN (SELECT k FROM u) FROM t ORDER BY id", "1 true; 2 true; 3 NULL; NULL NULL"),
         (
             "SELECT id, id NOT IN (SELECT k FROM u) FROM t ORDER BY id",
@@ -68,7 +49,7 @@ async fn in_and_exists_are_values_of_three_kinds() {
         ),
         ("SELECT 1 IN (SELECT k FROM u) AS a, 9 IN (SELECT k FROM u) AS b, 9 IN (SELECT k FROM w) AS c", "true NULL false"),
         ("SELECT EXISTS (SELECT 1) AS a, EXISTS (SELECT 1 WHERE false) AS b", "true false"),
-        // In every clause.
+        // IN and EXISTS may be in every clause.
         ("SELECT id FROM t ORDER BY id IN (SELECT k FROM w), id", "3; 1; 2; NULL"),
         ("SELECT count(*) FILTER (WHERE id IN (SELECT k FROM u)) FROM t", "2"),
         (
@@ -89,7 +70,7 @@ async fn in_and_exists_are_values_of_three_kinds() {
 }
 
 #[tokio::test]
-async fn scalar_queries_are_correlated_by_any_condition() {
+async fn scalar_subqueries_may_be_correlated_by_any_condition() {
     check_cases(&[
         ("SELECT id, (SELECT sum(y) FROM u WHERE k < id) FROM t ORDER BY id", "1 NULL; 2 10; 3 35; NULL NULL"),
         ("SELECT id, (SELECT count(*) FROM u WHERE k < id) FROM t ORDER BY id", "1 0; 2 1; 3 3; NULL 0"),
@@ -126,7 +107,7 @@ async fn scalar_queries_are_correlated_by_any_condition() {
             "SELECT id, (SELECT max(n) FROM (SELECT k, count(*) AS n FROM u WHERE y < x GROUP BY k) q) FROM t ORDER BY id",
             "1 1; 2 1; 3 2; NULL 1",
         ),
-        // Twice in one expression, and for duplicate outer rows.
+        // An expression may have two subqueries, and the outer query may have equal rows.
         (
             "SELECT id, (SELECT count(*) FROM u WHERE k < id) + (SELECT count(*) FROM u WHERE y < x) FROM (SELECT * FROM t UNION ALL SELECT * FROM t) ORDER BY id",
             "1 2; 1 2; 2 4; 2 4; 3 7; 3 7; NULL 1; NULL 1",
@@ -136,7 +117,7 @@ async fn scalar_queries_are_correlated_by_any_condition() {
 }
 
 #[tokio::test]
-async fn more_than_one_row_for_a_value_is_an_error() {
+async fn a_scalar_subquery_of_several_rows_is_an_error() {
     let ctx = with_tables(4).await;
     let sql = "SELECT id, (SELECT y FROM u WHERE k = id) FROM t";
     let frame = serrate::sql::sql(&ctx, sql).await.unwrap();
@@ -144,9 +125,9 @@ async fn more_than_one_row_for_a_value_is_an_error() {
     assert!(e.contains("has 2 rows") && e.contains("LIMIT 1"), "{e}");
 }
 
-/// Parameters of lambdas in the keys of windows.
+/// PARTITION BY and ORDER BY of windows may contain lambdas.
 #[tokio::test]
-async fn windows_are_divided_and_sorted_by_lambdas() {
+async fn windows_may_have_lambdas_in_their_keys() {
     check_cases(&[
         (
             "SELECT id, sum(x) OVER (PARTITION BY len(list_filter([0, 1, 2], q -> q > id)) ORDER BY id) FROM t WHERE id > 0 ORDER BY id",
@@ -165,7 +146,7 @@ async fn windows_are_divided_and_sorted_by_lambdas() {
 }
 
 #[tokio::test]
-async fn conditions_of_joins_have_queries() {
+async fn join_conditions_may_contain_subqueries() {
     check_cases(&[
         (
             "SELECT id, k, y FROM t JOIN u ON id = k AND EXISTS (SELECT 1 FROM w WHERE w.y = t.x) ORDER BY 1, 3",
@@ -198,7 +179,7 @@ async fn conditions_of_joins_have_queries() {
 }
 
 #[tokio::test]
-async fn a_correlated_query_may_be_in_a_query() {
+async fn correlated_subqueries_may_be_operands_of_subqueries() {
     let setup =
         ["CREATE TABLE k AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 20), (4, NULL)) v(id, k)"];
     let count = "(SELECT count(*) FROM k x WHERE x.k = b.k)";
@@ -226,7 +207,7 @@ async fn a_correlated_query_may_be_in_a_query() {
 }
 
 #[tokio::test]
-async fn values_may_contain_queries() {
+async fn values_may_contain_subqueries() {
     check_cases(&[
         ("VALUES ((SELECT 1)), (2)", "1; 2"),
         ("SELECT a + b FROM (VALUES ((SELECT max(id) FROM t), 1), (5, (SELECT min(id) FROM t))) v(a, b) ORDER BY 1", "4; 6"),
@@ -245,7 +226,7 @@ async fn values_may_contain_queries() {
 }
 
 #[tokio::test]
-async fn a_scalar_query_without_rows_is_null() {
+async fn a_scalar_subquery_without_rows_is_null() {
     check_cases(&[
         ("SELECT id FROM t WHERE (SELECT 1 FROM z) IS NULL ORDER BY id", "1; 2; 3; NULL"),
         ("SELECT id FROM t WHERE (SELECT 1 FROM z) IS NOT NULL", ""),
@@ -256,15 +237,15 @@ async fn a_scalar_query_without_rows_is_null() {
         ("SELECT id FROM t WHERE (SELECT count(*) FROM u LIMIT 0) IS NULL ORDER BY 1", "1; 2; 3; NULL"),
         ("SELECT (SELECT count(*) FROM z), (SELECT max(y) FROM z)", "0 NULL"),
         ("SELECT count((SELECT 2 FROM z)), count(*) FROM t", "0 4"),
-        // Within other queries, as a key and next to lists.
+        // The subquery may be in another subquery, a key, or an element of a list.
         ("SELECT a, count(*) FROM (SELECT (SELECT 1 FROM z) AS a FROM t) GROUP BY a", "NULL 4"),
         ("SELECT id FROM t WHERE x > coalesce((SELECT (SELECT 5 FROM z) + 1), 15) ORDER BY id", "2; 3"),
         ("SELECT ragged_fill_null([(SELECT 1 FROM z), 2], 0)", "[0, 2]"),
-        // Columns that become literals while the plan is optimized.
+        // The column of the subquery becomes a literal when the plan is optimized.
         ("SELECT id FROM t WHERE (SELECT CASE WHEN true THEN 1 END FROM z) IS NULL ORDER BY 1", "1; 2; 3; NULL"),
         ("SELECT (SELECT nullif(1, 2) FROM z) IS NULL, (SELECT {'a': 1} FROM z) IS NULL", "true true"),
         ("SELECT id, (SELECT {'a': 1} FROM z) AS s FROM t WHERE id < 3 ORDER BY id", "1 NULL; 2 NULL"),
-        // One that has a row is what it was, and one of two rows an error.
+        // A scalar subquery with one row is its value.
         ("SELECT (SELECT 1 FROM w WHERE y = 10) + 1, (SELECT k FROM w WHERE y = 5)", "2 2"),
     ])
     .await;
@@ -272,7 +253,7 @@ async fn a_scalar_query_without_rows_is_null() {
     error(&ctx, "SELECT (SELECT 1 FROM u)").await;
 }
 
-/// When this fails, `workarounds::subqueries::empty_queries` may go.
+/// When this test fails, `workarounds::subqueries::empty_queries` can be removed.
 #[tokio::test]
 async fn stock_queries_without_rows_are_still_values() {
     let ctx = SessionContext::new();
@@ -298,7 +279,7 @@ async fn stock_queries_are_no_values() {
 }
 
 #[tokio::test]
-async fn rows_are_looked_for_in_queries_about_the_row_around() {
+async fn tuples_in_correlated_subqueries_are_compared() {
     check_cases(&[
         ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.k = t.id) ORDER BY id", "1; 2"),
         ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.y < t.x + 1) ORDER BY id", "1; 2"),
@@ -321,7 +302,7 @@ async fn rows_are_looked_for_in_queries_about_the_row_around() {
 }
 
 #[tokio::test]
-async fn lateral_queries_are_of_any_kind() {
+async fn lateral_queries_may_have_limits_groups_and_set_operations() {
     check_cases(&[
         (
             "SELECT t.x, u.y FROM (VALUES (1), (2), (4)) t(x), LATERAL
@@ -353,7 +334,7 @@ async fn lateral_queries_are_of_any_kind() {
 }
 
 #[tokio::test]
-async fn any_and_all_are_values() {
+async fn any_and_all_of_subqueries_are_values() {
     let v = "(VALUES (1), (3), (NULL)) t(x)";
     let check_all = |test: &str, answers: &str| {
         (format!("SELECT x, {test} AS c FROM {v} ORDER BY x"), answers.to_owned())
@@ -375,7 +356,7 @@ async fn any_and_all_are_values() {
                 .to_owned(),
             "1 1; 3 NULL".to_owned(),
         ),
-        // The query after ANY names the outermost row.
+        // The subquery after ANY uses a column of the outermost query.
         (
             "SELECT t.id FROM t WHERE t.id IN (SELECT u.k FROM u WHERE u.y = ANY (SELECT w.y FROM w WHERE w.k = t.id))
                 ORDER BY 1"
@@ -394,7 +375,7 @@ async fn any_and_all_are_values() {
 }
 
 #[tokio::test]
-async fn equal_volatile_queries_have_values_of_their_own() {
+async fn equal_volatile_subqueries_have_separate_values() {
     check_cases(&[
         ("SELECT (SELECT random()) = (SELECT random())", "false"),
         ("SELECT count(*) FROM t WHERE (SELECT random()) = (SELECT random())", "0"),
@@ -404,7 +385,7 @@ async fn equal_volatile_queries_have_values_of_their_own() {
 }
 
 #[tokio::test]
-async fn unnest_stands_above_nested_correlated_subqueries() {
+async fn unnest_may_be_selected_above_nested_correlated_subqueries() {
     check_cases(&[(
         "SELECT id, unnest([id, 7]) AS v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE EXISTS (SELECT 1 FROM w WHERE w.k = t.id))
          ORDER BY id, v",
@@ -425,9 +406,10 @@ async fn subqueries_that_expand_without_bound_are_refused() {
     assert!(message.contains("expand to more than"), "{message}");
 }
 
-/// `(k, 1) IN (query)` contains the query twice, and both copies have the same rows.
+/// The rewrite of `(k, 1) IN (query)` uses the query twice. Both uses have the same rows, although
+/// the query is volatile.
 #[tokio::test]
-async fn rows_are_found_in_the_rows_of_one_run() {
+async fn tuples_in_a_volatile_subquery_use_the_rows_of_one_run() {
     let sampled = "(SELECT k, random() AS r FROM g) h WHERE r < 0.5";
     for query in [
         format!("SELECT k, 1 FROM {sampled}"),
@@ -442,7 +424,7 @@ async fn rows_are_found_in_the_rows_of_one_run() {
 }
 
 #[tokio::test]
-async fn rows_in_front_of_in_use_outer_columns() {
+async fn tuples_before_in_may_use_outer_columns() {
     expect_rows(
         &[
             "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, NULL)) v(id, x)",
@@ -460,7 +442,7 @@ async fn rows_in_front_of_in_use_outer_columns() {
 }
 
 #[tokio::test]
-async fn values_of_case_are_computed_for_their_rows() {
+async fn subqueries_in_case_are_evaluated_only_for_their_rows() {
     let least = "(SELECT max(u.b / x.d) FROM u WHERE u.b > x.d)";
     let cases = [
         (format!("SELECT d, CASE WHEN d = 0 THEN 0 ELSE {least} END FROM x ORDER BY d"), "0 0; 2 3; NULL NULL"),
@@ -483,7 +465,7 @@ async fn values_of_case_are_computed_for_their_rows() {
 }
 
 #[tokio::test]
-async fn correlated_queries_are_compared_with_any_and_all() {
+async fn any_and_all_of_correlated_subqueries_are_values() {
     let tables = [
         "CREATE TABLE p AS SELECT * FROM (VALUES ('a', 10.5), ('b', 3.5), ('b', 1.0), (NULL, 7.0)) v(k, v)",
         "CREATE TABLE q AS SELECT * FROM (VALUES (1, 'a'), (2, NULL), (3, 'b'), (4, 'c')) v(j, k)",

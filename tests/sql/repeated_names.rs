@@ -1,4 +1,4 @@
-//! Columns of one name in a SELECT and in the inputs of set operations.
+//! Columns with the same name in a SELECT and in the inputs of set operations.
 
 use super::*;
 
@@ -8,7 +8,7 @@ async fn list_names(ctx: &SessionContext, sql: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn columns_of_one_name_are_columns() {
+async fn columns_may_have_the_same_name() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(x, y)"],
         &[
@@ -55,7 +55,7 @@ async fn columns_of_one_name_are_columns() {
 }
 
 #[tokio::test]
-async fn set_operations_go_by_place_behind_stars_too() {
+async fn set_operations_match_columns_of_stars_by_position() {
     let two = "(VALUES (1)) a(x), (VALUES (2)) b(x)";
     let cases = [
         (format!("SELECT * FROM {two} UNION SELECT 5, 6 ORDER BY 1"), "1 2; 5 6"),
@@ -93,7 +93,7 @@ async fn set_operations_go_by_place_behind_stars_too() {
 }
 
 #[tokio::test]
-async fn the_first_of_a_name_keeps_it() {
+async fn the_first_column_of_a_name_keeps_the_name() {
     let ctx = create_parallel_session();
     assert_eq!(list_names(&ctx, "SELECT x, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
     assert_eq!(list_names(&ctx, "SELECT *, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
@@ -115,9 +115,10 @@ async fn the_first_of_a_name_keeps_it() {
     assert_eq!(found, ["x", "x_1"]);
 }
 
-/// A number that is appended to a name gives no name that another clause mentions.
+/// A generated name such as `k_1` does not hide a column with this name in ORDER BY and other
+/// clauses.
 #[tokio::test]
-async fn new_names_hide_no_columns() {
+async fn generated_names_hide_no_columns() {
     expect_rows(
         &[
             "CREATE TABLE a AS SELECT * FROM (VALUES (1, 9), (2, 8)) v(k, k_1)",
@@ -144,7 +145,7 @@ async fn new_names_hide_no_columns() {
 }
 
 #[tokio::test]
-async fn structs_beside_merged_columns_keep_their_names() {
+async fn fields_of_structs_next_to_merged_columns_keep_their_names() {
     let ctx = create_parallel_session();
     let from = "(SELECT 1 AS k, {'k': 7} AS s) a JOIN (VALUES (1)) b(k) USING (k)";
     assert_eq!(list_names(&ctx, &format!("SELECT k, s.k FROM {from}")).await, ["k", "s['k']"]);
@@ -152,7 +153,7 @@ async fn structs_beside_merged_columns_keep_their_names() {
 }
 
 #[tokio::test]
-async fn equal_intervals_are_two_columns() {
+async fn equal_expressions_are_two_columns() {
     let ctx = create_parallel_session();
     let sql = "SELECT n * INTERVAL '1 day', n * INTERVAL '1 day', year(d), year(d) FROM (VALUES (1, DATE '2020-01-01')) v(n, d)";
     let found = list_names(&ctx, sql).await;
@@ -160,7 +161,7 @@ async fn equal_intervals_are_two_columns() {
 }
 
 #[tokio::test]
-async fn subqueries_have_names_beside_their_expressions() {
+async fn a_subquery_and_its_expression_may_both_be_selected() {
     let setup = ["CREATE TABLE u AS SELECT 1 AS id, 10 AS k"];
     let cases = [
         ("SELECT (SELECT count(*) FROM u), count(*) FROM u", "1 1"),
@@ -171,7 +172,7 @@ async fn subqueries_have_names_beside_their_expressions() {
 }
 
 #[tokio::test]
-async fn comparisons_are_arguments_of_every_function() {
+async fn comparisons_may_be_arguments_of_any_function() {
     let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (0, 1), (5, 2)) v(x, id)"];
     let cases = [
         ("SELECT if(x = 0, 'a', 'b') FROM u ORDER BY x", "a; b"),
@@ -230,7 +231,8 @@ async fn stars_exclude_columns_of_all_tables() {
     assert!(e.contains("nope"), "{e}");
 }
 
-/// When this test fails, `statement::columns::star_excludes` can go, except for qualified names.
+/// When this test fails, `statement::columns::star_excludes` can be removed, except for qualified
+/// names.
 #[tokio::test]
 async fn stock_names_of_several_tables_are_still_not_excluded() {
     let stock = SessionContext::new();
@@ -240,7 +242,7 @@ async fn stock_names_of_several_tables_are_still_not_excluded() {
 }
 
 #[tokio::test]
-async fn an_alias_may_be_the_name_of_a_column_beside_it() {
+async fn an_alias_may_be_the_name_of_another_selected_column() {
     let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(a, b)"];
     let cases = [
         ("SELECT a, b, -b AS b FROM t ORDER BY b", "2 20 -20; 1 10 -10"),
@@ -285,7 +287,7 @@ async fn stock_aliases_of_columns_beside_them_are_still_refused() {
 }
 
 #[tokio::test]
-async fn two_aliases_of_one_name_are_refused_by_position() {
+async fn duplicate_aliases_are_refused_with_their_position() {
     let ctx = serrate::sql::session();
     for sql in [
         "SELECT x.a FROM (SELECT 1 AS a, 2 AS a) x",

@@ -1,47 +1,43 @@
-//! Files are not replaced, rows not changed and values not lost without a request.
+//! Statements do not replace files, change rows or lose values unless they say so.
 
 use serrate::table::Column;
 
 use super::*;
 
-async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
-    serrate::sql::sql(ctx, sql).await?.collect().await
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_format_replaces_a_file_unasked() {
+async fn copy_replaces_no_file_without_overwrite() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     for extension in ["csv", "json", "arrow", "nrt", "safetensors"] {
         let path = dir.path().join(format!("x.{extension}"));
         let copy = format!("COPY (SELECT 1 AS a) TO '{}'", path.display());
-        run(&ctx, &copy).await.unwrap();
+        query_batches(&ctx, &copy).await.unwrap();
         let before = std::fs::read(&path).unwrap();
         let again = format!("COPY (SELECT 2 AS a) TO '{}'", path.display());
-        let e = run(&ctx, &again).await.unwrap_err().strip_backtrace();
+        let e = query_batches(&ctx, &again).await.unwrap_err().strip_backtrace();
         assert!(e.contains("overwrite true"), "{extension}: {e}");
         assert_eq!(std::fs::read(&path).unwrap(), before, "{extension}");
-        run(&ctx, &format!("{again} OPTIONS (overwrite true)")).await.unwrap();
+        query_batches(&ctx, &format!("{again} OPTIONS (overwrite true)")).await.unwrap();
         assert_ne!(std::fs::read(&path).unwrap(), before, "{extension}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn explaining_a_change_changes_nothing() {
+async fn explain_of_a_change_changes_nothing() {
     let ctx = create_parallel_session();
-    run(&ctx, "CREATE TABLE t AS SELECT 1 AS i UNION ALL SELECT 2").await.unwrap();
+    query_batches(&ctx, "CREATE TABLE t AS SELECT 1 AS i UNION ALL SELECT 2").await.unwrap();
     for sql in [
         "EXPLAIN DELETE FROM t WHERE i = 1",
         "EXPLAIN ANALYZE DELETE FROM t WHERE i = 1",
         "EXPLAIN ANALYZE DELETE FROM t WHERE i IN (SELECT 1)",
     ] {
-        assert!(run(&ctx, sql).await.is_err(), "{sql}");
+        assert!(query_batches(&ctx, sql).await.is_err(), "{sql}");
         assert_eq!(query_int(&ctx, "SELECT count(*) FROM t").await, 2, "{sql}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn values_wider_than_the_table_are_an_error_not_null() {
+async fn values_wider_than_the_table_type_are_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let table = |values: ArrayRef| {
         RaggedTable::builder().lengths([1]).unwrap().push(Column::new("code", 1, values)).build()
@@ -51,12 +47,12 @@ async fn values_wider_than_the_table_are_an_error_not_null() {
     write_table(&dir.path().join("0.nrt"), &table(narrow).unwrap());
     let ctx = create_parallel_session();
     let sql = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}/'", dir.path().display());
-    run(&ctx, &sql).await.unwrap();
+    query_batches(&ctx, &sql).await.unwrap();
     write_table(&dir.path().join("1.nrt"), &table(wide).unwrap());
     let seen = query_batches(&ctx, "SELECT code FROM t").await;
     match seen {
         Err(e) => assert!(e.to_string().contains("700"), "{e}"),
-        // The list of files may date from the creation of the table.
+        // The session may have cached the list of files when the table was created.
         Ok(batches) => assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1),
     }
 }
@@ -88,7 +84,7 @@ async fn shards_are_in_the_order_of_their_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_zeros_are_one() {
+async fn zeros_of_both_signs_are_equal_in_lists() {
     let ctx = create_parallel_session();
     let shown = query_text(
         &ctx,

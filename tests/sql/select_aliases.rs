@@ -9,7 +9,7 @@ const SETUP: [&str; 3] = [
 ];
 
 #[tokio::test]
-async fn later_columns_and_where_use_aliases() {
+async fn later_columns_and_where_may_use_aliases() {
     let cases = [
         (
             "SELECT a + 1 AS b, b * 2 AS c, c + b AS d FROM t ORDER BY a",
@@ -74,7 +74,7 @@ async fn later_columns_and_where_use_aliases() {
 }
 
 #[tokio::test]
-async fn a_column_of_from_has_precedence() {
+async fn columns_of_from_have_precedence_over_aliases() {
     let cases = [
         ("SELECT a + 1 AS a, a * 2 AS c FROM t WHERE a = 1", "2 2"),
         ("SELECT a + 1 AS k, k * 2 AS c, a AS b, b + k AS d FROM t WHERE a = 1", "2 20 1 11"),
@@ -83,7 +83,7 @@ async fn a_column_of_from_has_precedence() {
 }
 
 #[tokio::test]
-async fn changes_and_new_tables_use_aliases() {
+async fn inserts_and_created_tables_may_use_aliases() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(a, k)",
         "CREATE TABLE n AS SELECT a + 1 AS b, b * 2 AS c FROM t",
@@ -94,10 +94,10 @@ async fn changes_and_new_tables_use_aliases() {
 }
 
 #[tokio::test]
-async fn some_aliases_cannot_be_used() {
+async fn ambiguous_volatile_and_aggregate_aliases_are_refused() {
     let ctx = serrate::sql::session();
     for sql in [
-        // The order of columns counts, and each use of `random()` would return another number.
+        // Refused: an alias of a later column, of a volatile expression, and of two columns.
         "SELECT b * 2 AS c, a AS b FROM (SELECT 1 AS a)",
         "SELECT random() AS b, b + 1 AS c FROM (SELECT 1 AS a)",
         "SELECT a AS b, a + 1 AS b, b AS c FROM (SELECT 1 AS a)",
@@ -109,7 +109,8 @@ async fn some_aliases_cannot_be_used() {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("No field named") || e.contains("same name"), "{sql}: {e}");
     }
-    // An alias that doubles the one before it would grow without limit.
+    // The expression of each alias is twice as large as the one before, and is refused at some
+    // size.
     let mut sql = "SELECT a AS x0".to_owned();
     for i in 1..40 {
         sql.push_str(&format!(", x{} + x{} AS x{i}", i - 1, i - 1));
@@ -122,7 +123,7 @@ const HAVING: &str = "SELECT g, sum(k) AS k FROM (VALUES (1, 5), (1, 6), (2, 7))
     GROUP BY g HAVING k > 10";
 
 #[tokio::test]
-async fn having_uses_the_aliases_of_aggregates() {
+async fn having_may_use_aliases_of_aggregates() {
     let setup = [
         "CREATE TABLE h AS SELECT * FROM (VALUES (1, 5), (1, 6), (2, 7)) v(g, k)",
         "CREATE VIEW s AS SELECT g, sum(k) AS k FROM h GROUP BY g HAVING k < 10",
@@ -131,11 +132,11 @@ async fn having_uses_the_aliases_of_aggregates() {
         (HAVING, "1 11"),
         ("SELECT g, max(k) + 1 AS K FROM h GROUP BY 1 HAVING k = 8 OR k IS NULL", "2 8"),
         ("SELECT g, sum(k) AS k FROM h GROUP BY g HAVING k > 6 AND max(k) < 7 ORDER BY g", "1 11"),
-        // A key of GROUP BY has precedence.
+        // A column that is a GROUP BY key has precedence over an alias.
         ("SELECT sum(g) AS k FROM h GROUP BY k HAVING k > 5 ORDER BY 1", "1; 2"),
         ("WITH q AS (SELECT g, min(k) AS k FROM h GROUP BY g HAVING k > 5) SELECT * FROM q", "2 7"),
         ("SELECT * FROM s", "2 7"),
-        // Only the names outside of aggregates are aliases.
+        // `k` outside of aggregates is the alias, and `k` in `max(k)` is the column.
         ("SELECT g, min(k) AS k FROM h GROUP BY g HAVING k + max(k) = 11", "1 5"),
     ];
     expect_rows(&setup, &cases).await;
@@ -145,14 +146,14 @@ async fn having_uses_the_aliases_of_aggregates() {
     assert!(e.contains("GROUP BY"), "{e}");
 }
 
-/// When this fails, `select_aliases::replace_in_having` can go.
+/// When this test fails, `select_aliases::replace_in_having` can be removed.
 #[tokio::test]
 async fn stock_names_in_having_are_still_columns() {
     let e = stock_error(&SessionContext::new(), HAVING).await;
     assert!(e.contains("Column in HAVING must be in GROUP BY"), "{e}");
 }
 
-/// `sql::statement::names::select_aliases` can go once this fails.
+/// `sql::statement::names::select_aliases` can be removed once this test fails.
 #[tokio::test]
 async fn stock_aliases_are_still_no_columns() {
     let ctx = SessionContext::new();
@@ -191,7 +192,7 @@ async fn random_aliases_cannot_be_used_in_conditions() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `select_aliases::find_random_alias` can go.
+/// When this test fails, `select_aliases::find_random_alias` can be removed.
 #[tokio::test]
 async fn stock_having_still_calls_random_again() {
     let sql = "SELECT count(*) FROM (SELECT value, random() AS r FROM generate_series(1, 1000) GROUP BY value HAVING r > 0.5) WHERE r <= 0.5";

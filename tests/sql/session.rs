@@ -5,7 +5,7 @@ use serrate::sql::{NrtNan, SerrateOptions, session};
 use super::*;
 
 #[tokio::test]
-async fn unnest_in_from_works_beside_lambdas_and_arrays() {
+async fn unnest_in_from_may_contain_lambdas_and_arrays() {
     let ctx = session();
     let cases: [(&str, &[i64]); 5] = [
         ("SELECT * FROM unnest([3, 1, 2])", &[3, 1, 2]),
@@ -21,7 +21,7 @@ async fn unnest_in_from_works_beside_lambdas_and_arrays() {
 }
 
 #[tokio::test]
-async fn from_alone_is_all_columns() {
+async fn from_without_select_returns_all_columns() {
     let ctx = session();
     ctx.sql("CREATE TABLE t AS SELECT 1 AS a, 2 AS b").await.unwrap().collect().await.unwrap();
     let select = stock_text(&ctx, "SELECT * FROM t").await;
@@ -35,7 +35,7 @@ async fn from_alone_is_all_columns() {
 }
 
 #[tokio::test]
-async fn a_text_of_many_statements_is_split() {
+async fn several_statements_in_one_string_are_split() {
     let ctx = session();
     let statements = serrate::sql::parse(&ctx, "SELECT 1; SELECT ';'; -- done\n").unwrap();
     assert_eq!(statements.len(), 2);
@@ -44,7 +44,7 @@ async fn a_text_of_many_statements_is_split() {
 }
 
 #[tokio::test]
-async fn a_format_that_is_none_is_refused_with_those_there_are() {
+async fn unknown_formats_are_refused_with_the_known_ones() {
     let ctx = session();
     for sql in [
         "COPY (SELECT 1 AS a) TO 'x.nrt' STORED AS nrtt",
@@ -81,7 +81,7 @@ async fn settings_are_set_shown_and_checked() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_none_says_so() {
+async fn missing_paths_and_tables_are_errors() {
     let ctx = session();
     let missing = error(&ctx, "SELECT * FROM 'nowhere/x.nrt'").await;
     assert!(missing.contains("nowhere/x.nrt") && missing.contains("does not exist"), "{missing}");
@@ -90,7 +90,7 @@ async fn a_path_that_is_none_says_so() {
 }
 
 #[tokio::test]
-async fn a_session_of_others_can_have_the_parts() {
+async fn formats_and_functions_may_be_registered_in_any_session() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
     write_table(&path, &make_numbered_table(1, 3));
@@ -100,7 +100,8 @@ async fn a_session_of_others_can_have_the_parts() {
         format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}'", display_path(&path));
     stock_batches(&ctx, &create).await.unwrap();
     assert_eq!(stock_one(&ctx, "SELECT count(*) FROM t").await, 3);
-    // Without settings and rules, defaults apply, and the order is determined when the plan runs.
+    // Without the settings and rules of this crate, the order of rows is checked when the plan
+    // runs.
     let out = dir.path().join("y.nrt");
     let copy =
         format!("COPY (SELECT * FROM t WHERE id > 1) TO '{}' STORED AS NRT", display_path(&out));
@@ -109,7 +110,7 @@ async fn a_session_of_others_can_have_the_parts() {
 }
 
 #[tokio::test]
-async fn lists_where_one_value_is_needed_are_explained() {
+async fn errors_of_lists_used_as_scalars_say_what_to_write() {
     let ctx = serrate::sql::session();
     let table = "CREATE TABLE t AS SELECT [1, 2, 3] AS x, [true, false] AS b, ['ab'] AS s, 1 AS n";
     query_batches(&ctx, table).await.unwrap();
@@ -144,7 +145,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
             Err(e) => e.strip_backtrace(),
         };
         assert!(e.contains(hint) && e.starts_with("Error during planning: "), "{sql}: {e}");
-        // DataFusion's own entry refuses them too, with messages of its planner.
+        // Statements that DataFusion parses are refused, too, with the messages of its planner.
         if !sql.starts_with("EXPLAIN") {
             assert!(stock_batches(&ctx, sql).await.is_err(), "{sql}");
         }
@@ -172,7 +173,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
         assert!(e.contains(hint), "{sql}: {e}");
         assert!(!e.contains("bug in DataFusion"), "{sql}: {e}");
     }
-    // Scalar functions apply to the values of lists.
+    // Scalar functions apply to the values of lists, and are planned.
     for sql in [
         "SELECT round(x) FROM t",
         "SELECT round([[1.5]]) FROM t",
@@ -186,14 +187,15 @@ async fn lists_where_one_value_is_needed_are_explained() {
         let frame = serrate::sql::sql(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         frame.collect().await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     }
-    // Through DataFusion's own entry, BETWEEN, LIKE and IN arrive unchanged.
+    // If DataFusion parses the statement, BETWEEN, LIKE and IN of lists are errors that name a
+    // function.
     let e = stock_error(&ctx, "SELECT x BETWEEN 1 AND 2 FROM t").await;
     assert!(e.contains("ragged_between(t.x, 1, 2)"), "{e}");
     let e = stock_error(&ctx, "SELECT s ILIKE 'a%' FROM t").await;
     assert!(e.contains("ragged_ilike(t.s, 'a%')"), "{e}");
     let e = stock_error(&ctx, "SELECT x IN (1, 2) FROM t").await;
     assert!(e.contains("ragged_isin(t.x, [1, 2])") && e.contains("array_has_any(t.x"), "{e}");
-    // Comparisons of lists with lists, and of scalars, are unchanged.
+    // Comparisons of lists with lists, and of scalars, are planned.
     for sql in [
         "SELECT len(x) = 3 AND length(x) = 3 AND length('ab') = 2 AND len(s[1]) = 2 FROM t",
         "SELECT ragged_any(x = 3) AND NOT ragged_any(x = 9) FROM t",
@@ -213,7 +215,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
 }
 
 #[tokio::test]
-async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
+async fn lambdas_may_build_lists_and_refuse_aggregates_and_windows() {
     let ctx = serrate::sql::session();
     let table = "CREATE TABLE t AS SELECT [1, 2] AS x, [3, 4] AS y, 5 AS u, 6 AS v";
     query_batches(&ctx, table).await.unwrap();
@@ -231,8 +233,7 @@ async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
         ("ragged_map(x, lambda v: v + (SELECT max(u) FROM t))", "[6, 7]"),
     ] {
         let query = format!("SELECT {body} AS z FROM t");
-        let all = serrate::sql::sql(&ctx, &query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
-        let all = all.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+        let all = run_query(&ctx, &query).await;
         let shown = pretty_format_batches(&all).unwrap().to_string();
         assert!(shown.contains(&format!("| {expected} ")), "{query}\n{shown}");
     }
@@ -253,7 +254,7 @@ async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
 }
 
 #[tokio::test]
-async fn own_settings_are_reset() {
+async fn settings_of_serrate_are_reset() {
     let ctx = create_parallel_session();
     let value = "SELECT value FROM information_schema.df_settings WHERE name = 'serrate.mmap'";
     let before = rows_or_error(&ctx, value).await;
@@ -267,7 +268,7 @@ async fn own_settings_are_reset() {
 }
 
 #[tokio::test]
-async fn lists_of_dense_tensors_are_no_tensors() {
+async fn slices_of_dense_tensors_are_not_tensors() {
     let ctx = serrate::sql::session();
     let sql = "SELECT densify([1, 2], [2]) AS x, ragged_head(densify([1, 2], [2]), 1) AS y, ragged_sort(densify([1, 2], [2])) AS z";
     let rows = serrate::sql::sql(&ctx, sql).await.unwrap();

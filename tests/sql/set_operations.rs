@@ -2,21 +2,8 @@
 
 use super::*;
 
-async fn query_lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-    let cell = datafusion::arrow::util::display::array_value_to_string;
-    batches
-        .iter()
-        .flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)))
-        .map(|(b, row)| {
-            b.columns().iter().map(|c| cell(c, row).unwrap()).collect::<Vec<_>>().join(" ")
-        })
-        .collect()
-}
-
 #[tokio::test]
-async fn equal_rows_are_counted() {
+async fn except_all_and_intersect_all_count_equal_rows() {
     let l = "SELECT i FROM (VALUES (1), (1), (1), (2), (NULL), (NULL)) l(i)";
     let r = "SELECT j FROM (VALUES (1), (1), (3), (NULL)) r(j)";
     for partitions in [1, 4] {
@@ -59,8 +46,8 @@ async fn equal_rows_are_counted() {
                 vec!["1", "1"],
             ),
         ] {
-            let mut found = query_lines(&ctx, &sql).await;
-            // Either of two equal zeros may remain.
+            let mut found = query_texts(&ctx, &sql).await;
+            // 0.0 and -0.0 are equal rows, and either may remain.
             if sql.contains("NaN") {
                 found = vec![found.join(" ").replace("-0.0", "0").replace("0.0", "0")];
             }
@@ -74,7 +61,40 @@ async fn equal_rows_are_counted() {
     }
 }
 
-/// EXISTS and IN with groups become joins by all columns, like INTERSECT ALL.
+/// A computed column of the second query may have the place of a column whose name another of its
+/// columns has.
+#[tokio::test]
+async fn computed_columns_may_stand_beside_columns() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 10, 'a'), (2, 20, 'b')) v(a, b, s)"],
+        &[
+            ("SELECT a, b FROM t UNION ALL SELECT b, 5 FROM t ORDER BY 1", "1 10; 2 20; 10 5; 20 5"),
+            ("SELECT a, b FROM t UNION SELECT b, NULL FROM t ORDER BY 1", "1 10; 2 20; 10 NULL; 20 NULL"),
+            ("SELECT a, b FROM t UNION ALL SELECT b, a + 1 FROM t ORDER BY a, b", "1 10; 2 20; 10 2; 20 3"),
+            ("SELECT a, b FROM t EXCEPT SELECT b, a * 10 FROM t ORDER BY a", "1 10; 2 20"),
+            ("SELECT a * 10, a FROM t INTERSECT SELECT b, a FROM t ORDER BY 1", "10 1; 20 2"),
+            ("SELECT a, b FROM t INTERSECT ALL SELECT a, a * 10 FROM t ORDER BY b", "1 10; 2 20"),
+            ("SELECT * FROM t UNION ALL SELECT b, 7, s FROM t ORDER BY 1", "1 10 a; 2 20 b; 10 7 a; 20 7 b"),
+            ("SELECT a, b FROM t UNION ALL (SELECT b, a + 1 FROM t ORDER BY b DESC LIMIT 1) ORDER BY 1", "1 10; 2 20; 20 3"),
+            ("SELECT a, b FROM t UNION ALL SELECT 5 AS b, 6 FROM t WHERE a = 1 ORDER BY 1", "1 10; 2 20; 5 6"),
+            ("SELECT a, b FROM t UNION ALL SELECT b, count(*) FROM t GROUP BY b UNION ALL SELECT b, 1 FROM t WHERE a = 1 ORDER BY 1, 2", "1 10; 2 20; 10 1; 10 1; 20 1"),
+            ("SELECT b FROM (SELECT a, b FROM t UNION ALL SELECT b, a % 2 FROM t) ORDER BY 1", "0; 1; 10; 20"),
+            ("SELECT a, b FROM t UNION ALL BY NAME SELECT 3 AS b, 4 AS a ORDER BY 1", "1 10; 2 20; 4 3"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn stock_computed_columns_of_unions_still_clash() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, "CREATE TABLE t AS SELECT 1 AS a, 2 AS b").await.unwrap();
+    let message = stock_error(&ctx, "SELECT a, b FROM t UNION ALL SELECT b, 1 FROM t").await;
+    assert!(message.contains('b'), "{message}");
+}
+
+/// DataFusion plans EXISTS and IN with groups as joins by all columns, as it plans INTERSECT ALL.
+/// They do not count equal rows.
 #[tokio::test]
 async fn correlated_queries_keep_equal_rows() {
     for ctx in [create_parallel_session(), serrate::sql::session()] {
@@ -101,7 +121,7 @@ async fn correlated_queries_keep_equal_rows() {
 }
 
 #[tokio::test]
-async fn equal_rows_of_correlated_queries_are_counted() {
+async fn correlated_set_operations_count_equal_rows() {
     for ctx in [create_parallel_session(), serrate::sql::session()] {
         for table in [
             "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1), (2, 1), (3, 2)) v(id, k)",
@@ -126,10 +146,10 @@ async fn equal_rows_of_correlated_queries_are_counted() {
         ] {
             let sql = format!("SELECT id, (SELECT count(*) FROM ({set})) AS n FROM t");
             let sorted = format!("{sql} ORDER BY id");
-            assert_eq!(query_lines(&ctx, &sorted).await, right, "{sql}");
+            assert_eq!(query_texts(&ctx, &sorted).await, right, "{sql}");
             query_batches(&ctx, &format!("CREATE OR REPLACE VIEW v AS {sql}")).await.unwrap();
             assert_eq!(
-                query_lines(&ctx, "SELECT * FROM v ORDER BY id").await,
+                query_texts(&ctx, "SELECT * FROM v ORDER BY id").await,
                 right,
                 "view of {sql}"
             );
@@ -140,12 +160,12 @@ async fn equal_rows_of_correlated_queries_are_counted() {
             (format!("SELECT id FROM t WHERE 7 IN ({set})"), vec!["3"]),
             (format!("SELECT id, x.i FROM t, LATERAL ({set}) x ORDER BY x.i"), vec!["3 7", "3 "]),
         ] {
-            assert_eq!(query_lines(&ctx, &sql).await, right, "{sql}");
+            assert_eq!(query_texts(&ctx, &sql).await, right, "{sql}");
         }
     }
 }
 
-/// Rules change the types of these inputs after DataFusion has planned the union.
+/// The rules of this crate change the types of the inputs after DataFusion has planned the union.
 #[tokio::test]
 async fn unions_have_the_types_of_their_inputs() {
     expect_rows(
@@ -183,7 +203,8 @@ async fn stock_sets_still_count_nothing() {
     assert_eq!(stock_ints(&ctx, sql).await, [2]);
 }
 
-/// The count of a correlated query is never NULL as written, but may be NULL as planned.
+/// `count(*)` of a correlated query is not nullable, but the join that replaces the query is
+/// nullable.
 #[tokio::test]
 async fn unions_of_correlated_counts_are_grouped() {
     let of = "(VALUES (1, 2), (2, NULL), (5, 2)) t(id, k)";
@@ -210,7 +231,7 @@ async fn unions_of_correlated_counts_are_grouped() {
 }
 
 #[tokio::test]
-async fn inputs_may_have_two_columns_of_one_name() {
+async fn inputs_may_have_duplicate_column_names() {
     let ctx = create_parallel_session();
     for sql in [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(id)",
@@ -228,11 +249,11 @@ async fn inputs_may_have_two_columns_of_one_name() {
         (format!("({l}) EXCEPT ALL ({r})"), vec!["3 3"]),
         (format!("{r} UNION ALL {r} EXCEPT {l}"), vec![]),
     ] {
-        assert_eq!(query_lines(&ctx, &sql).await, expected, "{sql}");
+        assert_eq!(query_texts(&ctx, &sql).await, expected, "{sql}");
     }
 }
 
-/// When this test fails, `sql::set_names` can be removed.
+/// When this test fails, `sql::statement::columns::set_names` can be removed.
 #[tokio::test]
 async fn stock_set_operations_by_name_still_fail() {
     let ctx = SessionContext::new();
@@ -245,9 +266,10 @@ const LONE: [&str; 2] = [
     "CREATE TABLE b AS SELECT * FROM (VALUES (1, 'a'), (4, 'd')) v(id, k)",
 ];
 
-/// A filter above UNION ALL applies to the columns of the only branch with rows.
+/// If only one branch of UNION ALL can have rows, a filter above applies to the columns of this
+/// branch.
 #[tokio::test]
-async fn filters_reach_the_columns_of_a_lone_branch() {
+async fn filters_apply_to_the_columns_of_the_only_branch_with_rows() {
     let union = "(SELECT id, k FROM a WHERE false UNION ALL SELECT b.id, b.k FROM a, b) q";
     let below =
         "(SELECT id FROM a WHERE 1 = 0 UNION ALL SELECT b.id FROM a JOIN b ON a.id < b.id) q";
@@ -308,7 +330,8 @@ async fn unions_keep_the_names_of_an_empty_branch() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::joins_and_unions::lone_branches` need not name columns of several branches.
+/// When this test fails, `sql::workarounds::joins_and_unions::lone_branches` need not rename
+/// columns.
 #[tokio::test]
 async fn stock_unions_still_take_names_from_a_later_branch() {
     let ctx = SessionContext::new();
@@ -317,9 +340,10 @@ async fn stock_unions_still_take_names_from_a_later_branch() {
     assert!(e.contains("does not match with the projection expression"), "{e}");
 }
 
-/// Keys of EXCEPT ALL that are cast are computed before the rows are numbered.
+/// The rewrite of EXCEPT ALL numbers equal rows. Its inputs may be sorted, and cast to common
+/// types.
 #[tokio::test]
-async fn cast_keys_are_numbered_above_sorted_rows() {
+async fn except_all_may_cast_its_keys_above_sorted_rows() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| display_path(&dir.path().join(name));
     let (t, o) = (file("t.parquet"), file("o.parquet"));
@@ -338,14 +362,14 @@ async fn cast_keys_are_numbered_above_sorted_rows() {
     let sql = format!(
         "SELECT * FROM ((SELECT id::BIGINT AS id, k, x FROM '{t}') EXCEPT ALL ((SELECT b.id, b.k, b.x FROM '{o}' a JOIN '{o}' b ON a.id = b.id) INTERSECT ALL (SELECT id, k, x FROM '{o}'))) ORDER BY id"
     );
-    assert_eq!(query_lines(&ctx, &sql).await, ["1 a 1", "2 b "]);
+    assert_eq!(query_texts(&ctx, &sql).await, ["1 a 1", "2 b "]);
 }
 
 const PAIRS: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)";
 
 /// Columns of nested unions are matched by position, whatever their names.
 #[tokio::test]
-async fn projections_of_unions_in_unions_take_columns_by_position() {
+async fn nested_unions_match_columns_by_position() {
     let swapped = "(SELECT a, b FROM t UNION ALL SELECT DISTINCT b, a FROM t)";
     let joined = "(SELECT a FROM t UNION ALL SELECT r.b FROM t l, t r WHERE l.a = 1)";
     let cases = [
@@ -374,8 +398,8 @@ async fn projections_of_unions_in_unions_take_columns_by_position() {
     expect_rows(&[PAIRS], &cases).await;
 }
 
-/// When this fails, the part of `serrate_flat_unions` that names columns can go, and if long UNIONs
-/// are planned in linear time as well, the rule.
+/// When this test fails, the part of `serrate_flat_unions` that names columns can be removed, and
+/// if long UNIONs are planned in linear time as well, the rule.
 #[tokio::test]
 async fn stock_projections_of_unions_still_mix_columns() {
     let ctx = SessionContext::new();
@@ -390,7 +414,7 @@ async fn stock_projections_of_unions_still_mix_columns() {
 }
 
 #[tokio::test]
-async fn a_set_operation_of_queries_in_parentheses_is_a_value() {
+async fn set_operations_in_parentheses_may_be_scalar_subqueries() {
     let cases = [
         ("SELECT ((SELECT 1) UNION (SELECT 1)) AS q", "1"),
         ("SELECT ((SELECT 1) UNION (SELECT 1)) + 1", "2"),

@@ -1,4 +1,5 @@
-//! Several correlated subqueries in one statement, and forms of subqueries that failed next to others.
+//! Several correlated subqueries in one statement, and forms of subqueries that failed next to
+//! others.
 
 use super::*;
 
@@ -13,7 +14,7 @@ const TABLES: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn plans_grow_linearly() {
+async fn plans_grow_linearly_with_the_number_of_subqueries() {
     let counts: Vec<String> =
         (0..6).map(|n| format!("(SELECT count(*) FROM c WHERE c.k > a.id + {n})")).collect();
     let extremes: Vec<String> =
@@ -49,7 +50,7 @@ async fn plans_grow_linearly() {
 }
 
 #[tokio::test]
-async fn scalar_queries_without_aggregate_stand_beside_others() {
+async fn scalar_subqueries_without_aggregates_may_be_selected_with_others() {
     expect_rows(
         &TABLES,
         &[
@@ -89,7 +90,7 @@ async fn scalar_queries_without_aggregate_stand_beside_others() {
 }
 
 #[tokio::test]
-async fn conditions_stay_within_derived_tables() {
+async fn derived_tables_may_have_correlated_conditions() {
     expect_rows(
         &TABLES,
         &[
@@ -107,7 +108,7 @@ async fn conditions_stay_within_derived_tables() {
 }
 
 #[tokio::test]
-async fn in_takes_values() {
+async fn in_accepts_a_values_query() {
     expect_rows(
         &TABLES,
         &[
@@ -122,7 +123,7 @@ async fn in_takes_values() {
 }
 
 #[tokio::test]
-async fn two_lists_of_the_outer_row_are_unnested() {
+async fn a_subquery_may_unnest_two_lists_of_the_outer_row() {
     expect_rows(
         &TABLES,
         &[

@@ -1,4 +1,4 @@
-//! CTEs and outer rows that several places of a plan share.
+//! CTEs, and outer rows of correlated subqueries, that a plan uses several times and computes once.
 
 use super::*;
 
@@ -22,7 +22,7 @@ async fn ctes_are_computed_once() {
                  SELECT (SELECT count(*) FROM s WHERE r < 0.5) + (SELECT count(*) FROM s WHERE r >= 0.5)",
                 "3000",
             ),
-            // A CTE within a CTE that is used twice, and directly.
+            // The CTE `x` is used directly, and by `y`, which is used twice.
             (
                 "WITH x AS (SELECT random() AS r), y AS (SELECT r FROM x)
                  SELECT count(*) FROM x, y a, y b WHERE a.r = b.r AND x.r = a.r",
@@ -33,7 +33,7 @@ async fn ctes_are_computed_once() {
                  SELECT count(*) FROM x a JOIN x b ON a.k = b.k AND a.n = b.n",
                 "1000",
             ),
-            // A condition without columns about one of the places.
+            // A condition without columns applies to one of the uses.
             (
                 "WITH x AS (SELECT DISTINCT k FROM g LIMIT 100)
                  SELECT count(p.k) FROM x q LEFT JOIN (SELECT * FROM x WHERE (SELECT max(k) FROM q) > 50) p ON p.k = q.k",
@@ -44,12 +44,12 @@ async fn ctes_are_computed_once() {
                  SELECT (SELECT count(*) FROM x WHERE k >= 0), (SELECT count(*) FROM x WHERE k > 0 OR k = 0), (SELECT max(n) FROM (SELECT count(*) AS n FROM x LIMIT 1))",
                 "100 100 100",
             ),
-            // Two CTEs of one definition have rows of their own.
+            // Two CTEs with equal definitions have separate rows.
             (
                 "WITH x AS (SELECT random() AS r), y AS (SELECT random() AS r) SELECT count(*) FROM x, y WHERE x.r = y.r",
                 "0",
             ),
-            // The shared rows keep the order of the CTE.
+            // The shared rows are in the order of the CTE.
             (
                 "WITH x AS (SELECT k, random() AS r FROM g ORDER BY k DESC, r)
                  SELECT (SELECT k FROM x LIMIT 1), (SELECT count(*) FROM x WHERE r < 2), (SELECT k FROM x LIMIT 1)",
@@ -73,7 +73,7 @@ async fn ctes_are_computed_once() {
 }
 
 #[tokio::test]
-async fn ctes_whose_types_change_are_computed_once() {
+async fn ctes_whose_types_rules_change_are_computed_once() {
     let t = "CREATE TABLE t AS SELECT * FROM (VALUES (1,20,'x'),(2,30,'y'),(NULL,10,'x'),(3,NULL,NULL),(2,20,'y')) v(a,b,c)";
     let case = "SELECT random() AS r, CASE WHEN a > 1 THEN 1 ELSE 2.5 END AS q, a, b FROM t";
     let lists =
@@ -105,7 +105,7 @@ async fn ctes_whose_types_change_are_computed_once() {
         (format!("WITH w AS ({case}), s AS (SELECT r FROM w) SELECT count(*) FROM {twice} JOIN s ON s.r = x.r JOIN s u ON u.r = s.r"), "5"),
         (format!("WITH w AS ({case}) SELECT (SELECT count(*) FROM w WHERE r < 0.5) + (SELECT count(*) FROM w WHERE r >= 0.5)"), "5"),
         (format!("WITH w AS ({case}) SELECT count(*) FROM w x WHERE r IN (SELECT r FROM w)"), "5"),
-        // Types change in a query that reads the CTE.
+        // The rules change types in a query that reads the CTE.
         ("WITH w AS (SELECT random() AS r, a FROM t) SELECT count(*) FROM w x JOIN (SELECT w.r, CASE WHEN a > 1 THEN 1 ELSE 2.5 END FROM w) y ON x.r = y.r".to_owned(), "5"),
         ("WITH w AS (SELECT random() AS r, a FROM t WHERE a < 2.5) SELECT count(*) FROM (SELECT w.r, CASE WHEN a > 1 THEN 1 ELSE 2.5 END FROM w) x JOIN w y ON x.r = y.r".to_owned(), "3"),
         (format!("WITH w AS ({case}) SELECT count(*) FROM (SELECT r, CASE WHEN a > 1 THEN 1 ELSE 2.5 END FROM w) x JOIN (SELECT r, nullif(a, 2.5) FROM w) y ON x.r = y.r JOIN w ON w.r = x.r"), "5"),
@@ -116,7 +116,7 @@ async fn ctes_whose_types_change_are_computed_once() {
         ("SELECT count(*) FROM (SELECT r, CASE WHEN r < 2 THEN 1 ELSE 2.5 END FROM v)".to_owned(), "5"),
         ("EXECUTE p(15)".to_owned(), "3"),
         ("EXECUTE f(15)".to_owned(), "3"),
-        // Two CTEs or subqueries of one text, and two references to a view, have rows of their own.
+        // Two CTEs or subqueries with equal text, and two references to a view, have separate rows.
         (format!("WITH w AS ({case}), s AS ({case}) SELECT count(*) FROM w JOIN s ON w.r = s.r"), "0"),
         (format!("WITH w AS ({case}), s AS (WITH w AS ({case}) SELECT r, nullif(a, 2.5) FROM w) SELECT count(*) FROM w JOIN s ON w.r = s.r"), "0"),
         (format!("SELECT count(*) FROM ({case}) x JOIN ({case}) y ON x.r = y.r"), "0"),
@@ -148,7 +148,7 @@ async fn views_compute_their_ctes_in_each_run() {
 }
 
 #[tokio::test]
-async fn each_use_of_a_view_has_its_own_rows() {
+async fn each_reference_to_a_view_has_its_own_rows() {
     let ctx = create_parallel_session();
     for sql in [
         "CREATE VIEW v AS SELECT random() AS x",
@@ -176,7 +176,7 @@ async fn stock_ctes_are_still_computed_twice() {
 }
 
 #[tokio::test]
-async fn subqueries_over_undetermined_rows_have_values() {
+async fn correlated_subqueries_may_have_volatile_outer_rows() {
     let limited = "(SELECT DISTINCT k FROM g LIMIT 100) x";
     let numbered = "(SELECT k, row_number() OVER () AS r FROM (SELECT DISTINCT k FROM g)) x";
     let drawn = "(SELECT k, random() AS r FROM g) x";
@@ -194,7 +194,7 @@ async fn subqueries_over_undetermined_rows_have_values() {
 }
 
 #[tokio::test]
-async fn references_to_a_shared_query_read_different_fields() {
+async fn references_to_a_shared_query_may_read_different_fields() {
     let setup =
         ["CREATE TABLE t AS SELECT * FROM (VALUES ({a: 1, b: 10}, 1), ({a: 2, b: 20}, 2)) v(r, y)"];
     let with = "WITH w AS (SELECT r, array_agg(y) AS l FROM t GROUP BY r)";

@@ -1,18 +1,17 @@
-//! Conditions over files whose statistics DataFusion cannot use.
+//! Conditions and extremes over files whose statistics DataFusion evaluates wrongly.
 
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion::parquet::file::statistics::{Statistics, ValueStatistics};
 
 use super::*;
+use crate::null_counts::remove_null_counts;
 
 const SPANS: &str = "CREATE TABLE t AS SELECT a::TIMESTAMP AS t, b::DATE AS d, c::DATE AS e FROM (VALUES
     ('2023-12-31 23:59:59.999999', '2023-12-31', '2023-12-01'), ('2024-01-01', '2024-01-01', '2024-01-05'),
     ('2024-12-31 23:59:59', '2024-12-31', NULL), ('2025-01-01', '2025-01-01', '2024-01-01'), (NULL, NULL, NULL)) v(a, b, c)";
 
 #[tokio::test]
-async fn conditions_whose_rows_cannot_be_estimated_are_evaluated() {
+async fn conditions_whose_selectivity_cannot_be_estimated_are_evaluated() {
     let dir = tempfile::tempdir().unwrap();
     let file = display_path(&dir.path().join("t.parquet"));
     let mut cases = Vec::new();
@@ -55,7 +54,7 @@ async fn stock_estimates_of_conditions_still_fail() {
 }
 
 #[tokio::test]
-async fn extremes_of_casts_are_not_casts_of_extremes() {
+async fn extremes_of_casts_are_computed_from_rows() {
     let dir = tempfile::tempdir().unwrap();
     let file = display_path(&dir.path().join("t.parquet"));
     let rows = "CREATE TABLE t AS SELECT s, i, ts::TIMESTAMP AS ts, f::DOUBLE AS f, arrow_cast(s, 'Dictionary(Int32, Utf8)') AS d
@@ -138,7 +137,8 @@ async fn conditions_on_casts_that_change_the_order_read_all_row_groups() {
     expect_rows(&[NOON, &copy], &cases).await;
 }
 
-/// When this test fails, `keeps_order` in `sql::workarounds::types::cast_statistics` can be removed.
+/// When this test fails, `keeps_order` in `sql::workarounds::types::cast_statistics` can be
+/// removed.
 #[tokio::test]
 async fn stock_casts_still_skip_row_groups() {
     let dir = tempfile::tempdir().unwrap();
@@ -187,14 +187,15 @@ const PARTIAL_ROWS: [(&str, &str); 8] = [
 ];
 
 #[tokio::test]
-async fn bounds_of_some_row_groups_are_not_those_of_the_file() {
+async fn row_groups_without_bounds_are_read_for_extremes() {
     let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{PARTIAL}'");
     expect_rows(&[&table], &PARTIAL_ROWS).await;
     let copy = format!("CREATE TABLE p AS SELECT * FROM '{PARTIAL}'");
     expect_rows(&[&copy], &PARTIAL_ROWS).await;
 }
 
-/// When this test fails, `sql::sources::parquet::statistics_bounds::remove_partial_bounds` can be removed.
+/// When this test fails, `sql::sources::parquet::statistics_bounds::remove_partial_bounds` can be
+/// removed.
 #[tokio::test]
 async fn stock_bounds_of_some_row_groups_are_still_those_of_the_file() {
     let stock = SessionContext::new();
@@ -203,8 +204,8 @@ async fn stock_bounds_of_some_row_groups_are_still_those_of_the_file() {
     assert_ne!(rows_or_error(&stock, PARTIAL_ROWS[0].0).await, PARTIAL_ROWS[0].1);
 }
 
-/// Writes 12 rows in three row groups, with `a` NULL in rows 3 and 6, and removes the numbers of nulls, which are
-/// optional, from the statistics in the footer.
+/// Writes 12 rows in three row groups, with `a` NULL in rows 3 and 6, and removes the numbers of
+/// nulls, which are optional, from the statistics in the footer.
 fn write_uncounted(file: &std::path::Path) {
     let a = (1..=12).map(|i| (i != 3 && i != 6).then_some(i)).collect::<Int64Array>();
     let columns: Vec<(&str, ArrayRef)> =
@@ -215,35 +216,7 @@ fn write_uncounted(file: &std::path::Path) {
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let mut reader = ParquetMetaDataReader::new();
-    reader.try_parse(&bytes::Bytes::from(bytes.clone())).unwrap();
-    let mut builder = reader.finish().unwrap().into_builder();
-    let groups = builder.take_row_groups().into_iter().map(|group| {
-        let chunks = group.columns().iter().map(|chunk| {
-            let Some(Statistics::Int64(known)) = chunk.statistics() else { panic!("{chunk:?}") };
-            let (min, max) = (known.min_opt().copied(), known.max_opt().copied());
-            let uncounted = Statistics::Int64(ValueStatistics::new(min, max, None, None, false));
-            chunk
-                .clone()
-                .into_builder()
-                .set_statistics(uncounted)
-                .set_column_index_offset(None)
-                .set_column_index_length(None)
-                .build()
-                .unwrap()
-        });
-        let chunks = chunks.collect();
-        group.into_builder().set_column_metadata(chunks).build().unwrap()
-    });
-    let groups = groups.collect();
-    let footer = builder.set_row_groups(groups).set_column_index(None).build();
-    let end = bytes.len() - 8;
-    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());
-    bytes.truncate(end - usize::try_from(length).unwrap());
-    let mut written = Vec::new();
-    ParquetMetaDataWriter::new(&mut written, &footer).finish().unwrap();
-    bytes.extend(written);
-    std::fs::write(file, bytes).unwrap();
+    std::fs::write(file, remove_null_counts(bytes)).unwrap();
 }
 
 const UNCOUNTED_ROWS: [(&str, &str); 6] = [
@@ -256,7 +229,7 @@ const UNCOUNTED_ROWS: [(&str, &str); 6] = [
 ];
 
 #[tokio::test]
-async fn missing_counts_of_nulls_are_unknown() {
+async fn missing_null_counts_are_unknown() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("p.parquet");
     write_uncounted(&file);
@@ -280,4 +253,57 @@ async fn stock_missing_counts_of_nulls_are_still_zero() {
         format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}'", display_path(&file));
     stock_batches(&stock, &table).await.unwrap();
     assert_ne!(rows_or_error(&stock, UNCOUNTED_ROWS[1].0).await, UNCOUNTED_ROWS[1].1);
+}
+
+#[tokio::test]
+async fn distinct_values_are_counted_in_the_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| display_path(&dir.path().join(format!("{name}.parquet")));
+    let (some, none) = (file("some"), file("none"));
+    let mut setup = vec![
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, NULL)) v(id, unit)".into(),
+        "CREATE TABLE none AS SELECT * FROM t WHERE false".into(),
+    ];
+    for (table, file) in [("t", &some), ("none", &none)] {
+        setup.push(format!("COPY {table} TO '{file}' OPTIONS (overwrite true)"));
+    }
+    let mut cases = Vec::new();
+    for (t, e) in [("t".into(), "none".into()), (format!("'{some}'"), format!("'{none}'"))] {
+        for (query, rows) in [
+            (
+                format!("count(DISTINCT c), count(*) FROM (SELECT id, NULL::INT AS c FROM {t})"),
+                "0 3",
+            ),
+            (format!("count(DISTINCT c), max(c) FROM (SELECT 5 AS c FROM {e})"), "0 NULL"),
+            (
+                format!("count(DISTINCT c), count(*) FROM (SELECT 5 AS c FROM {t}) CROSS JOIN {e}"),
+                "0 0",
+            ),
+            (
+                format!("count(DISTINCT c), count(*) FROM (SELECT 5 AS c FROM {t} WHERE id > 1)"),
+                "1 2",
+            ),
+            (
+                format!(
+                    "count(DISTINCT unit), count(*) FROM (FROM {t} UNION ALL BY NAME SELECT id FROM {t})"
+                ),
+                "2 6",
+            ),
+            (format!("count(DISTINCT unit), max(unit), count(DISTINCT id) FROM {t}"), "2 b 3"),
+        ] {
+            cases.push((format!("SELECT {query}"), rows));
+        }
+    }
+    let setup: Vec<&str> = setup.iter().map(String::as_str).collect();
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `sql::workarounds::grouping::distinct_counts` can be removed.
+#[tokio::test]
+async fn stock_distinct_counts_are_still_those_of_statistics() {
+    let stock = SessionContext::new();
+    stock_batches(&stock, "CREATE TABLE t AS VALUES (1), (2)").await.unwrap();
+    let sql = "SELECT count(DISTINCT c), count(*) FROM (SELECT CAST(NULL AS INT) AS c FROM t)";
+    assert_eq!(to_rows(&stock_batches(&stock, sql).await.unwrap()), "1 2");
 }

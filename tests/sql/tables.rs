@@ -1,4 +1,4 @@
-//! Tables in memory, and batches sized by leaves.
+//! Tables in memory: registered ragged tables, batches sized by leaves, and CREATE TABLE.
 
 use datafusion::arrow::datatypes::DataType;
 use serrate::sql::{RaggedTableProvider, register_table};
@@ -6,7 +6,7 @@ use serrate::sql::{RaggedTableProvider, register_table};
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_table_in_memory_is_a_table() {
+async fn registered_tables_are_queried() {
     let ctx = create_parallel_session();
     register_table(&ctx, "t", make_numbered_table(0, 10_000)).unwrap();
     register_table(&ctx, "t", make_numbered_table(0, 1000).slice(100, 900).unwrap()).unwrap();
@@ -26,7 +26,7 @@ async fn a_table_in_memory_is_a_table() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_offset_skips_is_not_read() {
+async fn rows_that_offset_skips_are_not_read() {
     let ctx = create_parallel_session();
     register_table(&ctx, "t", make_numbered_table(0, 1000)).unwrap();
     for (query, rows, expected) in [
@@ -51,7 +51,7 @@ async fn what_offset_skips_is_not_read() {
         }
         assert_eq!(query_ints(&ctx, query).await, expected, "{query}\n{plan}");
     }
-    // Repeatedly from the same parts, in other sizes, and with other columns.
+    // The table may be read repeatedly, with other batch sizes and columns.
     let codes: i64 = (0..1000).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).sum();
     for size in [300, 70, 300, 10_000] {
         query_batches(&ctx, &format!("SET serrate.leaf_batch_size = {size}")).await.unwrap();
@@ -62,10 +62,10 @@ async fn what_offset_skips_is_not_read() {
     }
 }
 
-/// Rows of every kind of list and of leaf, from every start, in the least convenient form that
-/// arrays can have.
+/// LIMIT and OFFSET return the right rows for every kind of list and leaf, of arrays with slices,
+/// hidden values and nulls.
 #[tokio::test]
-async fn a_window_is_the_rows_themselves() {
+async fn limit_and_offset_return_the_rows_of_any_array() {
     let mut rng = torture::seed_random(11);
     let leaves =
         [DataType::Int64, DataType::UInt8, DataType::Float32, DataType::Boolean, DataType::Utf8];
@@ -75,7 +75,7 @@ async fn a_window_is_the_rows_themselves() {
         let named = RecordBatch::try_from_iter([("x", Arc::clone(&made.array))]).unwrap();
         let table = RaggedTable::try_from_batch(&named).unwrap();
         let rows = made.rows.len();
-        // Slices of a table have windows, too.
+        // The table may be a slice of a table.
         let skipped = rows / 3;
         for (table, rows) in [
             (table.clone(), &made.rows[..]),
@@ -100,7 +100,7 @@ async fn a_window_is_the_rows_themselves() {
 }
 
 #[tokio::test]
-async fn batches_share_values_and_are_charged_for_their_own() {
+async fn batches_share_values_and_account_for_their_own_rows() {
     let table = make_numbered_table(0, 20_000);
     let values = table.column("code").unwrap().values().to_data().buffers()[0].clone();
     let ctx = create_parallel_session();
@@ -150,14 +150,14 @@ async fn batches_stay_small_downstream_of_filters_and_joins() {
             let all = query_batches(&ctx, &sql).await.unwrap();
             let most = all.iter().map(RecordBatch::num_rows).max().unwrap();
             assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 4000);
-            // Sizes in Parquet are those of encoded values.
+            // Batches of Parquet files are larger, because they are sized by encoded bytes.
             let limit = if from.contains("parquet") { 1000 } else { 50 };
             assert!(most <= limit, "{most} rows of 100 leaves: {sql}");
         }
         let flat = query_text(&ctx, &format!("EXPLAIN SELECT id FROM {from} WHERE id > 3")).await;
         assert!(!flat.contains("BatchSizeExec"), "{flat}");
     }
-    // Below an aggregate that returns lists, rows without lists come in batches of the usual size.
+    // An aggregate that returns lists reads batches of the usual size if its input has no lists.
     let counts = "SELECT v % 10 AS k, count(*) AS n FROM ragged_explode('t') GROUP BY k";
     let query = format!("EXPLAIN ANALYZE SELECT array_agg(n) FROM ({counts})");
     let plan = serrate::sql::sql(&ctx, &query).await.unwrap().collect().await.unwrap();
@@ -193,7 +193,7 @@ async fn tables_without_rows_columns_or_lists_work() {
 }
 
 #[tokio::test]
-async fn an_update_sets_a_column_once() {
+async fn updates_that_set_a_column_twice_are_refused() {
     let ctx = create_parallel_session();
     query_batches(&ctx, "CREATE TABLE a AS SELECT 1 AS x, 2 AS y").await.unwrap();
     let e = rows_or_error(&ctx, "UPDATE a SET x = x + 1, X = 5").await;
@@ -270,7 +270,7 @@ async fn created_tables_have_the_types_of_their_queries() {
     }
 }
 
-/// DataFusion runs the plan of CREATE TABLE here. When this test fails,
+/// DataFusion optimizes the plan of CREATE TABLE twice. When this test fails,
 /// `sql::statement::commands::created_tables::compute_rows` can be removed.
 #[tokio::test]
 async fn stock_created_tables_are_still_optimized_twice() {

@@ -1,25 +1,9 @@
-//! The result of a string function does not depend on the Arrow type of the string.
+//! Strings: functions of every Arrow type of strings, and casts between strings and lists.
 
 use super::*;
 
-async fn query_first_column(ctx: &SessionContext, sql: &str) -> String {
-    use datafusion::arrow::util::display::array_value_to_string;
-    let batches = match serrate::sql::sql(ctx, sql).await {
-        Ok(frame) => frame.collect().await,
-        Err(e) => Err(e),
-    };
-    match batches {
-        Ok(batches) => {
-            let value = |b: &RecordBatch, row| array_value_to_string(b.column(0), row).unwrap();
-            let rows = batches.iter().flat_map(|b| (0..b.num_rows()).map(move |row| value(b, row)));
-            rows.collect::<Vec<_>>().join("; ")
-        }
-        Err(e) => e.strip_backtrace(),
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_type_of_text_is_told_the_same() {
+async fn string_functions_accept_every_arrow_type_of_strings() {
     let ctx = create_parallel_session();
     let rows = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'ab', '%b', ['ab', 'cd', NULL]), (2, 'yz', 'y_', ['x', 'yz']),
         (3, 'Q', 'q', []), (4, NULL, '%', NULL), (5, 'ab', 'ab', ['ab'])) v(id, s, p, l)";
@@ -71,11 +55,11 @@ async fn every_type_of_text_is_told_the_same() {
                 "SELECT {what} FROM (SELECT id, arrow_cast(s, '{s}') AS s, arrow_cast(p, '{p}') AS p, arrow_cast(l, 'List({list})') AS l FROM t) ORDER BY id"
             )
         };
-        let expected = query_first_column(&ctx, &of("Utf8", "Utf8", "Utf8")).await;
+        let expected = rows_or_error(&ctx, &of("Utf8", "Utf8", "Utf8")).await;
         assert!(!expected.contains("rror"), "{what}: {expected}");
         for s in types {
             for p in types {
-                let found = query_first_column(&ctx, &of(s, s, p)).await;
+                let found = rows_or_error(&ctx, &of(s, s, p)).await;
                 if found != expected {
                     wrong.push_str(&format!("{what} of {s} and {p}: {found}, not {expected}\n"));
                 }
@@ -86,7 +70,7 @@ async fn every_type_of_text_is_told_the_same() {
 }
 
 #[tokio::test]
-async fn similar_to_is_about_the_whole_text() {
+async fn similar_to_matches_the_whole_string() {
     let ctx = serrate::sql::session();
     for (pattern, right) in [
         ("'abc'", "1"),
@@ -112,10 +96,10 @@ async fn similar_to_is_about_the_whole_text() {
                 .filter(is_right)
                 .map(|id| id.to_string())
                 .collect();
-            assert_eq!(query_first_column(&ctx, &sql).await, expected.join("; "), "{sql}");
+            assert_eq!(rows_or_error(&ctx, &sql).await, expected.join("; "), "{sql}");
         }
     }
-    let column = query_first_column(&ctx, "SELECT s SIMILAR TO s FROM (SELECT 'a' AS s)").await;
+    let column = rows_or_error(&ctx, "SELECT s SIMILAR TO s FROM (SELECT 'a' AS s)").await;
     assert!(column.contains("write a string literal"), "{column}");
 }
 
@@ -128,7 +112,7 @@ async fn stock_similar_to_still_searches() {
 }
 
 #[tokio::test]
-async fn dollars_in_replacements_are_dollars() {
+async fn dollars_in_replacements_are_literal() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES ('price 5', '$9 USD'), ('a', NULL), ('x 7', '\\0$')) t(s, r)",
     ];
@@ -159,7 +143,7 @@ async fn stock_replacements_still_have_dollar_groups() {
 }
 
 #[tokio::test]
-async fn texts_of_lists_show_null() {
+async fn strings_of_lists_show_null() {
     let cases = [
         (
             "SELECT [1, NULL]::VARCHAR AS a, [[1], NULL]::VARCHAR AS b, ['1', '']::VARCHAR AS c, NULL::INT[]::VARCHAR AS d",
@@ -186,7 +170,7 @@ async fn texts_of_lists_show_null() {
 }
 
 #[tokio::test]
-async fn texts_of_lists_tell_their_strings_apart() {
+async fn strings_of_lists_quote_ambiguous_elements() {
     let cases = [
         (
             "SELECT ['a, b']::VARCHAR, ['NULL', NULL, ' x', 'x y']::VARCHAR, ['it''s', '\\']::VARCHAR",
@@ -199,6 +183,12 @@ async fn texts_of_lists_tell_their_strings_apart() {
             "8",
         ),
         ("SELECT 'a, b'::VARCHAR, [INTERVAL '1d 03:00']::VARCHAR", "a, b [1d 03:00]"),
+        ("SELECT arrow_cast(['a, b', NULL, ''], 'ListView(Utf8)')::VARCHAR", "['a, b', NULL, '']"),
+        ("SELECT arrow_cast([1, NULL], 'FixedSizeList(2, Int64)')::VARCHAR", "[1, NULL]"),
+        (
+            "SELECT arrow_cast([[INTERVAL '2 days'], NULL], 'LargeListView(List(Interval(MonthDayNano)))')::VARCHAR",
+            "[[2d], NULL]",
+        ),
     ];
     expect_rows(&[], &cases).await;
 }
@@ -212,7 +202,7 @@ async fn stock_texts_of_lists_still_lack_null() {
 }
 
 #[tokio::test]
-async fn all_casts_of_lists_show_null() {
+async fn every_cast_of_lists_to_strings_shows_null() {
     expect_rows(
         &["CREATE TABLE t AS SELECT [1, NULL] AS x, [[1], NULL] AS y"],
         &[
@@ -225,7 +215,7 @@ async fn all_casts_of_lists_show_null() {
 }
 
 #[tokio::test]
-async fn texts_of_lists_are_cast_to_lists() {
+async fn strings_of_lists_are_cast_to_lists() {
     let setup = [
         "CREATE TABLE w AS SELECT * FROM (VALUES (1, '[1, 2, NULL]'), (2, '[]'), (3, NULL), (4, ' [ 7 ] ')) v(id, s)",
     ];
@@ -254,7 +244,7 @@ async fn stock_texts_of_lists_are_still_elements() {
 }
 
 #[tokio::test]
-async fn texts_of_spans_have_one_form() {
+async fn strings_of_durations_and_intervals_have_one_form() {
     let cases = [
         (
             "SELECT (TIMESTAMP '2024-03-01' - TIMESTAMP '2024-01-01')::VARCHAR, INTERVAL '1 month 2 days'::VARCHAR",
@@ -275,4 +265,23 @@ async fn texts_of_spans_have_one_form() {
         ),
     ];
     expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn negative_lengths_pad_to_nothing() {
+    let cases = [
+        (
+            "SELECT lpad(s, n, '*'), rpad(s, n, 'xy'), lpad(s, n) FROM (VALUES (1, 'ab', -3), (2, 'ab', 4), (3, NULL, 1), (4, 'ab', NULL), (5, 'ab', 1)) t(i, s, n) ORDER BY i",
+            "  ; **ab abxy   ab; NULL NULL NULL; NULL NULL NULL; a a a",
+        ),
+        ("SELECT lpad('7', 10 - n, '0') FROM (VALUES (12), (7)) t(n) ORDER BY n", "007; "),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn stock_negative_lengths_still_panic() {
+    let ctx = SessionContext::new();
+    let frame = ctx.sql("SELECT lpad('ab', n, '*') FROM (VALUES (-3), (4)) t(n)").await.unwrap();
+    assert!(!matches!(tokio::spawn(frame.collect()).await, Ok(Ok(_))));
 }

@@ -1,4 +1,4 @@
-//! Averages and quantiles of times, and arithmetic of spans of time.
+//! Averages and quantiles of times, and arithmetic of durations and intervals.
 
 use super::*;
 
@@ -40,7 +40,7 @@ async fn stock_averages_of_times_are_still_refused() {
 }
 
 #[tokio::test]
-async fn spans_are_scaled_and_divided() {
+async fn durations_and_intervals_are_scaled_and_divided() {
     let cases = [
         (
             "SELECT u * 2 = INTERVAL '7 days', 0.5 * u = INTERVAL '42 hours', u / 7 = INTERVAL '12 hours', u / 0.5 = INTERVAL '7 days' FROM m WHERE d = '2024-01-04'",
@@ -142,7 +142,7 @@ async fn lists_of_durations_have_the_means_and_medians_of_rows() {
 }
 
 #[tokio::test]
-async fn rows_without_times_have_no_groups() {
+async fn ragged_group_without_cuts_has_no_groups() {
     let cases = [
         ("SELECT ragged_group([1, 2], [1, 2], NULL::INT[]) IS NULL", "true"),
         ("SELECT len(ragged_group([1, 2], [1, 2], coalesce(NULL::INT[], [])))", "0"),
@@ -153,7 +153,7 @@ async fn rows_without_times_have_no_groups() {
 }
 
 #[tokio::test]
-async fn messages_show_spans_as_results_do() {
+async fn messages_show_intervals_as_results_do() {
     let ctx = serrate::sql::session();
     for (sql, shown) in [
         (

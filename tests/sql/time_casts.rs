@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A comparison of a timestamp in a finer unit is exact, also if the cast is in a subquery.
+/// Comparisons of timestamps that are cast to a finer unit are exact, also if the cast is in a
+/// subquery.
 #[tokio::test]
 async fn casts_to_finer_units_compare_exactly() {
     let setup = [
@@ -54,7 +55,8 @@ async fn casts_to_finer_units_compare_exactly() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test and `stock_casts_still_move_to_literals` fail, `keep_compared_casts` can be removed.
+/// When this test and `stock_casts_still_move_to_literals` fail, `keep_compared_casts` can be
+/// removed.
 #[tokio::test]
 async fn stock_casts_to_finer_units_still_round_literals() {
     let sql = "SELECT count(*) FROM (VALUES (arrow_cast('2020-02-29 23:59:59.123', 'Timestamp(Millisecond, None)'))) t(x)
@@ -87,7 +89,7 @@ async fn times_of_day_compare_exactly() {
 }
 
 #[tokio::test]
-async fn case_keeps_the_digits_of_its_finest_timestamp() {
+async fn case_returns_the_finest_unit_of_its_branches() {
     let setup = [
         "CREATE TABLE t AS SELECT id, arrow_cast('2024-01-01 12:00:00', 'Timestamp(Second, None)') AS s,
             arrow_cast('2024-01-01T12:00:00.000005Z', 'Timestamp(Microsecond, Some(\"UTC\"))') AS z
@@ -109,7 +111,7 @@ async fn case_keeps_the_digits_of_its_finest_timestamp() {
 }
 
 #[tokio::test]
-async fn times_of_day_of_two_units_are_distinct_and_united() {
+async fn times_of_day_of_several_units_have_distinct_and_union() {
     let setup = [
         "CREATE TABLE t AS SELECT id, arrow_cast(x, 'Time32(Second)') AS s, arrow_cast(y, 'Time32(Millisecond)') AS m,
             arrow_cast(y, 'Time64(Microsecond)') AS u, y AS n
@@ -200,7 +202,7 @@ async fn stock_constants_before_1970_are_still_rounded_up() {
 }
 
 #[tokio::test]
-async fn times_before_1970_are_cast_downwards() {
+async fn casts_of_times_before_1970_round_down() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, TIMESTAMP '1969-12-31 23:59:59.3'), (2, TIMESTAMP '1970-01-01 00:00:01.7'), (3, NULL)) t(id, x)",
     ];
@@ -226,7 +228,7 @@ async fn stock_casts_before_1970_still_round_up() {
 }
 
 #[tokio::test]
-async fn named_casts_of_times_are_exact() {
+async fn arrow_cast_of_times_is_exact() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, TIMESTAMP '1969-12-31 23:59:59.999999'), (2, TIMESTAMP '2020-01-01 00:00:00'), (3, NULL)) t(id, x)",
     ];
@@ -282,7 +284,7 @@ async fn times_of_day_of_several_units_are_compared_as_values() {
 }
 
 #[tokio::test]
-async fn times_that_try_cast_makes_null_equal_nothing() {
+async fn times_that_try_cast_makes_null_do_not_compare() {
     let cast = "TRY_CAST(x AS TIMESTAMP(9))";
     let middle = "CAST('2020-01-01 00:00:00.0000005' AS TIMESTAMP(9))";
     let cases = [

@@ -1,4 +1,4 @@
-//! Dates and times as strings in the forms that people write.
+//! Strings of dates, times and intervals in common formats, such as times without seconds.
 
 use super::*;
 
@@ -7,7 +7,7 @@ const TEXTS: &str =
     (3, ' 2024-01-05 '), (4, NULL), (5, '2024-01-05T10:00:00')) v(id, s)";
 
 #[tokio::test]
-async fn times_next_to_lists_need_no_seconds() {
+async fn strings_of_times_next_to_lists_need_no_seconds() {
     let setup = "CREATE TABLE lists AS SELECT [TIMESTAMP '2024-01-05 10:00:00', NULL] AS t, [DATE '2024-01-05'] AS d,
         [TIMESTAMP '2024-01-05 10:00:00' AT TIME ZONE 'Europe/Berlin'] AS z";
     let cases = [
@@ -33,7 +33,7 @@ async fn times_next_to_lists_need_no_seconds() {
 }
 
 #[tokio::test]
-async fn times_need_no_seconds() {
+async fn strings_of_times_need_no_seconds() {
     let all = "2024-01-05T10:00:00; 2024-01-05T09:30:15.500; 2024-01-05T00:00:00; NULL; 2024-01-05T10:00:00";
     let cases = [
         ("SELECT s::TIMESTAMP FROM x ORDER BY id", all),
@@ -69,7 +69,7 @@ async fn times_need_no_seconds() {
 }
 
 #[tokio::test]
-async fn times_without_seconds_are_inserted() {
+async fn strings_of_times_without_seconds_are_inserted() {
     let cases = [(
         "SELECT t, d FROM w ORDER BY t",
         "2024-01-05T10:00:00 2024-01-05; 2024-01-06T00:00:00 NULL",
@@ -79,6 +79,42 @@ async fn times_without_seconds_are_inserted() {
         "INSERT INTO w VALUES ('2024-01-05 10:00', '2024/1/5'), ('2024-1-6', NULL)",
     ];
     expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn strings_next_to_dates_are_inserted_with_their_time() {
+    let setup = [
+        "CREATE TABLE a(i INT, t TIMESTAMP)",
+        "INSERT INTO a VALUES (1, '2020-01-01 10:00'), (2, DATE '2020-01-02'), (3, NULL)",
+        "INSERT INTO a(t, i) VALUES (DATE '2020-01-03', 4), ('2020-01-04 11:30:15', 5)",
+    ];
+    let cases = [(
+        "SELECT t FROM a ORDER BY i",
+        "2020-01-01T10:00:00; 2020-01-02T00:00:00; NULL; 2020-01-03T00:00:00; 2020-01-04T11:30:15",
+    )];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn coalesce_casts_strings_to_times() {
+    let setup = "CREATE TABLE d AS SELECT * FROM (VALUES (1, DATE '2020-05-05', TIMESTAMP '2020-05-05 10:00', INTERVAL '1 day'), (2, NULL, NULL, NULL)) v(i, d, t, s)";
+    let cases = [
+        (
+            "SELECT coalesce(d, '2999-12-31'), ifnull(d, '2999-1-1'), coalesce(t, '2020-01-01 12:30'), coalesce('2020-01-01', d) FROM d ORDER BY i",
+            "2020-05-05 2020-05-05 2020-05-05T10:00:00 2020-01-01; 2999-12-31 2999-01-01 2020-01-01T12:30:00 2020-01-01",
+        ),
+        (
+            "SELECT arrow_typeof(coalesce(d, '2999-12-31')), coalesce(d, NULL, '2000-01-01'), coalesce(s, '2 days') = INTERVAL '2 days' FROM d WHERE i = 2",
+            "Date32 2000-01-01 true",
+        ),
+        ("SELECT count(*) FROM d WHERE coalesce(d, '2999-12-31') > '2021-01-01'", "1"),
+        ("SELECT coalesce('a', 'b'), coalesce(NULL, '7'), coalesce('7', 5)", "a 7 7"),
+    ];
+    expect_rows(&[setup], &cases).await;
+    let e =
+        rows_or_error(&SessionContext::new(), "SELECT coalesce(DATE '2020-01-01', '2020-01-02')")
+            .await;
+    assert!(e.contains("Date32"), "DataFusion casts the string: {e}");
 }
 
 #[tokio::test]
@@ -102,7 +138,7 @@ async fn stock_times_without_seconds_are_still_errors() {
 }
 
 #[tokio::test]
-async fn intervals_are_read_as_they_are_written() {
+async fn strings_of_intervals_are_cast_back_to_intervals() {
     let cases = [
         (
             "SELECT s::INTERVAL::VARCHAR = s FROM z WHERE s IS NOT NULL",
@@ -117,7 +153,7 @@ async fn intervals_are_read_as_they_are_written() {
         ),
         ("SELECT TRY_CAST('soon' AS INTERVAL), TRY_CAST('1d x' AS INTERVAL)", "NULL NULL"),
         ("SELECT ['1d', NULL]::INTERVAL[]::VARCHAR", "[1d, NULL]"),
-        // The text of a duration is the text of the interval with the same length.
+        // The string of a duration is the string of the interval with the same length.
         (
             "SELECT (b - a)::VARCHAR::INTERVAL = b - a, (a - b)::VARCHAR::INTERVAL = a - b, (a - b)::VARCHAR FROM (VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 02:00:00.5')) v(a, b)",
             "true true -1d -02:00:00.5",
@@ -163,7 +199,8 @@ async fn columns_of_csv_and_json_files_are_declared_as_intervals() {
     );
 }
 
-/// When this test fails, the part of `sql::workarounds::types::text_to_time_casts` for intervals can be removed.
+/// When this test fails, the part of `sql::workarounds::types::text_to_time_casts` for intervals
+/// can be removed.
 #[tokio::test]
 async fn stock_intervals_without_units_are_still_errors() {
     let ctx = SessionContext::new();
@@ -171,7 +208,7 @@ async fn stock_intervals_without_units_are_still_errors() {
 }
 
 #[tokio::test]
-async fn numbers_without_a_unit_are_seconds() {
+async fn numbers_without_a_unit_in_intervals_are_seconds() {
     let cases = [
         ("SELECT CAST('2' AS INTERVAL) = INTERVAL '2 seconds'", "true"),
         ("SELECT TRY_CAST('1d 2' AS INTERVAL) = INTERVAL '1 day 2 seconds'", "true"),
@@ -188,7 +225,7 @@ async fn numbers_without_a_unit_are_seconds() {
 }
 
 #[tokio::test]
-async fn dates_and_times_compare_with_texts_exactly() {
+async fn dates_and_times_compare_with_strings_exactly() {
     let setup = [
         "CREATE TABLE x AS SELECT * FROM (VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', '2020-01-01 10:00', '2020-01-01 00:00:00.0000001', '2020/1/1'), (NULL, NULL, NULL, NULL, NULL)) v(d, t, s, n, p)",
     ];
@@ -267,4 +304,81 @@ async fn dates_and_times_compare_with_texts_exactly() {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("noon"), "{sql}: {e}");
     }
+}
+
+#[tokio::test]
+async fn columns_of_strings_next_to_dates_keep_their_times_of_day() {
+    let setup = [
+        "CREATE TABLE x AS SELECT * FROM (VALUES (DATE '2020-01-01', TIME '10:00:00', '2020-01-02 10:00', TRUE)) v(d, c, s, b)",
+    ];
+    let cases = [
+        (
+            "SELECT v, arrow_typeof(v) LIKE 'Utf8%' FROM (SELECT d AS v FROM x UNION ALL SELECT s FROM x) ORDER BY v",
+            "2020-01-01 true; 2020-01-02 10:00 true",
+        ),
+        ("SELECT s AS v FROM x UNION SELECT d FROM x ORDER BY v", "2020-01-01; 2020-01-02 10:00"),
+        (
+            "SELECT d AS v FROM x UNION ALL SELECT NULL UNION ALL SELECT s FROM x ORDER BY v",
+            "2020-01-01; 2020-01-02 10:00; NULL",
+        ),
+        ("SELECT c AS v FROM x UNION ALL SELECT s FROM x ORDER BY v", "10:00:00; 2020-01-02 10:00"),
+        (
+            "SELECT [d] AS v FROM x UNION ALL SELECT [s] FROM x ORDER BY v",
+            "[2020-01-01]; [2020-01-02 10:00]",
+        ),
+        (
+            "SELECT DATE '2020-01-01' AS v UNION ALL SELECT '2020-01-02 10:00' ORDER BY v",
+            "2020-01-01; 2020-01-02 10:00",
+        ),
+        // The literal has no time of day.
+        (
+            "SELECT v, arrow_typeof(v) FROM (SELECT d AS v FROM x UNION ALL SELECT '2020-01-02') ORDER BY v",
+            "2020-01-01 Date32; 2020-01-02 Date32",
+        ),
+        (
+            "SELECT CASE WHEN b THEN d ELSE '2020-01-02' END, greatest(d, '2020-01-02') FROM x",
+            "2020-01-01 2020-01-02",
+        ),
+        (
+            "SELECT d = s, d < s, d IN (s), nullif(d, s), d IN (SELECT s FROM x) FROM x",
+            "false true false 2020-01-01 false",
+        ),
+        ("SELECT count(*) FROM x JOIN (SELECT '2020-01-01 10:00' AS s) y ON x.d = y.s", "0"),
+        ("SELECT d FROM x INTERSECT SELECT '2020-01-01 10:00' FROM x WHERE s IS NOT NULL", ""),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &setup).await;
+    for sql in [
+        "SELECT CASE WHEN b THEN d ELSE s END FROM x",
+        "SELECT CASE WHEN b THEN s END, CASE WHEN b THEN s ELSE d END FROM x",
+        "SELECT greatest(d, s) FROM x",
+        "SELECT least(s, d) FROM x",
+        "SELECT nullif(s, d) FROM x",
+        "SELECT CASE WHEN b THEN [d] ELSE [s] END FROM x",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("AS DATE") && e.contains("AS TIMESTAMP"), "{sql}: {e}");
+    }
+    let e = rows_or_error(&ctx, "SELECT CASE WHEN b THEN c ELSE s END FROM x").await;
+    assert!(e.contains("AS TIME) or CAST(") && !e.contains("AS DATE"), "{e}");
+}
+
+#[tokio::test]
+async fn string_literals_are_defaults_and_elements_of_times() {
+    let cases = [
+        (
+            "SELECT lead(t, 1, '2020-01-01 10:00') OVER () FROM (VALUES (TIMESTAMP '2020-01-05')) v(t)",
+            "2020-01-01T10:00:00",
+        ),
+        (
+            "SELECT lag(d, 1, '2020-01-01') OVER () FROM (VALUES (DATE '2020-01-05')) v(d)",
+            "2020-01-01",
+        ),
+        (
+            "SELECT array_append([d], '2020-01-01') FROM (VALUES (DATE '2020-01-05')) v(d)",
+            "[2020-01-05, 2020-01-01]",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
 }

@@ -1,4 +1,4 @@
-//! `COPY .. STORED AS BATCHES`.
+//! `COPY .. STORED AS BATCHES` writes batches of tensors for training.
 
 use serrate::dense::{DType, DenseTensor};
 use serrate::io::safetensors::dense;
@@ -47,7 +47,7 @@ async fn copy_query(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_query_is_a_training_set() {
+async fn queries_are_written_as_padded_batches() {
     let dir = tempfile::tempdir().unwrap();
     for part in 0..3 {
         write_table(
@@ -61,7 +61,7 @@ async fn a_query_is_a_training_set() {
     assert_eq!(copy_query(&ctx, &from, &out, "(batch 64)").await.unwrap(), 300);
     let batches = read_batches(&out);
     assert_eq!(batches.len(), 5);
-    // Source order, with four partitions.
+    // The items are in source order, although four partitions read them.
     assert_eq!(list_ids(&batches), (0..300).collect::<Vec<i64>>());
     let code = find_tensor(&batches[1], "code");
     assert_eq!((code.dtype(), code.shape()), (DType::I64, [64, 1, 9].as_slice()));
@@ -78,7 +78,7 @@ async fn a_query_is_a_training_set() {
         (64..128).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).collect::<Vec<i64>>()
     );
 
-    // Existing output is kept unless it may be replaced.
+    // COPY to an existing folder is refused without `overwrite`.
     let e = copy_query(&ctx, &from, &out, "(batch 64)").await.unwrap_err().strip_backtrace();
     assert!(e.contains("exists") && e.contains("overwrite true"), "{e}");
     let options =
@@ -96,7 +96,7 @@ async fn a_query_is_a_training_set() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn windows_forms_and_sides() {
+async fn length_packed_form_and_padding_side_are_options() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let table = RaggedTable::builder()
@@ -140,7 +140,7 @@ async fn windows_forms_and_sides() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn labels_become_batches_that_end_with_them() {
+async fn batches_of_labels_end_at_the_prediction_time() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     query_batches(&ctx, "SET serrate.leaf_batch_size = 3000").await.unwrap();
@@ -168,7 +168,7 @@ async fn labels_become_batches_that_end_with_them() {
 }
 
 #[tokio::test]
-async fn what_makes_no_batches_is_refused() {
+async fn queries_that_cannot_be_batched_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();
     let out = dir.path().join("out");
@@ -209,14 +209,14 @@ async fn what_makes_no_batches_is_refused() {
     .strip_backtrace();
     assert!(e.contains("ORDER BY"), "{e}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "something was left behind");
-    // Strings that only look alike are unchanged.
+    // STORED AS BATCHES within a string or a comment is not a clause.
     let rows =
         serrate::sql::sql(&ctx, "SELECT 'stored as batches (' AS t -- stored as batches (\n").await;
     assert_eq!(rows.unwrap().collect().await.unwrap()[0].num_rows(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn options_that_mean_nothing_are_refused() {
+async fn options_without_an_effect_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.nrt");
     write_table(&file, &make_numbered_table(0, 20));

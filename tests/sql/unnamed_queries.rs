@@ -7,7 +7,8 @@ const REPEATED: [&str; 2] = [
     "CREATE TABLE u AS SELECT * FROM (VALUES (1, 50, 'x'), (2, 20, 'y'), (3, 70, 'x'), (3, 10, NULL)) v(a, b, c)",
 ];
 
-/// The subqueries in FROM have no alias, and `t.a` is a column of another table `t`.
+/// `t.a` next to a subquery in FROM without an alias is a column of another table `t`, not of the
+/// table `t` in the subquery.
 #[tokio::test]
 async fn subqueries_in_from_hide_the_names_of_their_tables() {
     let counts = "(SELECT count(*) FROM (SELECT a FROM t) WHERE a > t.a)";
@@ -83,12 +84,13 @@ async fn subqueries_in_from_hide_the_names_of_their_tables() {
             "SELECT t.a FROM t JOIN u ON t.a = u.a AND (SELECT count(*) FROM (SELECT b FROM u) WHERE b > u.b) = 1",
             "1",
         ),
-        // The statement itself uses the name that the subquery gets.
+        // The statement uses the generated name of the subquery as a name of its own.
         (
             "SELECT a, unnamed_subquery.b FROM t unnamed_subquery WHERE (SELECT count(*) FROM (SELECT a FROM t unnamed_subquery) WHERE a > unnamed_subquery.a) = 1 ORDER BY 1, 2",
             "2 20; 2 30",
         ),
-        // No other table has the name `t`. DuckDB rejects this name.
+        // No other table is named `t`, so `t.a` is a column of the subquery. DuckDB rejects these
+        // statements.
         ("SELECT t.a FROM (SELECT a FROM t) ORDER BY 1", "1; 2; 2; 3; NULL"),
         ("SELECT count(*) FROM u JOIN (SELECT t.a FROM (SELECT a FROM t)) t ON u.a = t.a", "5"),
     ];
@@ -96,7 +98,7 @@ async fn subqueries_in_from_hide_the_names_of_their_tables() {
 }
 
 #[tokio::test]
-async fn subqueries_in_from_have_tables_of_the_same_name_beside_them() {
+async fn unnamed_subqueries_may_read_a_table_of_the_outer_query() {
     let cases = [
         (
             "SELECT t.a, l.* FROM t, LATERAL (SELECT b FROM (SELECT b, a FROM t) WHERE a = t.a) l ORDER BY 1, 2",
@@ -142,7 +144,7 @@ async fn subqueries_in_from_have_tables_of_the_same_name_beside_them() {
 }
 
 #[tokio::test]
-async fn changes_compare_with_the_changed_table() {
+async fn unnamed_subqueries_in_changes_compare_with_the_changed_table() {
     let setup = [
         REPEATED[0],
         "CREATE TABLE d AS SELECT * FROM t",
@@ -175,7 +177,7 @@ async fn changes_compare_with_the_changed_table() {
 }
 
 #[tokio::test]
-async fn headings_and_errors_omit_generated_names_of_subqueries() {
+async fn column_names_and_errors_omit_generated_aliases() {
     let ctx = serrate::sql::session();
     for sql in REPEATED {
         serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
@@ -207,9 +209,10 @@ async fn stock_subqueries_still_keep_the_names_of_their_tables() {
 const HIDDEN: &str =
     "SELECT b AS a, max(a) AS m FROM (SELECT x AS a, y AS b FROM p) GROUP BY b HAVING max(a) > 2";
 
-/// Columns of subqueries without an alias are not read as aliases, nor keys of ORDER BY as columns with their names.
+/// Columns of subqueries without an alias are not read as aliases, nor keys of ORDER BY as columns
+/// with their names.
 #[tokio::test]
-async fn columns_of_unnamed_queries_are_not_aliases() {
+async fn columns_of_unnamed_subqueries_are_not_read_as_aliases() {
     let setup = ["CREATE TABLE p AS SELECT * FROM (VALUES (1, 3), (2, 2), (3, 1)) v(x, y)"];
     let with = format!("WITH q AS ({HIDDEN}) SELECT * FROM q");
     let cases = [
@@ -275,7 +278,7 @@ async fn columns_of_unnamed_queries_are_not_aliases() {
             "SELECT -a AS q, r FROM (SELECT max(y) AS a, -a, max(-x) AS r FROM (SELECT x AS a, x, 5 AS y FROM p) GROUP BY -a) ORDER BY q, r",
             "-5 -3; -5 -2; -5 -1",
         ),
-        // DataFusion finds columns of `p` by its name here, so the subquery gets no alias.
+        // ORDER BY uses `p.y`, the column of the subquery, so the subquery gets no alias.
         ("SELECT p.y AS z FROM (SELECT x, y FROM p) ORDER BY -p.y LIMIT 1", "3"),
     ];
     expect_rows(&setup, &cases).await;
@@ -288,7 +291,8 @@ async fn columns_of_unnamed_queries_are_not_aliases() {
     assert_eq!(names, ["a", "-a", "a + 1"]);
 }
 
-/// When this test fails, `sql::statement::names::unnamed_queries` need not add aliases for the columns of subqueries.
+/// When this test fails, `sql::statement::names::unnamed_queries` need not add aliases for the
+/// columns of subqueries.
 #[tokio::test]
 async fn stock_columns_of_unnamed_queries_are_still_read_as_aliases() {
     let stock = SessionContext::new();

@@ -1,20 +1,9 @@
-//! Operations above `unnest` and `ragged_explode`: DISTINCT, ORDER BY, GROUP BY, joins, windows.
+//! DISTINCT, ORDER BY, GROUP BY, joins and windows above `unnest` and `ragged_explode`.
 
 use super::*;
 
 const GROUPED: &str = "WITH u AS (SELECT k, unnest(v) AS v FROM (SELECT k, ragged_nest_agg(v) AS v
     FROM (VALUES (1, 10), (1, 20), (1, 30), (2, 40)) t(k, v) GROUP BY k))";
-
-/// Returns the rows of a result, each as its values separated by commas.
-async fn query_lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
-    let text = query_text(ctx, sql).await;
-    let rows = text.lines().skip(3).filter(|line| line.starts_with('|'));
-    rows.map(|row| {
-        let values: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        values.join(",")
-    })
-    .collect()
-}
 
 async fn query_sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let mut lines = query_lines(ctx, sql).await;
@@ -23,7 +12,7 @@ async fn query_sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn unnest_of_groups_keeps_what_stands_above_it() {
+async fn operators_above_unnest_of_groups_are_kept() {
     let ctx = create_parallel_session();
     assert_eq!(
         query_sorted(&ctx, &format!("{GROUPED} SELECT DISTINCT k FROM u")).await,
@@ -50,20 +39,20 @@ async fn unnest_of_groups_keeps_what_stands_above_it() {
 }
 
 #[tokio::test]
-async fn unnest_of_distinct_rows_keeps_what_stands_above_it() {
+async fn operators_above_unnest_of_distinct_rows_are_kept() {
     let ctx = create_parallel_session();
     let distinct = "SELECT DISTINCT id, k FROM (SELECT id, unnest(v) AS k
         FROM (SELECT DISTINCT id, v FROM (VALUES (1, [5, 5]), (1, [5, 5]), (2, [6])) t(id, v)))";
     assert_eq!(query_sorted(&ctx, distinct).await, ["1,5", "2,6"]);
-    // The unnested column itself is the key of the groups.
+    // The key of GROUP BY is the list that is unnested.
     let by_list = "SELECT DISTINCT k FROM (SELECT unnest(v) AS k
         FROM (SELECT v FROM (VALUES ([5, 5]), ([5, 6])) t(v) GROUP BY v))";
     assert_eq!(query_sorted(&ctx, by_list).await, ["5", "6"]);
 }
 
-/// A LATERAL query becomes `unnest` over the rows of the tables before it.
+/// LATERAL with `unnest` is planned as `unnest` over the rows of the tables before it.
 #[tokio::test]
-async fn lateral_unnest_of_groups_keeps_what_stands_above_it() {
+async fn operators_above_lateral_unnest_of_groups_are_kept() {
     let ctx = create_parallel_session();
     let grouped = "SELECT k, array_agg(i ORDER BY i DESC) AS l
         FROM (VALUES (1, 3), (1, 1), (2, 9), (2, 8), (2, 9)) t(k, i) GROUP BY k";
@@ -79,7 +68,7 @@ async fn lateral_unnest_of_groups_keeps_what_stands_above_it() {
 }
 
 #[tokio::test]
-async fn unnest_within_views_and_subqueries_keeps_what_stands_above_it() {
+async fn operators_above_unnest_in_views_and_subqueries_are_kept() {
     let ctx = create_parallel_session();
     query_batches(&ctx, &format!("CREATE VIEW w AS {GROUPED} SELECT * FROM u")).await.unwrap();
     assert_eq!(query_sorted(&ctx, "SELECT DISTINCT k FROM w").await, ["1", "2"]);
@@ -91,7 +80,7 @@ async fn unnest_within_views_and_subqueries_keeps_what_stands_above_it() {
 }
 
 #[tokio::test]
-async fn filters_pass_unnest_of_groups() {
+async fn filters_are_pushed_below_unnest_of_groups() {
     let ctx = create_parallel_session();
     assert_eq!(
         query_sorted(&ctx, &format!("{GROUPED} SELECT v FROM u WHERE k = 1 AND v > 10")).await,
@@ -99,8 +88,8 @@ async fn filters_pass_unnest_of_groups() {
     );
 }
 
-/// DataFusion still passes dependencies through `Unnest`. Once this test fails, `sql::dependencies`
-/// can be removed.
+/// DataFusion still passes dependencies through `Unnest`. Once this test fails,
+/// `sql::workarounds::grouping::dependencies` can be removed.
 #[tokio::test]
 async fn stock_unnest_still_keeps_dependencies() {
     let ctx = SessionContext::new();
@@ -113,7 +102,8 @@ async fn stock_unnest_still_keeps_dependencies() {
 
 const V: &str = "(SELECT * FROM (VALUES (1, [3, 1]), (2, [2, 4])) t(id, x))";
 
-/// Every node of ours below an operator that requires an order, with one and four partitions.
+/// Operators that require an order run above `ragged_explode` in sessions with one and four
+/// partitions.
 #[tokio::test]
 async fn exploded_rows_are_sorted_by_elements() {
     let dir = tempfile::tempdir().unwrap();
@@ -175,7 +165,7 @@ async fn nested_rows_are_sorted_by_lists() {
 }
 
 #[tokio::test]
-async fn nested_lists_have_the_order_of_columns_that_nobody_asks_for() {
+async fn ragged_nest_keeps_an_order_by_unselected_columns() {
     for partitions in [1, 4] {
         let ctx =
             serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
@@ -191,7 +181,7 @@ async fn nested_lists_have_the_order_of_columns_that_nobody_asks_for() {
 }
 
 #[tokio::test]
-async fn joins_below_nested_tables_are_planned_twice() {
+async fn ragged_nest_of_a_join_is_planned() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
     let path = |name: &str| display_path(&dir.path().join(name));
@@ -214,7 +204,7 @@ async fn joins_below_nested_tables_are_planned_twice() {
 }
 
 #[tokio::test]
-async fn names_beside_unnest_may_be_those_of_columns() {
+async fn aliases_next_to_unnest_may_be_names_of_columns() {
     let ctx = create_parallel_session();
     let from = "FROM (SELECT 1 AS d, [1, 2] AS x UNION ALL SELECT 5, [9]) r";
     for (sql, right) in [
@@ -240,11 +230,10 @@ async fn names_beside_unnest_may_be_those_of_columns() {
             ),
             vec!["0,0"],
         ),
-        // The name of a column that only `unnest` reads never clashed, and hides nothing.
+        // An alias may be the name of a column that only `unnest` reads.
         (format!("SELECT 0 AS x, unnest(r.x) AS u {from} ORDER BY u"), vec!["0,1", "0,2", "0,9"]),
     ] {
-        let frame = serrate::sql::sql(&ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
-        let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let batches = run_query(&ctx, &sql).await;
         let table = pretty_format_batches(&batches).unwrap().to_string();
         let rows: Vec<String> = table
             .lines()
@@ -275,7 +264,7 @@ async fn stock_names_beside_unnest_still_clash() {
 }
 
 #[tokio::test]
-async fn fields_of_structs_that_unnest_returns() {
+async fn fields_of_unnested_structs_are_read() {
     let setup = [
         "CREATE TABLE t AS SELECT 1 AS id, [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}] AS q, {'a': 1} AS s",
     ];
@@ -291,7 +280,7 @@ async fn fields_of_structs_that_unnest_returns() {
 }
 
 #[tokio::test]
-async fn calls_that_differ_in_casts_and_quotes_are_different() {
+async fn calls_of_unnest_that_differ_in_casts_are_distinct() {
     let setup = ["CREATE TABLE t AS SELECT [10, 9] AS l, ['2020-01-01', 'x'] AS ls, 3.5 AS c"];
     let cases = [
         ("SELECT unnest(l) / 4 AS q, unnest(l::DOUBLE[]) / 4 AS r FROM t", "2 2.5; 2 2.25"),
@@ -333,4 +322,35 @@ async fn lists_of_outer_columns_are_unnested() {
         ),
     ];
     expect_rows(&[table], &cases).await;
+}
+
+#[tokio::test]
+async fn generate_series_may_use_outer_columns() {
+    let setup = [
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 'p'), (3, 'r'), (NULL, 'z')) w(k, n)",
+        "CREATE TABLE d AS SELECT DATE '2020-01-01' AS a, DATE '2020-01-03' AS b",
+    ];
+    let cases = [
+        (
+            "SELECT u.n, g.i FROM u, generate_series(1, u.k) g(i) ORDER BY n, i",
+            "p 1; r 1; r 2; r 3",
+        ),
+        (
+            "SELECT u.n, g.i FROM u, LATERAL generate_series(1, k, 2) AS g(i) ORDER BY n, i",
+            "p 1; r 1; r 3",
+        ),
+        (
+            "SELECT u.n, g.i FROM u LEFT JOIN range(1, u.k) g(i) ON true ORDER BY n, i",
+            "p NULL; r 1; r 2; z NULL",
+        ),
+        ("SELECT n, g.value FROM u CROSS JOIN range(u.k) AS g ORDER BY n, 2", "p 0; r 0; r 1; r 2"),
+        (
+            "SELECT n, (SELECT sum(i) FROM generate_series(1, u.k) g(i)) AS s FROM u ORDER BY n",
+            "p 1; r 6; z NULL",
+        ),
+        ("SELECT g.i FROM generate_series(1, (SELECT max(k) FROM u)) g(i) ORDER BY i", "1; 2; 3"),
+        ("SELECT count(*) FROM d, generate_series(d.a, d.b, INTERVAL '1 day') g(t)", "3"),
+        ("SELECT g.value FROM generate_series(1, 2) g ORDER BY 1", "1; 2"),
+    ];
+    expect_rows(&setup, &cases).await;
 }

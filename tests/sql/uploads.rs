@@ -20,7 +20,7 @@ async fn is_there(store: &InMemory, name: &str) -> bool {
     store.head(&Location::from(name)).await.is_ok()
 }
 
-/// Rows with an id and a list.
+/// A query of 1000 rows with an id and a list.
 const ROWS: &str = "SELECT value AS id, [value, value + 1] AS x FROM generate_series(0, 999)";
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_large_object_is_sent_in_parts() {
 }
 
 #[tokio::test]
-async fn patterns_name_objects() {
+async fn glob_patterns_match_objects() {
     let (ctx, _) = create_bucket().await;
     for (name, n) in [("d/2.nrt", 2), ("d/10.nrt", 10), ("d/sub/3.nrt", 3)] {
         let copy = format!("COPY (SELECT {n} AS id) TO 'mem://bucket/{name}'");

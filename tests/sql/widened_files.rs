@@ -1,9 +1,10 @@
-//! Columns whose type differs between the files of a folder, or is finer in the table than in a file.
+//! Columns whose type differs between the files of a folder, or between a file and the declared
+//! table.
 
 use super::*;
 
-/// Writes two files with the columns `id` and `x`, and returns statements that create the table `m` of all rows
-/// in memory, with `x` in the type `wide`.
+/// Writes two files with the columns `id` and `x`, and returns statements that create the table `m`
+/// of all rows in memory, with `x` in the type `wide`.
 async fn write_two(
     dir: &Path,
     extension: &str,
@@ -39,7 +40,8 @@ const ALIKE: [&str; 9] = [
     "SELECT min(x) FROM {} WHERE id > 1",
 ];
 
-/// Compares statements over the folder with those over the table in memory.
+/// Asserts that the statements of [`ALIKE`], and statements with each condition, return the same
+/// rows over the folder and over the table `m` in memory.
 async fn compare_sessions(dir: &Path, setup: &[String], conditions: &[&str]) {
     let from = format!("'{}/'", display_path(dir));
     let conditions = conditions.iter().flat_map(|condition| {
@@ -135,7 +137,7 @@ async fn times_are_widened() {
 }
 
 #[tokio::test]
-async fn lists_are_widened_and_csv_has_one_type() {
+async fn lists_and_csv_columns_are_widened() {
     for extension in ["parquet", "arrow"] {
         let dir = tempfile::tempdir().unwrap();
         let at = display_path(dir.path());
@@ -186,7 +188,8 @@ async fn types_without_an_exact_common_type_are_refused() {
     }
 }
 
-/// Writes milliseconds and returns the statement that declares them as microseconds.
+/// Writes a Parquet file of timestamps in milliseconds, and returns a statement that creates a
+/// table of it with timestamps in microseconds.
 async fn declare_finer(dir: &Path) -> String {
     let path = display_path(&dir.join("0.parquet"));
     let values = "(1, '2020-01-01 00:00:00.123'), (2, '1969-12-31 23:59:59.999')";
@@ -222,7 +225,8 @@ async fn conditions_on_coarser_files_are_exact() {
     expect_rows(&[&create], &cases).await;
 }
 
-/// When this and `stock_fractions_in_files_are_still_cut` fail, `sql::sources::exact_file_casts` can go.
+/// When this test and `stock_fractions_in_files_are_still_cut` fail,
+/// `sql::sources::exact_file_casts` can be removed.
 #[tokio::test]
 async fn stock_conditions_on_coarser_files_still_round() {
     let dir = tempfile::tempdir().unwrap();
@@ -240,7 +244,7 @@ async fn stock_conditions_on_coarser_files_still_round() {
 }
 
 #[tokio::test]
-async fn the_greatest_value_may_be_in_the_narrow_file() {
+async fn extremes_may_be_in_the_file_of_the_narrow_type() {
     for (types, values) in [
         (["Int32", "Int64"], ["(1, 1), (2, 100)", "(1, 2), (2, 5)"]),
         (["Utf8", "Dictionary(Int32, Utf8)"], ["(1, 'a'), (2, 'zz')", "(1, 'b')"]),
@@ -277,7 +281,8 @@ async fn stock_bounds_of_other_types_are_still_null() {
     assert_eq!(stock_one(&ctx, "SELECT max(x) FROM t").await, 5);
 }
 
-/// Writes the columns `i`, `x`, `s.x` and `l`, the last three of a type, and returns the path.
+/// Writes a file with the columns `i`, `x` of the given type, `s` (a struct with a field `x` of
+/// this type) and `l` (a list of this type), and returns its path.
 async fn write_column(dir: &Path, extension: &str, data_type: &str, values: &str) -> String {
     let path = display_path(&dir.join(format!("a.{extension}")));
     let x = format!("arrow_cast(x, '{data_type}')");
@@ -293,7 +298,7 @@ async fn write_column(dir: &Path, extension: &str, data_type: &str, values: &str
 }
 
 #[tokio::test]
-async fn values_that_the_type_of_a_table_cannot_hold_are_refused() {
+async fn values_that_the_declared_type_cannot_hold_are_refused() {
     for extension in ["parquet", "arrow"] {
         for (from, to, values, bad) in [
             ("Float64", "INT", "(1, 2.0), (2, 2.9)", "2.9"),
@@ -419,9 +424,10 @@ async fn fields_of_structs_are_widened() {
     }
 }
 
-/// A required column, or a required field of a struct, that a file lacks is NULL there.
+/// A column, or field of a struct, that is declared NOT NULL and that one of the files lacks is
+/// NULL in the rows of this file.
 #[tokio::test]
-async fn required_columns_that_a_file_lacks_are_null() {
+async fn not_null_columns_that_a_file_lacks_are_null() {
     use datafusion::arrow::array::{LargeListArray, ListArray, StringArray, StructArray};
     use datafusion::arrow::datatypes::{DataType, Field, Schema};
     use datafusion::parquet::arrow::ArrowWriter;

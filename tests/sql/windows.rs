@@ -6,7 +6,7 @@ const SMALL: &str = "CREATE TABLE t AS SELECT id, CAST(j AS TINYINT) AS j
     FROM (VALUES (1, 100), (2, NULL), (3, 5), (4, -100)) v(id, j)";
 
 #[tokio::test]
-async fn frames_beyond_a_type_do_not_include_null() {
+async fn frames_whose_end_exceeds_the_type_exclude_null() {
     let count =
         |order: &str| format!("SELECT count(*) OVER (ORDER BY j {order}) FROM t ORDER BY id");
     let cases = [
@@ -27,12 +27,16 @@ async fn frames_beyond_a_type_do_not_include_null() {
             "SELECT count(*) OVER (ORDER BY b RANGE BETWEEN 1 PRECEDING AND 9 FOLLOWING) FROM (SELECT arrow_cast(b, 'UInt64') AS b FROM (VALUES (0), (NULL), (7)) v(b)) ORDER BY b".into(),
             "2; 1; 1",
         ),
+        (
+            "SELECT count(*) OVER (ORDER BY x RANGE BETWEEN 15e-1 PRECEDING AND CURRENT ROW) FROM (VALUES (1e0), (2e0), (4e0), (55e-1)) v(x) ORDER BY x".into(),
+            "1; 2; 1; 2",
+        ),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&[SMALL], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::windows::wide_frames` can go.
+/// When this test fails, `sql::workarounds::windows::wide_frames` can be removed.
 #[tokio::test]
 async fn stock_frames_beyond_a_type_still_include_null() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -52,7 +56,8 @@ async fn windows_are_ordered_by_binary() {
     .await;
 }
 
-/// When this fails, `sql::workarounds::windows::window_keys` need not replace keys of binary strings.
+/// When this test fails, `sql::workarounds::windows::window_keys` need not replace keys of binary
+/// strings.
 #[tokio::test]
 async fn stock_windows_over_binary_still_fail() {
     let sql = "SELECT rank() OVER (ORDER BY b) FROM (SELECT CAST('a' AS BYTEA) AS b)";
@@ -63,11 +68,11 @@ async fn stock_windows_over_binary_still_fail() {
 const LAGS: &str = "SELECT lag(x, NULL) OVER (ORDER BY x) AS l FROM (VALUES (1), (2)) v(x)";
 
 #[tokio::test]
-async fn an_offset_of_null_is_null() {
+async fn lag_and_lead_by_a_null_offset_are_null() {
     expect_rows(&[], &[(LAGS, "NULL; NULL"), (&LAGS.replace("lag", "lead"), "NULL; NULL")]).await;
 }
 
-/// When this fails, `functions::lead` need not handle offsets of NULL.
+/// When this test fails, `functions::lead` need not handle offsets of NULL.
 #[tokio::test]
 async fn stock_lags_by_null_are_still_values() {
     let found =
@@ -76,7 +81,7 @@ async fn stock_lags_by_null_are_still_values() {
 }
 
 #[tokio::test]
-async fn sliding_frames_of_booleans_bits_and_texts_are_aggregated() {
+async fn aggregates_of_booleans_bits_and_strings_have_sliding_frames() {
     let frame = "OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
     let ahead = "OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)";
     let cases = [
@@ -145,7 +150,8 @@ async fn aggregates_of_lists_have_sliding_frames() {
     expect_rows(&setup, &cases).await;
 }
 
-/// When this test fails, the part of `sliding_frames` of `functions::aggregate` about DataFusion's can be removed.
+/// When this test fails, `sliding_frames` of `functions::aggregate` need not handle aggregates of
+/// DataFusion.
 #[tokio::test]
 async fn stock_frames_of_booleans_still_fail() {
     let ctx = SessionContext::new();
@@ -155,7 +161,7 @@ async fn stock_frames_of_booleans_still_fail() {
 }
 
 #[tokio::test]
-async fn constant_partitions_are_columns_of_their_own() {
+async fn windows_may_have_constant_partition_keys() {
     let cases = [
         (
             "SELECT sum(x) OVER (PARTITION BY 1 ORDER BY x), sum(x) OVER (PARTITION BY NULL ORDER BY x) FROM range(3) t(x) ORDER BY 1",
@@ -170,7 +176,7 @@ async fn constant_partitions_are_columns_of_their_own() {
 }
 
 #[tokio::test]
-async fn windows_share_their_computed_keys() {
+async fn windows_with_equal_computed_keys_run() {
     expect_rows(
         &[
             "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'bb'), (4, 'c')) v(x, s)",
@@ -190,7 +196,7 @@ const ORDERED_WINDOW: &str = "SELECT id, array_agg(id ORDER BY x DESC) OVER (PAR
     FROM (VALUES (1, 'a', 5), (2, 'a', 7), (3, 'b', 1)) v(id, k, x) ORDER BY id";
 
 #[tokio::test]
-async fn aggregates_over_partitions_have_an_order() {
+async fn ordered_aggregates_over_partitions_keep_their_order() {
     let setup = [
         "CREATE TABLE w AS SELECT * FROM (VALUES (1, 'a', 5), (2, 'a', 7), (3, 'b', 1)) v(id, k, x)",
     ];
@@ -223,7 +229,8 @@ async fn aggregates_over_partitions_have_an_order() {
     }
 }
 
-/// When this fails, `sql::statement::expressions::windows::move_order_to_window` can go.
+/// When this test fails, `sql::statement::expressions::windows::move_order_to_window` can be
+/// removed.
 #[tokio::test]
 async fn stock_windows_still_have_no_ordered_arguments() {
     let e = stock_error(&SessionContext::new(), ORDERED_WINDOW).await;
@@ -234,7 +241,7 @@ const REVERSED: &str = "SELECT array_agg(x) OVER (ORDER BY x DESC ROWS BETWEEN U
     FROM (SELECT x FROM (VALUES (1), (2), (3)) v(x) ORDER BY x LIMIT 3) LIMIT 1";
 
 #[tokio::test]
-async fn lists_of_windows_have_the_order_of_the_window() {
+async fn array_agg_over_a_window_has_the_order_of_the_window() {
     let sorted = "FROM (SELECT x FROM (VALUES (1), (2), (3)) v(x) ORDER BY x LIMIT 3)";
     let ahead = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING";
     let cases = [
@@ -259,7 +266,7 @@ async fn lists_of_windows_have_the_order_of_the_window() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `functions::keep_window_order` can go.
+/// When this test fails, `functions::keep_window_order` can be removed.
 #[tokio::test]
 async fn stock_lists_of_reversed_windows_are_still_reversed() {
     let found = stock_text(&SessionContext::new(), REVERSED).await;
@@ -271,7 +278,7 @@ const SHIFTED: [&str; 1] = [
 ];
 
 #[tokio::test]
-async fn lags_with_negative_offsets_see_rows_beyond_a_limit() {
+async fn lag_with_a_negative_offset_reads_rows_beyond_a_limit() {
     let frame = "OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)";
     let cases = [
         (format!("SELECT id, lag(v, -3, -1) {frame} FROM l ORDER BY id LIMIT 1"), "1 40"),
@@ -293,7 +300,7 @@ async fn stock_lags_forward_still_lose_rows() {
 }
 
 #[tokio::test]
-async fn defaults_of_lags_are_columns() {
+async fn defaults_of_lag_and_lead_may_be_columns() {
     let cases = [
         ("SELECT lag(v, 1, w) OVER (ORDER BY id) FROM l ORDER BY id", "7; 10; NULL; NULL"),
         ("SELECT lead(v, 2, w + id) OVER (ORDER BY id) FROM l ORDER BY id", "NULL; 40; NULL; 13"),
@@ -315,7 +322,7 @@ async fn defaults_of_lags_are_columns() {
 }
 
 #[tokio::test]
-async fn sliding_frames_without_rows_have_no_bits() {
+async fn bit_xor_of_empty_sliding_frames_is_null() {
     let cases = [
         (
             "SELECT bit_xor(v) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND CURRENT ROW) FROM l ORDER BY id",
@@ -351,7 +358,7 @@ async fn stock_bit_xor_of_no_rows_is_still_zero() {
 }
 
 #[tokio::test]
-async fn bounds_of_frames_are_checked() {
+async fn invalid_frame_bounds_are_refused() {
     let ctx = create_parallel_session();
     let frames = [
         ("RANGE BETWEEN INTERVAL '-2 day' PRECEDING AND CURRENT ROW", "negative"),
@@ -371,7 +378,7 @@ async fn bounds_of_frames_are_checked() {
 }
 
 #[tokio::test]
-async fn windows_and_aggregates_have_computed_keys() {
+async fn windows_and_aggregates_may_have_computed_keys() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'aa', [1, 2]), (2, 'b', [3]), (-3, 'cc', [1])) v(x, s, l)",
     ];
@@ -414,7 +421,7 @@ async fn windows_are_ordered_by_times_of_day() {
 }
 
 #[tokio::test]
-async fn offsets_of_lags_are_columns() {
+async fn offsets_of_lag_and_lead_may_be_columns() {
     let table = "CREATE TABLE o AS SELECT * FROM (VALUES (1, 10, 0), (2, 20, 1), (3, 30, NULL), (4, 40, -1), (5, 50, 3), (6, 60, -4)) v(id, x, o)";
     let cases = [
         ("SELECT lag(x, o) OVER (ORDER BY id) FROM o ORDER BY id", "10; 10; NULL; 50; 20; NULL"),
@@ -447,7 +454,7 @@ async fn offsets_of_lags_are_columns() {
 }
 
 #[tokio::test]
-async fn partitions_by_columns_that_a_join_equates() {
+async fn windows_may_be_partitioned_by_columns_that_a_join_equates() {
     let setup = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)",
         "CREATE TABLE u AS SELECT * FROM (VALUES (1, 50), (2, 20), (3, 70), (3, 10)) v(a, b)",
@@ -469,7 +476,7 @@ async fn partitions_by_columns_that_a_join_equates() {
 }
 
 #[tokio::test]
-async fn frames_of_products_of_intervals() {
+async fn frames_may_have_products_of_intervals_as_bounds() {
     let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES
         (DATE '2020-01-01', 1), (DATE '2020-01-02', 2), (DATE '2020-01-04', 4)) v(d, x)"];
     let frames = [
@@ -497,8 +504,8 @@ async fn frames_of_products_of_intervals() {
 
 const EQUAL: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1, 2.0::DOUBLE, 'x'), (2, 1, 3.0, 'y'), (3, 2, 5.0, 'x'), (4, NULL, 7.0, NULL), (5, 2, NULL, 'y')) v(id, k, f, s)";
 
-/// Windows that are equal once simplified, or differ in the order of operands or in the clause of a
-/// column.
+/// Statements with two windows that become equal when they are simplified, or differ only in the
+/// order of operands.
 const EQUALS: [&str; 3] = [
     "SELECT id, sum(f) OVER (PARTITION BY (CASE WHEN true THEN s ELSE '' END)) AS a, sum(f) OVER (PARTITION BY s) AS b FROM t ORDER BY id",
     "SELECT id, sum(id + k) OVER (PARTITION BY s) AS a, sum(k + id) OVER (PARTITION BY s) AS b FROM t ORDER BY id",
@@ -562,7 +569,7 @@ async fn changes_and_prepared_statements_may_have_equal_windows() {
     expect_rows(&[EQUAL, prepared], &[("EXECUTE p(1)", "1 2 2; 2 3 3")]).await;
 }
 
-/// When this fails, `sql::workarounds::windows::whole_windows` can go.
+/// When this test fails, `sql::workarounds::windows::whole_windows` can be removed.
 #[tokio::test]
 async fn stock_equal_windows_still_fail() {
     let ctx = SessionContext::new();
@@ -576,7 +583,7 @@ async fn stock_equal_windows_still_fail() {
 const FOUR_ROWS: &str =
     "CREATE TABLE four AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 7), (4, 40)) v(id, v)";
 
-/// Returns the first row of a window over the sums of each row and the next row.
+/// Returns a query for the first row of `window` over `s`, the sum of each row and the next row.
 fn over_sums(window: &str) -> String {
     format!(
         "SELECT {window} AS w FROM (SELECT id, sum(v) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS s FROM four) LIMIT 1"
@@ -584,7 +591,7 @@ fn over_sums(window: &str) -> String {
 }
 
 #[tokio::test]
-async fn limits_keep_the_rows_of_nested_windows() {
+async fn limits_above_nested_windows_keep_their_rows() {
     let cases = [
         (over_sums("sum(s) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)"), "57"),
         (over_sums("sum(s) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING)"), "104"),
@@ -600,11 +607,75 @@ async fn limits_keep_the_rows_of_nested_windows() {
     expect_rows(&[FOUR_ROWS], &cases).await;
 }
 
-/// When this fails, `sql::workarounds::nested_windows` can go.
+#[tokio::test]
+async fn nested_window_calls_and_ranges_of_strings_are_refused() {
+    let ctx = serrate::sql::session();
+    for (sql, words) in [
+        (
+            "SELECT rank() OVER (ORDER BY x) AS r FROM (VALUES (1)) t(x) QUALIFY sum(r) OVER () > 1",
+            "the window function sum(..) OVER (..) contains the window function rank(..) or its alias",
+        ),
+        (
+            "SELECT sum(rank() OVER (ORDER BY x)) OVER () FROM (VALUES (1)) t(x)",
+            "compute rank in a subquery in FROM",
+        ),
+        (
+            "SELECT max(rank() OVER (ORDER BY x)) FROM (VALUES (1)) t(x)",
+            "the aggregate max(..) contains the window function rank(..)",
+        ),
+        (
+            "SELECT count(*) OVER (ORDER BY s RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES ('a')) t(s)",
+            "the frame RANGE .. 1 PRECEDING needs numbers, dates or times in the ORDER BY of its window, but t.s is Utf8",
+        ),
+        (
+            "SELECT count(*) OVER (ORDER BY l RANGE 1 PRECEDING) FROM (VALUES ([1])) t(l)",
+            "but t.l is List(Int64)",
+        ),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(words), "{sql}: {e}");
+    }
+}
+
+#[tokio::test]
+async fn range_frames_without_an_offset_accept_any_key() {
+    let cases = [
+        (
+            "SELECT s, count(*) OVER (ORDER BY s RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM (VALUES ('a'), ('b'), ('a')) t(s) ORDER BY s",
+            "a 2; a 2; b 3",
+        ),
+        (
+            "SELECT s, count(*) OVER (ORDER BY s GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES ('a'), ('b'), ('a')) t(s) ORDER BY s",
+            "a 2; a 2; b 3",
+        ),
+        (
+            "SELECT count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW) FROM (VALUES (DATE '2020-01-01'), (DATE '2020-01-02')) t(d) ORDER BY d",
+            "1; 2",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `sql::workarounds::windows::nested_windows` can be removed.
 #[tokio::test]
 async fn stock_limits_still_forget_nested_windows() {
     let stock = SessionContext::new();
     stock_batches(&stock, FOUR_ROWS).await.unwrap();
     let sql = over_sums("sum(s) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)");
     assert_eq!(stock_ints(&stock, &sql).await, [50]);
+}
+
+/// The parser assigns IGNORE NULLS to the call before it, which may be an argument of the window
+/// function.
+#[tokio::test]
+async fn ignore_nulls_after_an_argument_belongs_to_the_window_function() {
+    let table = "CREATE TABLE z AS SELECT * FROM (VALUES (1, NULL, NULL), (2, NULL, -5), (3, 30, 40)) v(id, a, b)";
+    expect_rows(
+        &[table],
+        &[
+            ("SELECT first_value(greatest(a, b) IGNORE NULLS) OVER (ORDER BY id) FROM z ORDER BY id", "NULL; -5; -5"),
+            ("SELECT first_value(1 + abs(b) IGNORE NULLS) OVER (ORDER BY id) FROM z ORDER BY id", "NULL; 6; 6"),
+        ],
+    )
+    .await;
 }

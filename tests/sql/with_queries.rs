@@ -3,14 +3,14 @@
 use super::*;
 
 #[tokio::test]
-async fn an_inner_name_hides_an_outer_one() {
+async fn inner_ctes_hide_outer_ones() {
     expect_rows(
         &["CREATE TABLE t AS SELECT 7 AS v"],
         &[
             ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT 2 AS v) SELECT v FROM x) y, x", "2 1"),
             ("WITH x AS (SELECT 1 AS v) SELECT (WITH x AS (SELECT 2 AS v) SELECT x.v FROM x), v FROM x", "2 1"),
             ("WITH x AS (SELECT 1 AS v), y AS (WITH x AS (SELECT 2 AS v) SELECT * FROM x) SELECT x.v, y.v FROM x, y", "1 2"),
-            // The inner query reads the outer one before it hides it.
+            // The definition of the inner `x` reads the outer `x`, which it hides afterwards.
             ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT v + 10 AS v FROM x) SELECT X.v FROM X) y", "11"),
             ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT 2 AS v), z AS (SELECT v * 10 AS w FROM x AS q) SELECT w, x.v FROM z, x) y", "20 2"),
             ("WITH x AS (SELECT 1 AS v) SELECT * FROM (WITH x AS (SELECT 2 AS v) SELECT * FROM (WITH x AS (SELECT v + 1 AS v FROM x) FROM x)) y, x", "3 1"),
@@ -26,7 +26,7 @@ async fn an_inner_name_hides_an_outer_one() {
 }
 
 #[tokio::test]
-async fn volatile_queries_may_be_materialized() {
+async fn volatile_ctes_may_be_materialized() {
     expect_rows(
         &[],
         &[
@@ -69,7 +69,7 @@ const LISTS: &str =
     SELECT * FROM r";
 
 #[tokio::test]
-async fn recursive_unions_keep_every_new_row() {
+async fn recursive_unions_keep_all_new_rows() {
     let nan = "'NaN'::DOUBLE";
     let floats = format!(
         "WITH RECURSIVE r(f) AS (SELECT * FROM (VALUES (0.0), (-0.0), ({nan}), (-{nan})) v(f)
@@ -88,11 +88,24 @@ async fn recursive_unions_keep_every_new_row() {
             (float_lists.as_str(), "1 [0.0]; 1 [NaN]; 2 [0.0]"),
             (twice.as_str(), "36"),
             ("WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n % 5 + 1 FROM r) SELECT * FROM r", "1; 2; 3; 4; 5"),
+            // One month and 30 days are equal intervals, so UNION keeps only the first.
+            (
+                "WITH RECURSIVE r(i) AS (SELECT INTERVAL '1 month' UNION SELECT INTERVAL '30 days' FROM r) SELECT DATE '2024-02-01' + i = DATE '2024-03-01' FROM r",
+                "true",
+            ),
+            (
+                "WITH RECURSIVE r(i) AS (SELECT INTERVAL '30 days' UNION SELECT i + INTERVAL '720 hours' FROM r WHERE i < INTERVAL '3 months') SELECT count(*) FROM r",
+                "3",
+            ),
+            (
+                "WITH RECURSIVE r(l, s) AS (SELECT [INTERVAL '30 days', NULL], {'a': INTERVAL '1 month'} UNION SELECT [INTERVAL '1 month', NULL], {'a': INTERVAL '720 hours'} FROM r) SELECT count(*) FROM r",
+                "1",
+            ),
             ("WITH RECURSIVE r(s, d) AS (SELECT {'a': 1}, DATE '2024-01-01' UNION SELECT s, d FROM r) SELECT count(*) FROM r", "1"),
         ],
     )
     .await;
-    // A second run of one plan starts without the rows of the first.
+    // A plan that runs a second time does not keep the rows of the first run.
     let ctx = serrate::sql::session();
     let plan = serrate::sql::sql(&ctx, LISTS).await.unwrap().create_physical_plan().await.unwrap();
     for _ in 0..2 {
@@ -102,7 +115,7 @@ async fn recursive_unions_keep_every_new_row() {
     }
 }
 
-/// When this fails, `sql::workarounds::joins_and_unions` can go.
+/// When this test fails, `sql::workarounds::joins_and_unions` can be removed.
 #[tokio::test]
 async fn stock_recursive_unions_still_lose_rows() {
     let ctx = SessionContext::new();
@@ -115,7 +128,7 @@ async fn stock_recursive_unions_still_lose_rows() {
 }
 
 #[tokio::test]
-async fn recursive_parts_keep_the_type_of_the_first_part() {
+async fn recursive_terms_that_would_lose_fractions_are_refused() {
     let ctx = serrate::sql::session();
     for sql in [
         "WITH RECURSIVE q AS (SELECT 1 n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3) SELECT n FROM q",
@@ -142,7 +155,7 @@ async fn recursive_parts_keep_the_type_of_the_first_part() {
 }
 
 #[tokio::test]
-async fn recursive_parts_read_the_last_rows_once() {
+async fn recursive_terms_that_read_their_input_twice_are_refused() {
     let ctx = serrate::sql::session();
     let u = "(VALUES (1), (2), (3)) u(a)";
     for step in [
@@ -166,7 +179,7 @@ async fn recursive_parts_read_the_last_rows_once() {
 }
 
 #[tokio::test]
-async fn a_setting_that_turns_recursion_off_is_named() {
+async fn errors_of_disabled_recursion_name_the_setting() {
     let ctx = serrate::sql::session();
     let off = "SET datafusion.execution.enable_recursive_ctes = false";
     serrate::sql::sql(&ctx, off).await.unwrap().collect().await.unwrap();
@@ -174,4 +187,44 @@ async fn a_setting_that_turns_recursion_off_is_named() {
         "WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 3) FROM q";
     let e = rows_or_error(&ctx, sql).await;
     assert!(e.contains("enable_recursive_ctes = true"), "{e}");
+}
+
+/// The queries of WITH RECURSIVE that do not read themselves keep their clauses.
+#[tokio::test]
+async fn clauses_of_recursive_unions_have_their_effect() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(a)"],
+        &[
+            ("WITH RECURSIVE q AS (SELECT a FROM t UNION ALL SELECT a + 10 FROM t ORDER BY a DESC LIMIT 2) SELECT a FROM q ORDER BY a", "12; 13"),
+            ("WITH RECURSIVE q(n) AS (SELECT a FROM t UNION SELECT a + 1 FROM t ORDER BY 1 LIMIT 2 OFFSET 1) SELECT n FROM q ORDER BY n", "2; 3"),
+            ("WITH RECURSIVE q AS (SELECT a FROM t UNION ALL SELECT a FROM t FETCH FIRST 4 ROWS ONLY) SELECT count(*) FROM q", "4"),
+            ("WITH RECURSIVE q AS (WITH r AS (SELECT 7 AS a) SELECT a FROM r UNION ALL SELECT a + 1 FROM r) SELECT a FROM q ORDER BY a", "7; 8"),
+            ("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 9), q AS (SELECT n FROM r UNION ALL SELECT a + 20 FROM t ORDER BY n DESC LIMIT 3) SELECT n FROM q ORDER BY n", "21; 22; 23"),
+            // WITH goes to the part that reads it.
+            ("WITH RECURSIVE q AS (WITH r AS (SELECT 2 AS n) SELECT n FROM r UNION ALL SELECT n + 1 FROM q WHERE n < 4) SELECT n FROM q ORDER BY n", "2; 3; 4"),
+            ("WITH RECURSIVE q(n) AS (WITH r AS (SELECT 2 AS step) SELECT 1 UNION ALL SELECT n + step FROM q, r WHERE n < 5) SELECT n FROM q ORDER BY n", "1; 3; 5"),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    for (clauses, named) in [
+        ("UNION ALL SELECT n + 1 FROM q LIMIT 5", "LIMIT or OFFSET of the recursive query q"),
+        ("UNION ALL SELECT n + 1 FROM q OFFSET 5", "LIMIT or OFFSET of the recursive query q"),
+        ("UNION ALL SELECT n + 1 FROM q WHERE n < 3 ORDER BY 1", "FROM q ORDER BY"),
+        ("UNION ALL BY NAME SELECT n + 1 AS n FROM q WHERE n < 3", "BY NAME of the recursive"),
+        ("UNION BY NAME SELECT n + 1 AS n FROM q WHERE n < 3", "BY NAME of the recursive"),
+    ] {
+        let sql = format!("WITH RECURSIVE q AS (SELECT 1 AS n {clauses}) SELECT n FROM q");
+        let refused = rows_or_error(&ctx, &sql).await;
+        assert!(refused.contains(named), "{sql}\n{refused}");
+    }
+    let both = "WITH RECURSIVE q AS (WITH r AS (SELECT 2 AS n) SELECT n FROM r UNION ALL SELECT q.n + r.n FROM q, r WHERE q.n < 9) SELECT n FROM q";
+    let refused = rows_or_error(&ctx, both).await;
+    assert!(refused.contains("write its queries before q"), "{refused}");
+}
+
+#[tokio::test]
+async fn stock_clauses_of_recursive_unions_are_still_ignored() {
+    let sql = "SELECT count(*) FROM (WITH RECURSIVE q AS (SELECT 1 UNION ALL SELECT 2 LIMIT 1) SELECT * FROM q)";
+    assert_eq!(stock_one(&SessionContext::new(), sql).await, 2);
 }

@@ -1,12 +1,13 @@
-//! Groups and windows within rows, compared with GROUP BY and window functions over the exploded rows.
+//! `ragged_group` and `ragged_window` return within each row what GROUP BY and window functions
+//! return over the exploded rows; types and names of lambda parameters.
 
-use super::forms::{query_refusal, query_rows};
+use super::forms::query_cells;
 use super::*;
 
 const MEDS: &str = "meds('tests/data/synthea-meds')";
 
 #[tokio::test]
-async fn arguments_are_named_and_left_out() {
+async fn arguments_may_be_named_and_omitted() {
     let ctx = create_parallel_session();
     for (sql, expected) in [
         ("SELECT ragged_window([1, 2], [1, 5], [5], before => 3)", "[[2]]"),
@@ -19,7 +20,7 @@ async fn arguments_are_named_and_left_out() {
         ("SELECT ragged_sum(axis => -1, x => [[1, 2], [3]])", "[3, 3]"),
         ("SELECT ragged_group([1, 2, 3], groups => [7, 8], keys => [7, 9, 7])", "[[1, 3], []]"),
     ] {
-        assert_eq!(query_rows(&ctx, sql).await, expected, "{sql}");
+        assert_eq!(query_cells(&ctx, sql).await, expected, "{sql}");
     }
     for (sql, expected) in [
         ("SELECT ragged_window([1], [1], how => 'sum')", "the required argument at is missing"),
@@ -43,13 +44,28 @@ async fn arguments_are_named_and_left_out() {
             "ragged_group(x, time_bucket(INTERVAL '7 days', time))",
         ),
     ] {
-        let e = query_refusal(&ctx, sql).await;
+        let e = error(&ctx, sql).await;
         assert!(e.contains(expected), "{sql}: {e}");
     }
 }
 
 #[tokio::test]
-async fn groups_are_those_of_group_by() {
+async fn windows_of_too_few_values_do_not_overflow() {
+    let cases = [
+        (
+            "SELECT ragged_rolling([9223372036854775807, 1, -5], 3, 'sum')",
+            "[, , 9223372036854775803]",
+        ),
+        ("SELECT ragged_rolling([9223372036854775807, 1, NULL], 3, 'sum')", "[, , ]"),
+    ];
+    expect_rows(&[], &cases).await;
+    let ctx = create_parallel_session();
+    let message = error(&ctx, "SELECT ragged_rolling([9223372036854775807, 1], 2, 'sum')").await;
+    assert!(message.contains("does not fit"), "{message}");
+}
+
+#[tokio::test]
+async fn ragged_group_equals_group_by() {
     let ctx = create_parallel_session();
     let within = format!(
         "SELECT subject_id, CAST(k AS VARCHAR) AS k, n, s FROM ragged_explode((
@@ -65,7 +81,7 @@ async fn groups_are_those_of_group_by() {
         format!("SELECT count(*) FROM (({within}) EXCEPT ({rows}))"),
         format!("SELECT count(*) FROM (({rows}) EXCEPT ({within}))"),
     ] {
-        assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
+        assert_eq!(query_cells(&ctx, &sql).await, "0", "{sql}");
     }
     let months = format!(
         "SELECT subject_id, m, n FROM ragged_explode((
@@ -77,13 +93,13 @@ async fn groups_are_those_of_group_by() {
          FROM ragged_explode((SELECT subject_id, time FROM {MEDS})) GROUP BY ALL"
     );
     let sql = format!("SELECT count(*) FROM (({months}) EXCEPT ({rows}))");
-    assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
+    assert_eq!(query_cells(&ctx, &sql).await, "0", "{sql}");
     let sql = format!("SELECT count(*) > 100 FROM ({months})");
-    assert_eq!(query_rows(&ctx, &sql).await, "true", "{sql}");
+    assert_eq!(query_cells(&ctx, &sql).await, "true", "{sql}");
 }
 
 #[tokio::test]
-async fn windows_are_those_of_window_functions() {
+async fn ragged_window_equals_window_functions() {
     let ctx = create_parallel_session();
     let lists = format!(
         "(SELECT subject_id, ragged_filter(time, ragged_not(ragged_is_null(time))) AS time FROM {MEDS})"
@@ -108,15 +124,15 @@ async fn windows_are_those_of_window_functions() {
              FROM ragged_explode({numbers})"
         );
         let sql = format!("SELECT count(*) FROM (({within}) EXCEPT ({rows}))");
-        assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
+        assert_eq!(query_cells(&ctx, &sql).await, "0", "{sql}");
         let sql = format!("SELECT count(*) FROM (({rows}) EXCEPT ({within}))");
-        assert_eq!(query_rows(&ctx, &sql).await, "0", "{sql}");
+        assert_eq!(query_cells(&ctx, &sql).await, "0", "{sql}");
     }
 }
 
-/// Each documented statement gives the values that the comment behind it shows.
+/// Each statement of the section in `docs/sql.md` returns the values in the comment after it.
 #[tokio::test]
-async fn the_documented_examples_give_what_they_show() {
+async fn the_documented_examples_return_what_they_show() {
     let page = include_str!("../../docs/sql.md");
     let section = page.split("## Groups and windows within a row").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
@@ -125,7 +141,7 @@ async fn the_documented_examples_give_what_they_show() {
     for part in section.split("```sql\n").skip(1) {
         let code = part.split("```").next().unwrap();
         let (sql, shown) = code.rsplit_once("\n-- ").unwrap();
-        let answer = query_rows(&ctx, sql).await;
+        let answer = query_cells(&ctx, sql).await;
         assert_eq!(answer, shown.trim().replace("  ", " "), "{sql}");
         seen += 1;
     }
@@ -140,15 +156,16 @@ async fn the_documented_examples_give_what_they_show() {
     assert!(recipes.len() >= 10, "{recipes:?}");
     for recipe in recipes {
         let sql = format!("SELECT {recipe} FROM {row}");
-        assert!(!query_rows(&ctx, &sql).await.is_empty(), "{sql}");
+        assert!(!query_cells(&ctx, &sql).await.is_empty(), "{sql}");
     }
 }
 
 #[tokio::test]
-async fn lambdas_take_the_type_of_all_branches() {
+async fn lambdas_have_the_common_type_of_branches() {
     let tables = [
         "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(id)",
-        // Files of pyarrow call the elements of lists `element`, and literals call them `item`.
+        // The element field of lists is named `element` in files of pyarrow, and `item` in
+        // literals.
         "CREATE TABLE e AS SELECT id, arrow_cast([id], 'List(Int64, field: ''element'')') AS li FROM t",
     ];
     let cases = [
@@ -196,7 +213,7 @@ async fn lambdas_take_the_type_of_all_branches() {
     expect_rows(&tables, &cases).await;
 }
 
-/// When this test fails, the rule `serrate_lambda_types` can go.
+/// When this test fails, the rule `serrate_lambda_types` can be removed.
 #[tokio::test]
 async fn stock_parameters_over_case_still_fail() {
     let mut config = SessionConfig::new();
@@ -207,7 +224,7 @@ async fn stock_parameters_over_case_still_fail() {
     assert!(e.contains("LambdaVariable field and schema field mismatch"), "{e}");
 }
 
-/// When this fails, `serrate_lambda_parameters` can go.
+/// When this test fails, `serrate_lambda_parameters` can be removed.
 #[tokio::test]
 async fn stock_parameters_are_still_read_from_columns() {
     let mut config = SessionConfig::new();
@@ -223,7 +240,7 @@ async fn stock_parameters_are_still_read_from_columns() {
 }
 
 #[tokio::test]
-async fn columns_of_subqueries_are_no_parameters() {
+async fn columns_of_subqueries_are_not_lambda_parameters() {
     let cases = [
         ("SELECT list_transform([3], lambda v: v + (SELECT min(v) FROM (VALUES (1)) u(v)))", "[4]"),
         (
@@ -244,7 +261,7 @@ async fn columns_of_subqueries_are_no_parameters() {
 }
 
 #[tokio::test]
-async fn groups_of_every_type_of_key() {
+async fn ragged_group_accepts_keys_of_every_type() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, ['x', 'y', NULL, 'x']), (2, NULL), (3, ['b', 'b', 'b', 'b'])) AS v(i, c)"],
         &[

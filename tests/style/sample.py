@@ -104,6 +104,10 @@ def find_comments(path, text):
             number += 1
         code = number
         while code < len(lines) and re.fullmatch(r"\s*(#\[.*|[})\];,]*)", lines[code]):
+            if lines[code].lstrip().startswith("#["):
+                # An attribute may have several lines.
+                while not lines[code].endswith("]"):
+                    code += 1
             code += 1
         comment = [l.strip() for l in lines[start:number]]
         blocks.append((f"{path}:{start + 1}", find_item(lines, start), comment, find_code(lines, code)))

@@ -1,4 +1,4 @@
-//! Tables one after the other.
+//! `RaggedTable::concat`: the rows of several tables, one table after the other.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn tables_one_after_the_other(
+    fn concatenated_slices_restore_the_table(
         (model, seed) in draw_models(),
         cuts in proptest::collection::vec(0usize..6, 0..4),
         dirt: bool,
@@ -41,7 +41,7 @@ proptest! {
             cuts.windows(2).map(|w| table.slice(w[0], w[1] - w[0]).unwrap()).collect();
         let joined = RaggedTable::concat(&parts).unwrap();
         prop_assert_eq!(&joined, &table);
-        // Two layouts of the same rows.
+        // The second table has the same rows in other kinds of lists.
         let twice = RaggedTable::concat(&[table, model.table(seed ^ 9, !dirt)]).unwrap();
         assert_columns(&twice, &model.with_rows(|r| [r, r].concat()));
     }
@@ -52,7 +52,7 @@ fn types_unify_as_numpy_promotes_them() {
     use DataType::*;
     let ints =
         [UInt8, UInt16, UInt32, UInt64, Int8, Int16, Int32, Int64, Float16, Float32, Float64];
-    // The results of numpy.promote_types for the same list, row by row.
+    // The entry in row i and column j is `numpy.promote_types(types[i], types[j])`.
     let expected = [
         [UInt8, UInt16, UInt32, UInt64, Int16, Int16, Int32, Int64, Float16, Float32, Float64],
         [UInt16, UInt16, UInt32, UInt64, Int32, Int32, Int32, Int64, Float32, Float32, Float64],
@@ -100,7 +100,7 @@ fn types_unify_as_numpy_promotes_them() {
 }
 
 #[test]
-fn what_cannot_be_concatenated_says_why() {
+fn errors_of_concat_name_the_difference() {
     let a = make_part("x", 1, Arc::new(Int64Array::from(vec![1])));
     let error = |b: RaggedTable| RaggedTable::concat(&[a.clone(), b]).unwrap_err().to_string();
     assert!(
@@ -126,7 +126,7 @@ fn what_cannot_be_concatenated_says_why() {
 }
 
 #[test]
-fn an_axis_stays_uniform_where_it_has_one_size_throughout() {
+fn an_axis_stays_uniform_if_all_lists_have_one_size() {
     let uniform = |size: usize, lists: usize| {
         RaggedTable::builder()
             .layout(Layout::Uniform { size, lists })

@@ -1,4 +1,4 @@
-//! The text form of tables.
+//! `Display` of tables.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn any_table_can_be_shown((model, seed) in draw_models()) {
+    fn any_table_is_displayed_in_short_lines((model, seed) in draw_models()) {
         let table = model.table(seed, false);
         let text = table.to_string();
         prop_assert_eq!(text.lines().count(), 1 + table.ndim() + table.columns().len());
@@ -24,7 +24,7 @@ proptest! {
 }
 
 #[test]
-fn long_values_are_cut_where_they_are_shown() {
+fn long_values_are_abbreviated() {
     let table = RaggedTable::builder()
         .lengths([1000, 1])
         .unwrap()

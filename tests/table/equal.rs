@@ -21,16 +21,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn equality_sees_every_change((model, seed) in draw_models(), dirt: bool) {
+    fn tables_with_any_difference_are_not_equal((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        // Another layout, with columns in reverse order.
+        // A table with other kinds of lists and reversed columns is equal, unless the order counts.
         let mut columns = model.table(seed ^ 5, !dirt);
         let names: Vec<String> = columns.names().map(str::to_owned).collect();
         let turned: Vec<&str> = names.iter().rev().map(String::as_str).collect();
         columns = columns.select(&turned).unwrap();
         prop_assert!(table.equals(&columns, false).unwrap());
         prop_assert_eq!(table == columns, names.len() == 1);
-        // One value, one null, one name or one row differs.
+        // A table with another value, null, name or number of rows is not equal.
         for (i, column) in table.columns().iter().enumerate() {
             let n = column.values().len();
             let with = |values: ArrayRef| {
@@ -65,7 +65,7 @@ proptest! {
 }
 
 #[test]
-fn numbers_are_equal_by_value() {
+fn numbers_of_different_types_are_compared_by_value() {
     let pairs: [(ArrayRef, ArrayRef, bool); 8] = [
         (Arc::new(Int8Array::from(vec![1])), Arc::new(UInt64Array::from(vec![1])), true),
         (Arc::new(Int8Array::from(vec![-1])), Arc::new(UInt64Array::from(vec![u64::MAX])), false),
@@ -88,7 +88,7 @@ fn numbers_are_equal_by_value() {
         );
         assert_eq!(make_flat(b).equals(&make_flat(a), false).unwrap(), same);
     }
-    // Longer than one chunk.
+    // The columns are longer than the chunks in which they are compared.
     let long = |last: i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..70_000).chain([last])))
     };

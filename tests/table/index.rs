@@ -1,4 +1,4 @@
-//! Indexing, against nested vectors that are indexed element by element.
+//! `RaggedTable::index`, compared with nested vectors that are indexed element by element.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ fn draw_position(dice: &mut Random) -> i64 {
     to_i64(dice.below(6)) - 3
 }
 
-/// Draws items for some of the axes: arrays of one length or of one element, sometimes `...` and
-/// `None`.
+/// Draws an index with items for some of the axes. Its arrays have one element, or the same number
+/// of elements. It may contain `...` and `None`.
 fn random_index(model: &Model, dice: &mut Random) -> Vec<Index> {
     let count = dice.below(3) + 1;
     let kinds = [2, 4, 6][dice.below(3)];
@@ -59,7 +59,7 @@ fn random_index(model: &Model, dice: &mut Random) -> Vec<Index> {
     index
 }
 
-/// Replaces null lists of the levels `1..=levels` by empty ones.
+/// Returns a column in which the null lists of the levels `1..=levels` are empty lists.
 fn blur_column(column: &N, axis: usize, levels: usize) -> N {
     (1..=levels.min(axis)).fold(column.clone(), |n, depth| {
         n.map_at(depth, &|n| if *n == N::Null { N::List(Vec::new()) } else { n.clone() })
@@ -68,7 +68,7 @@ fn blur_column(column: &N, axis: usize, levels: usize) -> N {
 
 fn check_index(model: &Model, table: &RaggedTable, index: &[Index]) {
     let found = table.index(index);
-    // A null list whose axis becomes the rows gives no rows.
+    // A null list becomes an empty list if its elements become the rows of the result.
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let rest = table.ndim().saturating_sub(given);
     let first = index.iter().filter(|i| **i != Index::NewAxis && (**i != Index::Rest || rest > 0));
@@ -105,7 +105,7 @@ fn check_index(model: &Model, table: &RaggedTable, index: &[Index]) {
         assert_eq!(got_levels, levels, "{name} of {index:?}");
         assert_eq!(got, blur_column(&expected, levels.saturating_sub(1), 0), "{name} of {index:?}");
     }
-    // The result is a valid table: all lengths match.
+    // `with_columns` checks that the lists of all columns have equal lengths.
     let again = found.with_columns(found.columns().to_vec()).unwrap();
     assert_eq!(again, found);
 }
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_index_is_numpys((model, seed) in draw_models(), dirt: bool) {
+    fn indexing_equals_the_reference((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let mut dice = seed_random(seed ^ 11);
         for _ in 0..6 {
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_by_any_kind_of_index_agree((model, seed) in draw_models(), dirt: bool) {
+    fn rows_by_index_array_equal_taken_rows((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let mut dice = seed_random(seed ^ 12);
         let rows: Vec<usize> = match model.rows {
@@ -136,7 +136,7 @@ proptest! {
         let negative: Index =
             rows.iter().map(|r| to_i64(*r) - to_i64(model.rows)).collect::<Vec<_>>().into();
         prop_assert_eq!(&table.index(&[negative]).unwrap(), &taken);
-        // Rows taken one by one and concatenated, after null lists became empty.
+        // Stacked single rows equal the rows that `take` returns, except that null lists are empty.
         let plain = table.without_null_lists();
         let singles: Vec<RaggedTable> =
             rows.iter().map(|r| plain.index(&[to_i64(*r).into()]).unwrap()).collect();
@@ -147,7 +147,7 @@ proptest! {
     }
 }
 
-/// Two patients with 3 and 1 visits, which have 2, 4, 1 and 3 codes.
+/// Returns a table of two patients with 3 and 1 visits, which have 2, 4, 1 and 3 codes.
 fn make_patients() -> RaggedTable {
     RaggedTable::builder()
         .names(["patient", "visit", "code"])
@@ -171,7 +171,7 @@ fn list_codes(table: &RaggedTable) -> Vec<u16> {
 }
 
 #[test]
-fn the_examples_of_the_documentation() {
+fn the_documented_examples_return_what_they_show() {
     let one = get_row("0, 1:3").unwrap();
     assert_eq!((one.num_rows(), list_codes(&one)), (2, vec![2, 3, 4, 5, 6]));
     assert_eq!(one.scalar("age").unwrap().typed::<Int32Type>().unwrap(), Some(71));
@@ -179,7 +179,7 @@ fn the_examples_of_the_documentation() {
     let every = get_row(":2, ::2, 0").unwrap();
     assert_eq!((every.max_ndim(), list_codes(&every)), (Some(2), vec![0, 6, 7]));
     assert_eq!(every.array("time").unwrap().lengths(1).unwrap(), [2, 1]);
-    // Pairs of a row and a visit.
+    // Two arrays select pairs of a row and a visit.
     let pairs = get_row("[0, 1, 0], [2, 0, -3]").unwrap();
     assert_eq!((pairs.num_rows(), list_codes(&pairs)), (3, vec![6, 7, 8, 9, 0, 1]));
     let time = pairs.column("time").unwrap().values().as_primitive::<Int32Type>();
@@ -188,7 +188,7 @@ fn the_examples_of_the_documentation() {
         pairs.column("age").unwrap().values().as_primitive::<Int32Type>().values(),
         &[71, 38, 71]
     );
-    // Down to a scalar, and back.
+    // An integer per axis returns scalars, which `unsqueeze` makes columns again.
     let value = get_row("1, 0, -1").unwrap();
     assert_eq!((value.ndim(), value.num_rows(), value.columns().len()), (0, 0, 0));
     assert_eq!(value.scalar("code").unwrap().typed::<UInt16Type>().unwrap(), Some(9));
@@ -239,7 +239,7 @@ fn errors_name_axis_index_and_size() {
 }
 
 #[test]
-fn arrays_that_take_nothing() {
+fn empty_index_arrays_return_no_rows() {
     // The first of two rows has no elements on axis 1.
     let table = RaggedTable::builder()
         .lengths([0, 1])
@@ -254,7 +254,7 @@ fn arrays_that_take_nothing() {
         .unwrap();
     let get = |text: &str| table.index(&parse_index(text).unwrap());
     let none = |dims: &[usize]| Index::Array(IndexArray::try_new(dims.to_vec(), vec![]).unwrap());
-    // If arrays are separated, their axis comes first, then that of the slice.
+    // If a slice is between two arrays, the axis of the arrays precedes the axis of the slice.
     for row in [0, 1] {
         let found = table.index(&[row.into(), none(&[0]), Index::ALL, none(&[0])]).unwrap();
         assert_eq!((found.num_rows(), found.ndim()), (0, 2));
@@ -263,7 +263,7 @@ fn arrays_that_take_nothing() {
         let rest = table.index(&[row.into(), Index::ALL, none(&[0])]).unwrap();
         assert_eq!((rest.num_rows(), rest.column("x").unwrap().axis()), (0, 2), "{row}");
     }
-    // Items after the empty array are not evaluated, items before it are.
+    // After an empty array, indices are not checked. Before it, they are.
     for fine in ["[], 99", "[], :, 99", "0, [], :, 99", ":, [], :, 99"] {
         assert_eq!(get(fine).unwrap().column("x").unwrap().values().len(), 0, "{fine}");
     }
@@ -284,7 +284,7 @@ fn arrays_that_take_nothing() {
 }
 
 #[test]
-fn views_share_buffers_and_copies_are_as_small_as_they_can_be() {
+fn integers_and_slices_return_views() {
     let table = make_patients();
     let at = |t: &RaggedTable| {
         t.column("code").unwrap().values().as_primitive::<UInt16Type>().values().as_ptr()
@@ -309,8 +309,8 @@ fn views_share_buffers_and_copies_are_as_small_as_they_can_be() {
 }
 
 #[test]
-fn null_lists_give_null_and_stay_null() {
-    // x: null, [1, 2]; y: null, [3, 4]
+fn elements_of_null_lists_are_null() {
+    // The column x is null, [1, 2]. The column y is null, [3, 4] or [], [3, 4].
     let nulls = || Some(arrow::buffer::NullBuffer::from(vec![false, true]));
     let make = |name: &str, values: Vec<i64>, null: bool| {
         let values: ArrayRef = Arc::new(Int64Array::from(values));
@@ -331,13 +331,13 @@ fn null_lists_give_null_and_stay_null() {
     let taken = table(true).index(&[Index::ALL, vec![1, 1, 0].into()]).unwrap();
     assert_eq!(read_column(&taken, "x")[0], Nested::Null);
     assert_eq!(taken.array("x").unwrap().lengths(1).unwrap(), [0, 3]);
-    // An empty list in another column has no element 0.
+    // If the list of y is empty and not null, the row has no element 0.
     let error = table(false).index(&[Index::ALL, 0.into()]).unwrap_err();
     assert!(matches!(error, Error::OutOfRangeIn { row: 0, axis: 1, index: 0, size: 0 }), "{error}");
 }
 
 #[test]
-fn arrays_are_indexed_as_columns_are() {
+fn ragged_arrays_are_indexed_as_columns_are() {
     let (table, array) = (make_patients(), make_patients().array("code").unwrap());
     for text in ["1", "::-1", "0, -2:", ":, 0", "[1, 0], [0, 0]", "None, 0", "..., 0"] {
         let index = parse_index(text).unwrap();

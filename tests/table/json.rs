@@ -1,4 +1,5 @@
-//! JSON in both forms, inference against the vectors of nested_ragged_tensors, exact refusals.
+//! Tables as JSON, in columns and in records; inferred types, compared with those of
+//! nested_ragged_tensors; errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +41,8 @@ fn to_value(n: &N) -> Value {
     }
 }
 
-/// Declares types with lists, so that depths are known where all lists are empty.
+/// Returns options that declare the types of the columns of `model`, because the depth of a column
+/// whose lists are all empty cannot be inferred.
 fn declare_axes(model: &Model) -> JsonOptions {
     model
         .columns
@@ -54,7 +56,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn both_forms_hold_the_table((model, seed) in draw_models(), dirt: bool) {
+    fn tables_are_read_back_from_both_forms((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let options = declare_axes(&model);
         let columns = table.to_json(JsonForm::Columns).unwrap();
@@ -75,7 +77,7 @@ proptest! {
             let text = serde_json::to_vec_pretty(form).unwrap();
             prop_assert_eq!(&RaggedTable::from_json_text(&text, &options).unwrap(), &table);
         }
-        // Writes and reads line by line, in tables of two rows.
+        // NDJSON is read in tables of two rows.
         let mut writer = NdjsonWriter::new(Vec::new());
         writer.write(&table).unwrap();
         let text = writer.finish().unwrap();
@@ -88,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn floats_come_back_exactly(bits in proptest::collection::vec(any::<(u64, u32)>(), 1..20)) {
+    fn floats_are_read_back_exactly(bits in proptest::collection::vec(any::<(u64, u32)>(), 1..20)) {
         let table = RaggedTable::builder()
             .column("d", 0, Arc::new(Float64Array::from_iter_values(bits.iter().map(|b| f64::from_bits(b.0)))))
             .column("s", 0, Arc::new(Float32Array::from_iter_values(bits.iter().map(|b| f32::from_bits(b.1)))))
@@ -113,14 +115,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "[\\[\\]{},:\"\\\\a0-9.eEu+ntrfl -]{0,40}") {
+    fn readers_do_not_panic_on_any_text(text in "[\\[\\]{},:\"\\\\a0-9.eEu+ntrfl -]{0,40}") {
         let _ = RaggedTable::from_json_text(text.as_bytes(), &JsonOptions::default());
         let _ = NdjsonReader::new(text.as_bytes(), JsonOptions::default()).read_all();
     }
 
     #[test]
-    fn text_is_read_as_serde_json_reads_it(text in "\\[[\\[\\]0-9.eE,n\\\\\"u -]{0,12}\\]") {
-        // Both readers refuse the column, or both accept it.
+    fn text_and_parsed_values_give_the_same_columns(text in "\\[[\\[\\]0-9.eE,n\\\\\"u -]{0,12}\\]") {
+        // The reader of text and the reader of `serde_json::Value` accept the same columns.
         let whole = format!("{{\"x\": {text}}}");
         if let Ok(tree) = serde_json::from_str::<Value>(&whole) {
             let a = read_value(&tree).map_err(|e| e.to_string());
@@ -136,8 +138,8 @@ proptest! {
     }
 }
 
-/// Returns whether a tree contains a number that serde_json parses alike from a float (`1E20`) and
-/// from an integer beyond 64 bits.
+/// Returns whether a `Value` contains a number that serde_json parses both from a float (`1E20`)
+/// and from an integer of more than 64 bits.
 fn holds_ambiguous_number(value: &Value) -> bool {
     match value {
         Value::Array(list) => list.iter().any(holds_ambiguous_number),
@@ -149,7 +151,7 @@ fn holds_ambiguous_number(value: &Value) -> bool {
 }
 
 #[test]
-fn text_tells_large_floats_from_overlong_integers_and_a_tree_cannot() {
+fn large_floats_in_values_are_refused_and_in_text_are_read() {
     let from_text =
         |text: &str| RaggedTable::from_json_text(text.as_bytes(), &JsonOptions::default());
     let float = from_text(r#"{"x": [1E20]}"#).unwrap();
@@ -184,7 +186,8 @@ fn parse_dtype(name: &str) -> DataType {
     }
 }
 
-/// Unwraps strings and integers beyond 64 bits, which the vectors wrap.
+/// Returns JSON text for a value of the test vectors, which write strings and integers of more than
+/// 64 bits as objects with a key `$str` or `$int`.
 fn unwrap_text(v: &Value) -> String {
     match v {
         Value::Object(o) if o.contains_key("$int") => o["$int"].as_str().unwrap().to_owned(),
@@ -201,7 +204,7 @@ fn unwrap_text(v: &Value) -> String {
 }
 
 #[test]
-fn types_are_inferred_as_nested_ragged_tensors_does() {
+fn inferred_types_equal_those_of_nested_ragged_tensors() {
     let all = read_cases("infer_dtype.json");
     assert!(all.len() >= 18);
     for case in all {
@@ -232,7 +235,7 @@ fn types_are_inferred_as_nested_ragged_tensors_does() {
 }
 
 #[test]
-fn raw_tables_are_built_as_nested_ragged_tensors_does() {
+fn raw_tables_equal_those_of_nested_ragged_tensors() {
     let all = read_cases("construct.json");
     assert!(all.len() >= 13);
     for case in all {
@@ -288,7 +291,7 @@ fn raw_tables_are_built_as_nested_ragged_tensors_does() {
 }
 
 #[test]
-fn an_integer_and_a_float_are_told_apart() {
+fn integers_and_floats_have_different_types() {
     assert_eq!(type_of(json!([1, 2])), DataType::UInt8);
     assert_eq!(type_of(json!([1, 2.0])), DataType::Float32);
     assert_eq!(type_of(json!([1e0])), DataType::Float32);
@@ -302,7 +305,8 @@ fn an_integer_and_a_float_are_told_apart() {
     assert_eq!(type_of(json!(["a", null])), DataType::Utf8);
     assert_eq!(type_of(json!(["NaN", "a"])), DataType::Utf8);
     assert_eq!(type_of(json!(["NaN", null, 1])), DataType::Float32);
-    // A tree of values holds the first as a float, so it is refused.
+    // `Value` holds 18446744073709551616 as a float, which may have been an integer, so it is
+    // refused.
     let big: Value = serde_json::from_str("[1, 18446744073709551616]").unwrap();
     assert!(read_value(&json!({"x": big})).unwrap_err().to_string().contains("more than 64 bits"));
     assert_eq!(type_of(json!([0.5, 2e20])), DataType::Float32);
@@ -417,7 +421,7 @@ fn outer_lengths_reserved_names_and_empty_columns_are_checked() {
 }
 
 #[test]
-fn null_lists_stay_apart_from_empty_ones() {
+fn null_lists_and_empty_lists_are_distinct() {
     let value = json!({"x": [null, [], [null, [1, null], []], [null]]});
     let table = read_value(&value).unwrap();
     assert_eq!(table.array("x").unwrap().lengths(1).unwrap(), [0, 0, 3, 1]);
@@ -425,14 +429,15 @@ fn null_lists_stay_apart_from_empty_ones() {
 }
 
 #[test]
-fn records_may_lack_keys_and_columns_may_come_late() {
+fn records_may_lack_keys() {
     let value = json!([{"a": 1}, {"b": [5]}, {"b": [], "a": 2}]);
     let table = read_value(&value).unwrap();
     assert_eq!(
         table.to_json(JsonForm::Columns).unwrap(),
         json!({"a": [1, null, 2], "b": [null, [5], []]})
     );
-    // The reader remembers the type of a column from table to table.
+    // The reader of NDJSON keeps the type of a column for later tables, in which it is null or
+    // empty.
     let text = "{\"a\": [[7]]}\n{\"a\": null}\n{\"a\": []}\n{}\n";
     let options = JsonOptions { batch_rows: 1, ..Default::default() };
     let parts: Vec<RaggedTable> =
@@ -442,7 +447,7 @@ fn records_may_lack_keys_and_columns_may_come_late() {
 }
 
 #[test]
-fn other_types_are_texts_or_numbers_that_read_back() {
+fn other_types_are_written_as_strings_or_numbers_and_read_back() {
     let stamp = DataType::Timestamp(TimeUnit::Microsecond, None);
     let dictionary: DictionaryArray<Int32Type> = [Some("u"), None].into_iter().collect();
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -486,14 +491,15 @@ fn other_types_are_texts_or_numbers_that_read_back() {
         numbers.to_json(JsonForm::Columns).unwrap(),
         json!({"t": ["1970-01-01T00:00:01", null]})
     );
-    // Floats declared as integers are truncated, as numpy casts them; other values are refused.
+    // Floats in a column that is declared as integers are truncated, as numpy casts them. Strings
+    // are refused.
     let cut = read_as(&json!({"x": [1.9, -1.9]}), "x", DataType::Int8).unwrap();
     assert_eq!(cut.to_json(JsonForm::Columns).unwrap(), json!({"x": [1, -1]}));
     assert!(read_as(&json!({"x": ["NaN"]}), "x", DataType::Int8).is_err());
 }
 
 #[test]
-fn floats_without_a_number_are_texts() {
+fn nan_and_infinities_are_written_as_strings() {
     let table = RaggedTable::builder()
         .column(
             "x",
@@ -512,12 +518,13 @@ fn floats_without_a_number_are_texts() {
     assert_eq!(value.to_string(), r#"{"x":["NaN","Infinity","-Infinity",0.1,1.0]}"#);
     let back = read_as(&value, "x", DataType::Float32).unwrap();
     assert_eq!(back.to_json(JsonForm::Columns).unwrap(), value);
-    // Undeclared infinities are refused, as by nested_ragged_tensors.
+    // Infinities in a column without a declared type are refused, as nested_ragged_tensors refuses
+    // them.
     assert!(read_value(&value).unwrap_err().to_string().contains("float64"));
 }
 
 #[test]
-fn files_are_written_whole_and_not_overwritten() {
+fn files_are_written_and_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let table = read_value(&json!({"id": [1, 2], "code": [[[5], []], []]})).unwrap();
     let path = dir.path().join("t.json");
@@ -542,7 +549,7 @@ fn files_are_written_whole_and_not_overwritten() {
         read_json(dir.path().join("no"), &JsonOptions::default()),
         Err(Error::Io { .. })
     ));
-    // Many rows, more than one chunk of output.
+    // A file of more than one chunk of output is written completely.
     let many = RaggedTable::builder()
         .column("x", 0, Arc::new(Int64Array::from_iter_values(0..50_000)))
         .build()

@@ -1,4 +1,4 @@
-//! Long tables nested by their keys and exploded again.
+//! `RaggedTable::nest`, which nests a long table by its keys, and `to_long`, which reverses it.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use arrow::array::{
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{Int32Type, Int64Type};
 use proptest::prelude::*;
-use serrate::table::{Column, LongOptions, NestOptions, RaggedTable, Unsorted};
+use serrate::table::{Column, LongOptions, NestOptions, RaggedTable, UnsortedRows};
 
 use crate::common::torture::{Draw, seed_random};
 use crate::model::draw_models;
 
 type Key = (Option<i64>, Option<i64>);
 
-/// Draws a long table with keys of few values, sorted or not, and its keys.
+/// Draws a long table of `n` rows whose keys have few distinct values. Returns the table and its
+/// keys.
 fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, Vec<Key>) {
     let mut dice = seed_random(seed);
     let mut value = |most: usize| {
@@ -25,7 +26,7 @@ fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, V
     };
     let mut keys: Vec<Key> = (0..n).map(|_| (value(5), value(6))).collect();
     if sorted {
-        // None sorts before Some, as nulls do.
+        // `None` sorts before `Some`, as null sorts before values in `nest`.
         keys.sort();
     }
     let subject = Int64Array::from_iter(keys.iter().map(|k| k.0));
@@ -41,7 +42,7 @@ fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, V
 
 const KEYS: [&str; 2] = ["subject_id", "time"];
 
-/// Returns the number of rows in each run of equal neighbours.
+/// Returns the length of each run of equal consecutive keys.
 fn run_lengths<T: PartialEq>(keys: &[T]) -> Vec<usize> {
     keys.chunk_by(|a, b| a == b).map(<[T]>::len).collect()
 }
@@ -50,7 +51,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn runs_of_keys_are_the_lists(seed: u64, n in 0usize..90, nulls: bool) {
+    fn runs_of_equal_keys_become_lists(seed: u64, n in 0usize..90, nulls: bool) {
         let (batch, keys) = long_table(seed, n, true, nulls);
         let table = RaggedTable::nest(&batch, &KEYS, &NestOptions::default()).unwrap();
         let subjects: Vec<Option<i64>> = keys.iter().map(|k| k.0).collect();
@@ -66,7 +67,7 @@ proptest! {
             .iter().eq(events.iter().map(|k| k.1)));
         prop_assert!(table.column("subject_id").unwrap().values().as_primitive::<Int64Type>()
             .iter().eq(subjects.chunk_by(|a, b| a == b).map(|c| c[0])));
-        // The inverse restores the batch.
+        // `to_long` restores the batch.
         prop_assert_eq!(&table.to_long(&LongOptions::default()).unwrap(), &batch);
     }
 
@@ -82,7 +83,7 @@ proptest! {
                 prop_assert!(text.contains(&format!("row {row} has")), "{} {}", row, text);
             }
         }
-        let sorted = NestOptions { unsorted: Unsorted::Sort };
+        let sorted = NestOptions { unsorted: UnsortedRows::Sort };
         let table = RaggedTable::nest(&batch, &KEYS, &sorted).unwrap();
         let mut order: Vec<u32> = (0..u32::try_from(n).unwrap()).collect();
         order.sort_by_key(|i| keys[*i as usize]);
@@ -95,7 +96,7 @@ proptest! {
         let table = model.table(seed, dirt);
         let depth = model.lengths.len();
         let long = table.to_long(&LongOptions::default()).unwrap();
-        // For every axis, the element that each innermost element belongs to.
+        // `at[axis][i]` is the element of `axis` that contains the innermost element `i`.
         let mut at: Vec<Vec<usize>> = vec![(0..model.rows).collect()];
         for level in &model.lengths {
             let repeat = |v: &Vec<usize>| -> Vec<usize> {
@@ -110,7 +111,7 @@ proptest! {
             let get = |j: &usize| values.is_valid(*j).then(|| values.value(*j));
             prop_assert!(long.column(i).as_primitive::<Int64Type>().iter().eq(at[*axis].iter().map(get)));
         }
-        // If empty lists are kept, every element without children gets one row.
+        // If `keep_empty` is set, each element with an empty list has one row.
         let all = table.to_long(&LongOptions { keep_empty: true }).unwrap();
         let mut rows = at[depth].len();
         for level in &model.lengths {
@@ -128,7 +129,7 @@ proptest! {
 }
 
 #[test]
-fn leaves_are_not_touched_and_boundaries_are_the_offsets() {
+fn nest_and_to_long_do_not_copy_leaves() {
     let (batch, _) = long_table(3, 80, true, false);
     let table = RaggedTable::nest(&batch, &KEYS, &NestOptions::default()).unwrap();
     let at = |a: &ArrayRef| a.to_data().buffers()[0].as_ptr();
@@ -143,8 +144,9 @@ fn leaves_are_not_touched_and_boundaries_are_the_offsets() {
 }
 
 #[test]
-fn long_columns_are_compared_in_parallel_and_in_blocks_alike() {
-    // Long enough for several tasks; runs end at the borders of blocks and tasks as well as within.
+fn long_key_columns_are_compared_in_parallel_blocks() {
+    // The table is long enough for several tasks. Runs of equal keys end at, before and after the
+    // ends of blocks and tasks.
     let n: i64 = 1_100_003;
     let key = |i: i64| i / 16 + i / 37 + i / (1 << 18);
     let keys: Vec<i64> = (0..n).map(key).collect();
@@ -171,7 +173,7 @@ fn read_lengths(key: ArrayRef) -> Vec<usize> {
 }
 
 #[test]
-fn keys_may_be_texts_dictionaries_floats_and_null() {
+fn keys_may_be_strings_dictionaries_floats_and_null() {
     assert_eq!(
         read_lengths(Arc::new(StringArray::from(vec![None, None, Some(""), Some("a"), Some("a")]))),
         [2, 1, 2]
@@ -189,7 +191,7 @@ fn keys_may_be_texts_dictionaries_floats_and_null() {
 }
 
 #[test]
-fn what_cannot_be_nested_says_why() {
+fn errors_of_nest_name_the_cause() {
     let options = NestOptions::default();
     let error = |keys: &[&str], key: ArrayRef| {
         RaggedTable::nest(&make_two(key), keys, &options).unwrap_err().to_string()
@@ -208,7 +210,7 @@ fn what_cannot_be_nested_says_why() {
 }
 
 #[test]
-fn a_later_key_may_fall_where_an_earlier_one_rises() {
+fn the_second_key_is_sorted_within_the_first() {
     let batch = RecordBatch::try_from_iter([
         ("a", Arc::new(Int64Array::from(vec![1, 1, 2, 2])) as ArrayRef),
         ("b", Arc::new(Int64Array::from(vec![5, 9, 3, 3])) as ArrayRef),
@@ -217,7 +219,7 @@ fn a_later_key_may_fall_where_an_earlier_one_rises() {
     .unwrap();
     let table = RaggedTable::nest(&batch, &["a", "b"], &NestOptions::default()).unwrap();
     assert_eq!(table.array("v").unwrap().lengths(2).unwrap(), [1, 1, 2]);
-    // The same value in two outer runs gives two elements.
+    // Equal keys of the second level in different keys of the first are two elements.
     let batch = RecordBatch::try_from_iter([
         ("a", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
         ("b", Arc::new(Int64Array::from(vec![7, 7])) as ArrayRef),
@@ -229,9 +231,9 @@ fn a_later_key_may_fall_where_an_earlier_one_rises() {
 }
 
 #[test]
-fn list_columns_of_a_long_table_go_below_the_keys() {
+fn list_columns_are_nested_below_the_keys() {
     let (long, _) = long_table(11, 40, true, false);
-    let events = RaggedTable::nest(&long, &["time"], &NestOptions { unsorted: Unsorted::Sort });
+    let events = RaggedTable::nest(&long, &["time"], &NestOptions { unsorted: UnsortedRows::Sort });
     let events = events.unwrap().to_batch().unwrap();
     let by_time = RaggedTable::nest(&events, &["time"], &NestOptions::default()).unwrap();
     assert_eq!(by_time.column("code").unwrap().axis(), 2);
@@ -239,7 +241,7 @@ fn list_columns_of_a_long_table_go_below_the_keys() {
 }
 
 #[test]
-fn kept_empty_lists_show_as_one_row_of_nulls() {
+fn keep_empty_returns_one_row_with_null_per_empty_list() {
     let table = RaggedTable::builder()
         .lengths([2, 0])
         .unwrap()

@@ -1,5 +1,5 @@
-//! The reference: columns as nested vectors, converted to Arrow arrays with any hidden values that
-//! Arrow allows.
+//! The reference for the tests of tables: random columns as nested vectors, and their conversion to
+//! Arrow arrays, optionally with values below null lists and outside slices.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use serrate::table::RaggedTable;
 use crate::common::torture::{Draw, Random, seed_random};
 use crate::reference::Nested;
 
-/// A nested value.
+/// A nested list of integers, or an integer, or null.
 pub(crate) type N = Nested<i64>;
 
-/// Returns the values of an Arrow array, read one by one.
+/// Converts an Arrow array to nested vectors, value by value.
 pub(crate) fn read_nested(array: &dyn Array) -> Vec<N> {
     (0..array.len())
         .map(|i| {
@@ -38,12 +38,12 @@ pub(crate) fn read_nested(array: &dyn Array) -> Vec<N> {
         .collect()
 }
 
-/// The rows of one column of a table.
+/// Returns the rows of one column of a table.
 pub(crate) fn read_column(table: &RaggedTable, name: &str) -> Vec<N> {
     read_nested(&table.array(name).unwrap().to_arrow().unwrap())
 }
 
-/// The kind of list that a level becomes.
+/// The Arrow type of the lists of one level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     List,
@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Fixed(i32),
 }
 
+/// Returns a nested value to hide below a null list or outside a slice: lists of the types `kinds`,
+/// and the leaf -99.
 fn make_junk(kinds: &[Kind]) -> N {
     match kinds.split_first() {
         None => N::Leaf(-99),
@@ -61,8 +63,9 @@ fn make_junk(kinds: &[Kind]) -> N {
     }
 }
 
-/// Builds an Arrow array of these elements, with lists of these kinds. With `dirt`, there are
-/// values before, after and under null lists.
+/// Returns an Arrow array of `elements`, whose lists have the types `kinds`, from the outermost
+/// level. With `dirt`, its child arrays have values before the first list, after the last, and
+/// below null lists.
 pub(crate) fn encode_arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayRef {
     let Some((kind, rest)) = kinds.split_first() else {
         return Arc::new(Int64Array::from_iter(elements.iter().map(|e| match e {
@@ -106,7 +109,8 @@ pub(crate) fn encode_arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayR
     }
 }
 
-/// Lengths of every axis, and columns as nested vectors.
+/// The reference of a table: the lengths of the lists of each axis, and columns with name, axis and
+/// rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) rows: usize,
@@ -120,7 +124,7 @@ impl Model {
         let mut lengths = Vec::new();
         let mut n = rows;
         for _ in 0..depth {
-            // Sometimes all lists have one size, or all are empty.
+            // In some models, all lists of a level have two elements, or are empty.
             let size = match dice.below(5) {
                 0 => Some(2),
                 1 if dice.below(3) == 0 => Some(0),
@@ -158,7 +162,8 @@ impl Model {
         Self { rows, lengths, columns }
     }
 
-    /// Draws kinds of lists for a column; fixed sizes where its lists allow them.
+    /// Draws the Arrow types of the lists of a column on `axis`. Draws fixed-size lists only for
+    /// levels whose lists have equal lengths.
     fn kinds(&self, axis: usize, dice: &mut Random) -> Vec<Kind> {
         self.lengths[..axis]
             .iter()
@@ -173,8 +178,8 @@ impl Model {
             .collect()
     }
 
-    /// Builds sibling lists of mixed kinds; with `dirt`, columns are slices of longer arrays with
-    /// hidden values.
+    /// Returns a batch of the columns, whose lists have random types. With `dirt`, the columns are
+    /// slices of longer arrays with hidden values.
     pub(crate) fn batch(&self, seed: u64, dirt: bool) -> RecordBatch {
         let mut dice = seed_random(seed ^ 0xABCD);
         let mut fields = Vec::new();
@@ -210,19 +215,19 @@ impl Model {
         }
     }
 
-    /// Returns the columns with their rows replaced.
+    /// Returns the name of each column with the rows that `pick` makes of its rows.
     pub(crate) fn with_rows(&self, pick: impl Fn(&[N]) -> Vec<N>) -> Vec<(String, Vec<N>)> {
         self.columns.iter().map(|(n, _, rows)| (n.clone(), pick(rows))).collect()
     }
 }
 
-/// Draws a model, and a seed for its layout.
+/// Draws a model, and a seed for the types of its lists.
 pub(crate) fn draw_models() -> impl Strategy<Value = (Model, u64)> {
     (any::<u64>(), 0usize..6, 0usize..4, 1usize..5)
         .prop_map(|(seed, rows, depth, columns)| (Model::random(seed, rows, depth, columns), seed))
 }
 
-/// Compares columns and their rows by name.
+/// Asserts that the columns of `table` with these names have these rows.
 pub(crate) fn assert_columns(table: &RaggedTable, expected: &[(String, Vec<N>)]) {
     for (name, rows) in expected {
         assert_eq!(&read_column(table, name), rows, "{name}");

@@ -1,4 +1,5 @@
-//! Tables and record batches: sibling lists, lists of structs, shared buffers, refusals.
+//! Conversions between tables and record batches, with columns of lists and with lists of structs:
+//! values, shared buffers, errors.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,11 +30,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn batches_become_tables_and_come_back((model, seed) in draw_models(), dirt: bool) {
+    fn batches_are_converted_to_tables_and_back((model, seed) in draw_models(), dirt: bool) {
         let batch = model.batch(seed, dirt);
         let table = RaggedTable::try_from_batch(&batch).unwrap();
         model.check(&table);
-        // Converts to the table's own kinds of lists, and to those of the input.
+        // The table is converted to its own list types, and to the list types of the input.
         let own = table.to_batch().unwrap();
         let declared = table.arrow_schema().unwrap();
         prop_assert_eq!(own.schema_ref(), &declared);
@@ -47,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn lists_of_structs_hold_the_same((model, seed) in draw_models(), dirt: bool) {
+    fn tables_are_converted_to_lists_of_structs_and_back((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt).without_null_lists();
         let zipped = table.to_struct_batch().unwrap();
         prop_assert_eq!(zipped.num_rows(), model.rows);
@@ -56,7 +57,7 @@ proptest! {
             prop_assert_eq!(again.column(name).unwrap().axis(), *axis);
             prop_assert_eq!(read_column(&again, name), read_column(&table, name));
         }
-        // The same for a slice of the structs.
+        // A slice of the structs has a slice of the rows.
         if model.rows > 1 {
             let part = RaggedTable::try_from_batch(&zipped.slice(1, model.rows - 1)).unwrap();
             for (name, _, _) in &model.columns {
@@ -67,7 +68,7 @@ proptest! {
 }
 
 #[test]
-fn offsets_are_stored_once_and_values_stay_where_they_are() {
+fn conversions_share_offsets_and_values() {
     let time = make_ints(&[&[1, 2], &[], &[3]]);
     let code = make_ints(&[&[4, 5], &[], &[6]]);
     let input = make_batch(vec![("time", time.clone()), ("code", code.clone())]);
@@ -98,7 +99,7 @@ fn offsets_are_stored_once_and_values_stay_where_they_are() {
 }
 
 #[test]
-fn a_slice_shares_values_and_its_columns_share_offsets() {
+fn slices_share_values_and_store_offsets_once() {
     let table = RaggedTable::try_from_batch(&make_batch(vec![
         ("a", make_ints(&[&[1, 2], &[3], &[4, 5]])),
         ("b", make_ints(&[&[6, 7], &[8], &[9, 0]])),
@@ -139,7 +140,7 @@ fn a_row_view_copies_nothing() {
 }
 
 #[test]
-fn columns_that_disagree_are_named_with_the_place() {
+fn errors_of_different_lengths_name_columns_axis_and_list() {
     let error = RaggedTable::try_from_batch(&make_batch(vec![
         ("id", Arc::new(Int64Array::from(vec![1, 2, 3]))),
         ("time", make_ints(&[&[1, 2], &[3], &[4, 5]])),
@@ -153,7 +154,7 @@ fn columns_that_disagree_are_named_with_the_place() {
 }
 
 #[test]
-fn a_disagreement_on_an_inner_level_counts_lists_of_that_level() {
+fn errors_of_inner_lengths_count_lists_of_that_axis() {
     let nest = |inner: ArrayRef, offsets: Vec<i32>| -> ArrayRef {
         let field = Arc::new(Field::new_list_field(inner.data_type().clone(), true));
         Arc::new(ListArray::new(field, OffsetBuffer::new(offsets.into()), inner, None))
@@ -168,7 +169,7 @@ fn a_disagreement_on_an_inner_level_counts_lists_of_that_level() {
 }
 
 #[test]
-fn a_null_list_has_no_elements_when_lengths_are_compared() {
+fn null_lists_and_empty_lists_have_equal_lengths() {
     let hidden = ListArray::new(
         Arc::new(Field::new_list_field(DataType::Int32, true)),
         OffsetBuffer::new(vec![0, 2, 3].into()),
@@ -188,7 +189,7 @@ fn a_null_list_has_no_elements_when_lengths_are_compared() {
         out.column(0).as_list::<i32>().offsets().as_ptr(),
         out.column(1).as_list::<i32>().offsets().as_ptr()
     );
-    // A list of structs cannot be null for one field and empty for another.
+    // A list of structs is null or empty for all fields, so this table has no struct batch.
     let refused = table.to_struct_batch().unwrap_err().to_string();
     assert!(refused.contains("list 0 of axis 1") && refused.contains("\"b\""), "{refused}");
     assert!(table.without_null_lists().to_struct_batch().is_ok());
@@ -207,7 +208,7 @@ fn nested_ints(table: &RaggedTable, name: &str) -> Vec<N> {
 }
 
 #[test]
-fn a_uniform_axis_goes_with_lists_of_that_length() {
+fn fixed_size_lists_and_lists_may_share_an_axis() {
     let fixed = FixedSizeListArray::new(
         Arc::new(Field::new_list_field(DataType::Int32, true)),
         2,
@@ -251,7 +252,7 @@ fn make_visits() -> RecordBatch {
             .with_metadata(HashMap::from([("unit".into(), "day".into())])),
         Field::new("codes", codes.data_type().clone(), true),
     ]);
-    // The second visit is null, and so are its fields.
+    // The second visit is a null struct, so its fields are null.
     let visits =
         StructArray::new(fields, vec![time, codes], Some(NullBuffer::from(vec![true, false])));
     make_batch(vec![
@@ -261,10 +262,10 @@ fn make_visits() -> RecordBatch {
 }
 
 #[test]
-fn a_chain_of_structs_becomes_columns_and_named_axes() {
+fn nested_lists_of_structs_become_columns_and_named_axes() {
     let table = RaggedTable::try_from_batch(&make_visits()).unwrap();
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
-    // `time` occurs twice: both columns are named by their paths.
+    // Two fields are named `time`, so both columns are named by their paths.
     assert_eq!(names, ["name", "visits.time", "code", "visits.codes.time"]);
     assert_eq!(table.axis_name(1), Some("visits"));
     assert_eq!(table.axis_name(2), Some("codes"));
@@ -284,7 +285,7 @@ fn a_chain_of_structs_becomes_columns_and_named_axes() {
 }
 
 #[test]
-fn an_axis_named_as_a_column_beside_it_is_refused_as_a_struct() {
+fn struct_batches_refuse_an_axis_named_as_a_column() {
     let table = RaggedTable::builder()
         .names(["patient", "age"])
         .lengths([1])
@@ -298,7 +299,7 @@ fn an_axis_named_as_a_column_beside_it_is_refused_as_a_struct() {
 }
 
 #[test]
-fn zero_rows_zero_columns_and_all_empty_levels_work() {
+fn tables_without_rows_columns_or_elements_are_converted() {
     let options = RecordBatchOptions::new().with_row_count(Some(3));
     let none = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options);
     let table = RaggedTable::try_from_batch(&none.unwrap()).unwrap();
@@ -327,7 +328,7 @@ fn zero_rows_zero_columns_and_all_empty_levels_work() {
 }
 
 #[test]
-fn list_views_and_equal_names_are_refused() {
+fn list_views_and_duplicate_names_are_refused() {
     let list = make_ints(&[&[1]]);
     let view = arrow::compute::cast(
         &list,

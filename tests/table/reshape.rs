@@ -1,4 +1,5 @@
-//! Axes added, removed and merged, against nested vectors.
+//! `unsqueeze`, `squeeze`, `flatten` and `vstack`, compared with nested vectors; scalars of a
+//! table.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn axes_come_and_go((model, seed) in draw_models(), dirt: bool) {
+    fn unsqueeze_adds_and_squeeze_removes_axes((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let ndim = table.ndim();
         for at in 0..=ndim {
@@ -39,7 +40,7 @@ proptest! {
             prop_assert_eq!(&wide.squeeze(axis).unwrap(), &table);
             prop_assert!(table.unsqueeze(i64::try_from(ndim).unwrap() + 1).is_err());
         }
-        // Any axis with one element in every list can be dropped; others cannot.
+        // `squeeze` succeeds if and only if every list of the axis has one element.
         for at in 1..ndim {
             let axis = i64::try_from(at).unwrap();
             let plain = table.without_null_lists();
@@ -57,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn merged_axes_keep_their_elements((model, seed) in draw_models(), dirt: bool) {
+    fn flatten_merges_axes_and_fills_outer_columns((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         for at in 1..table.ndim() {
             let axis = i64::try_from(at).unwrap();
@@ -91,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn stacked_tables_are_rows((model, seed) in draw_models(), other in draw_models()) {
+    fn vstack_makes_a_row_of_each_table((model, seed) in draw_models(), other in draw_models()) {
         let table = model.table(seed, false);
         let mut dice = seed_random(seed ^ 21);
         let cuts: Vec<RaggedTable> = (0..dice.below(4) + 1)
@@ -127,7 +128,7 @@ fn make_patients() -> RaggedTable {
 }
 
 #[test]
-fn what_squeezing_refuses_and_why() {
+fn squeeze_refuses_axes_with_other_lengths_than_one() {
     let message = |axis| make_patients().squeeze(axis).unwrap_err().to_string();
     assert!(message(0).contains("axis 0 has 3 rows"), "{}", message(0));
     assert!(message(-1).contains("axis 1: list 0 has 2 elements (in row 0)"), "{}", message(-1));
@@ -139,11 +140,12 @@ fn what_squeezing_refuses_and_why() {
 }
 
 #[test]
-fn flattening_fills_by_type_and_drops_what_has_no_place() {
+fn flatten_fills_new_elements_by_type() {
     let flat = make_patients().flatten(1).unwrap();
     assert_eq!(flat.axis_name(0), Some("visit"));
     let alive = flat.column("alive").unwrap().values().as_boolean().clone();
-    // The first element of a list keeps the value and further ones get false; the null stays null.
+    // The first visit of a patient has the value of the patient, and further visits have false.
+    // Null stays null.
     assert_eq!(alive.iter().collect::<Vec<_>>(), [Some(true), Some(false), None]);
     let name = flat.column("name").unwrap().values().as_string::<i32>().clone();
     assert_eq!(name.iter().collect::<Vec<_>>(), [Some("a"), None, Some("c")]);
@@ -154,7 +156,7 @@ fn flattening_fills_by_type_and_drops_what_has_no_place() {
 }
 
 #[test]
-fn scalars_stay_until_they_are_columns_again() {
+fn scalars_are_kept_and_refused_by_formats_without_scalars() {
     let second = make_patients().index(&[2.into()]).unwrap();
     let names =
         |t: &RaggedTable| t.scalars().iter().map(|s| s.name().to_owned()).collect::<Vec<_>>();
@@ -166,7 +168,7 @@ fn scalars_stay_until_they_are_columns_again() {
     assert!(second.column("name").unwrap_err().to_string().contains("name (a scalar)"));
     assert!(second.scalar("time").is_err());
     assert_ne!(second, make_patients().index(&[0.into(), vec![0].into()]).unwrap());
-    // Formats that cannot represent the scalars refuse them.
+    // Formats without scalars refuse a table with scalars.
     let messages = [
         second.to_batch().unwrap_err(),
         second.to_struct_batch().unwrap_err(),
@@ -190,7 +192,7 @@ fn scalars_stay_until_they_are_columns_again() {
 }
 
 #[test]
-fn a_dense_scalar_has_no_axes() {
+fn scalars_become_dense_tensors_without_axes() {
     let row = make_patients().select(&["alive", "time"]).unwrap().index(&[2.into()]).unwrap();
     let dense = row.to_dense(&Default::default()).unwrap();
     let text: Vec<String> = dense.iter().map(|(n, t)| format!("{n}: {t}")).collect();
@@ -198,7 +200,7 @@ fn a_dense_scalar_has_no_axes() {
 }
 
 #[test]
-fn nothing_of_a_column_that_keeps_its_values_is_copied() {
+fn reshaping_does_not_copy_values() {
     let table = make_patients();
     let at = |t: &RaggedTable| {
         t.column("time").unwrap().values().as_primitive::<Int32Type>().values().as_ptr()
@@ -210,7 +212,7 @@ fn nothing_of_a_column_that_keeps_its_values_is_copied() {
 }
 
 #[test]
-fn uniform_axes_stay_uniform() {
+fn uniform_axes_stay_uniform_when_reshaped() {
     let values = Arc::new(Int64Array::from_iter_values(0..12));
     let table = RaggedTable::builder()
         .layout(Layout::Uniform { size: 2, lists: 2 })

@@ -12,7 +12,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn slices_are_slices((model, seed) in draw_models(), dirt: bool) {
+    fn slices_have_the_rows_of_their_range((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let mut dice = seed_random(seed ^ 1);
         let start = dice.below(model.rows + 1);
@@ -20,7 +20,7 @@ proptest! {
         let part = table.slice(start, end - start).unwrap();
         let expected = model.with_rows(|rows| rows[start..end].to_vec());
         assert_columns(&part, &expected);
-        // A slice of a slice, and its batch.
+        // A slice may be sliced again, and converted to a batch.
         if end > start {
             let last = part.slice(part.num_rows() - 1, 1).unwrap();
             assert_columns(&last, &model.with_rows(|rows| vec![rows[end - 1].clone()]));
@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_and_events_are_views((model, seed) in draw_models(), dirt: bool) {
+    fn row_views_return_the_row_and_its_events((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let mut dice = seed_random(seed ^ 2);
         for i in 0..model.rows {

@@ -1,4 +1,4 @@
-//! Sorted rows.
+//! `RaggedTable::sort`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn sorted_rows_are_in_order(
+    fn sorted_rows_equal_a_stable_sort(
         (model, seed) in draw_models(),
         descending: bool,
         nulls_first: bool,
@@ -27,7 +27,7 @@ proptest! {
         table = table.with_columns(columns).unwrap();
         let key = SortKey { column: "key".into(), descending, nulls_first };
         let mut order: Vec<usize> = (0..model.rows).collect();
-        // A stable sort, value by value.
+        // The reference is a stable sort.
         order.sort_by_key(|i| match keys[*i] {
             None => (if nulls_first { -1 } else { 1 }, 0),
             Some(k) => (0, if descending { -k } else { k }),
@@ -41,7 +41,7 @@ proptest! {
 }
 
 #[test]
-fn sorting_by_several_columns_and_what_it_refuses() {
+fn sort_accepts_several_keys_and_refuses_lists() {
     let table = RaggedTable::builder()
         .lengths([1, 1, 1, 1])
         .unwrap()

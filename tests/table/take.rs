@@ -1,4 +1,4 @@
-//! Rows by position and mask, elements of any axis by mask.
+//! `take`, which selects rows by position, and `filter` and `filter_axis`, which select by mask.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serrate::table::RaggedTable;
 use crate::common::torture::{Draw, seed_random};
 use crate::model::{Model, N, assert_columns, draw_models, read_column};
 
-/// Replaces the lists at a depth, first to last.
+/// Returns `node` with `replace` applied, in order, to each value at `depth`.
 fn each_list(node: &N, depth: usize, replace: &mut dyn FnMut(&N) -> N) -> N {
     match node {
         N::List(list) if depth > 0 => {
@@ -26,7 +26,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn taken_rows_are_those_asked_for((model, seed) in draw_models(), dirt: bool) {
+    fn take_and_filter_return_the_selected_rows((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let mut dice = seed_random(seed ^ 3);
         let picked: Vec<usize> = match model.rows {
@@ -44,12 +44,12 @@ proptest! {
             r.iter().zip(&keep).filter(|(_, k)| **k == Some(true)).map(|(x, _)| x.clone()).collect()
         };
         assert_columns(&kept, &model.with_rows(rows));
-        // The kinds of lists stay the same.
+        // The Arrow types of lists stay the same.
         prop_assert_eq!(taken.arrow_schema().unwrap(), table.arrow_schema().unwrap());
     }
 
     #[test]
-    fn chosen_elements_of_any_axis((model, seed) in draw_models(), dirt: bool) {
+    fn filter_axis_keeps_the_selected_elements((model, seed) in draw_models(), dirt: bool) {
         let table = model.table(seed, dirt);
         let mut dice = seed_random(seed ^ 4);
         for at in 0..table.ndim() {
@@ -78,7 +78,7 @@ proptest! {
 }
 
 #[test]
-fn long_rows_are_copied_range_by_range() {
+fn take_copies_long_rows() {
     let lengths = [100usize, 0, 50, 1000, 3];
     let n: i64 = 1153;
     let text: Vec<String> = (0..n).map(|i| format!("t{i}")).collect();
@@ -100,7 +100,7 @@ fn long_rows_are_copied_range_by_range() {
 }
 
 #[test]
-fn consecutive_rows_are_taken_without_a_copy() {
+fn take_of_consecutive_rows_does_not_copy() {
     let table = Model::random(5, 5, 2, 3).table(5, false);
     let part = table.take(&[1, 2, 3]).unwrap();
     let at = |t: &RaggedTable| t.column("c0").unwrap().values().to_data().buffers()[0].as_ptr();

@@ -196,8 +196,7 @@ impl RaggedArray {
         Ok(current)
     }
 
-    /// Converts to lists of exactly the type `target`, which has one list level per axis after the
-    /// rows.
+    /// Converts to lists of the exact type `target`, with one list level per axis after the rows.
     ///
     /// Leaves are not copied; offsets are copied if their width differs or they do not start at
     /// zero.
@@ -225,7 +224,7 @@ impl RaggedArray {
 }
 
 /// Builds an array of type `target` from leaves and levels of lists, outermost level first. Returns
-/// an error if `target` does not have these levels, or not the type of the leaves.
+/// an error if `target` does not have these levels, or if its leaves have another type.
 pub fn build_lists_as<'a>(
     levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
     leaves: ArrayRef,
@@ -262,7 +261,7 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
     let offsets = list.offsets();
     let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
     let child = match list.values() {
-        // Avoid `slice`: it counts the nulls again, which takes as long as summing the values.
+        // Share a whole array: `slice` recounts nulls, which takes as long as summing the values.
         whole if first == 0 && last == whole.len() => Arc::clone(whole),
         part => part.slice(first, last - first),
     };
@@ -342,8 +341,7 @@ fn wrap_in_lists(
             }
             let child = match &nulls {
                 None => child,
-                // A null list has no elements in `layout`, but `size` elements in a FixedSizeList
-                // of Arrow, so insert null elements.
+                // A null list has no elements in `layout`, but `size` elements in a FixedSizeList.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());
@@ -368,8 +366,7 @@ mod tests {
 
     use super::*;
 
-    /// Builds a FixedSizeList of `lists` lists with `size` elements. Every third list is null, but
-    /// has values in `child`.
+    /// Every third list is null, but has values in `child`.
     fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
         let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
         let nulls = (0..lists).map(|i| i % 3 > 0).collect();

@@ -69,8 +69,7 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children. If a `usize` cannot hold this number, returns an error that
-    /// names axis `axis`.
+    /// Returns an error that names axis `axis` if a `usize` cannot hold the number of children.
     pub(crate) fn check_child_count(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
@@ -182,7 +181,6 @@ impl Layout {
         }
     }
 
-    /// Returns the number of bytes of the offsets; 0 for uniform lists, which have none.
     pub(crate) fn count_bytes(&self) -> usize {
         match self {
             Self::Ragged(Offsets::I32(o)) => o.len() * size_of::<i32>(),
@@ -261,8 +259,7 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Builds a ragged layout from the lengths of its lists. The offsets have 64 bits if the offsets of
-/// `like` have 64 bits, or if 32 bits do not suffice.
+/// The offsets have 64 bits if the offsets of `like` have 64 bits, or if 32 bits do not suffice.
 pub(crate) fn make_lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,

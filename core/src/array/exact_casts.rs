@@ -21,7 +21,6 @@ pub(crate) enum InexactCast {
     Cast(ArrowError),
 }
 
-/// Returns the smallest and largest value of an integer type; `None` for other types.
 pub(crate) fn find_int_range(of: &DataType) -> Option<(i128, i128)> {
     Some(match of {
         DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
@@ -53,8 +52,7 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, InexactCast
     Ok(cast_exact(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds:
-/// truncation could make two different times equal, such as those of a label and of a later event.
+/// Nanoseconds must be whole microseconds: truncation could make two different times equal.
 pub(crate) fn cast_microseconds(
     values: &ArrayRef,
 ) -> Result<TimestampMicrosecondArray, InexactCast> {

@@ -40,7 +40,7 @@ fn replace_nulls<T: ArrowPrimitiveType>(
     Arc::new(values.with_data_type(array.data_type().clone()))
 }
 
-/// Returns the bits where a mask is true and not null.
+/// Returns a bitmap whose bits are set where `mask` is true and not null.
 pub fn find_true_bits(mask: &BooleanArray) -> BooleanBuffer {
     match mask.nulls() {
         Some(nulls) => mask.values() & nulls.inner(),

@@ -361,7 +361,7 @@ impl Offsets {
     /// ```
     ///
     /// # Errors
-    /// When the lists have more than 2^31 - 1 children in total; convert to 64 bits then.
+    /// When the lists have more than 2^31 - 1 children in total; use [`to_i64`](Self::to_i64) then.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
         match self.rebased() {
             Self::I32(o) => Ok(o),

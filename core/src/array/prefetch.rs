@@ -1,5 +1,4 @@
-//! Performance hints for memory: software prefetch, copies of ranges that prefetch, and transparent
-//! huge pages for large arrays.
+//! Prefetch by software, a copy of ranges that uses it, and transparent huge pages.
 
 use std::ops::Range;
 
@@ -11,8 +10,7 @@ use crate::error::{Error, Result};
 /// the CPU mispredicts the end of a list, it discards the loads that it has already started.
 const AHEAD: usize = 12 << 10;
 
-/// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds,
-/// because a prefetch never faults.
+/// The address may be out of bounds, because a prefetch never faults.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
@@ -58,11 +56,10 @@ pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
     let _ = (bytes, range);
 }
 
-/// Size in bytes of the pieces in which [`SHORT`] ranges are copied, without calls of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
-/// copy bytes after the end of the range.
+/// Lengths in bytes of ranges that are copied in pieces of [`PIECE`] bytes instead of by `memcpy`.
+/// The last piece may copy bytes after the end of the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range
@@ -84,12 +81,11 @@ pub(crate) fn gather_bytes<'a>(
         let (start, end) = (r.start * width, r.end * width);
         let part = &source[start..end];
         assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
-        // `prefetch_ahead` reaches past the end of a range, which helps only if the next range is
-        // near.
+        // `prefetch_ahead` reaches past the end of a range: useful only if the next range is near.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
-        // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. The
-        // copy of a piece may read and write up to PIECE bytes past the end of the part. The
+        // SAFETY: by the assertion above, `part` fits into the first `bytes` bytes of capacity. The
+        // copy of a piece may read and write up to PIECE bytes past the end of `part`. The
         // condition checks that the source has these bytes, and `capacity` includes them.
         unsafe {
             let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
@@ -114,8 +110,7 @@ pub(crate) fn gather_bytes<'a>(
 /// Distance in bytes below which the hardware prefetches two ranges as one stream.
 const PAGE: usize = 4 << 10;
 
-/// Advises the kernel to back the whole capacity of a vector with huge pages: pages of 2 MiB instead of 4 KiB
-/// cause fewer page faults and TLB misses. Pages that were already written stay as they are.
+/// Huge pages of 2 MiB cause fewer page faults and TLB misses; pages written before stay small.
 pub(crate) fn request_huge_pages<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -128,7 +123,6 @@ pub(crate) fn request_huge_pages<T>(vector: &mut Vec<T>) {
         // The product does not saturate, because a vector has at most isize::MAX bytes.
         let (start, bytes) =
             (vector.as_mut_ptr(), vector.capacity().saturating_mul(size_of::<T>()));
-        // Advise only the huge pages that lie fully within the vector.
         let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
         let whole = bytes.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
         if whole > 0 {

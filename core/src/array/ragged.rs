@@ -467,7 +467,7 @@ impl RaggedArray {
         Self::try_new(self.rows, self.axes.clone(), leaves)
     }
 
-    /// Splits the array into rows, levels and leaves.
+    /// Splits the array into the number of rows, the levels of lists and the leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;

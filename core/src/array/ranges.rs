@@ -14,8 +14,7 @@ use super::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// Drops empty ranges and merges each range with the next if that starts where it ends: `0..2,
-/// 2..5, 7..8` become `0..5, 7..8`.
+/// Drops empty ranges and merges adjacent ones: `0..2, 2..5, 7..8` become `0..5, 7..8`.
 pub(crate) fn merge_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.size_hint().0);
     for r in ranges {
@@ -47,9 +46,8 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Returns the layout of selected lists. `lists` are the ranges of the selected lists in `layout`,
-/// and `children` are the ranges of the elements of these lists. The result for a single range
-/// shares the offsets of `layout`.
+/// `lists` are the selected ranges of lists, and `children` the ranges of their elements. The
+/// result for a single range shares the offsets of `layout`.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],
@@ -114,9 +112,8 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 }
 
 #[cfg(feature = "parquet")]
-/// Concatenates ranges of several arrays of one type. Each of `parts` is the index of an array and
-/// a range of its elements. Dictionary arrays over the same values give a dictionary array over
-/// these values.
+/// Each of `parts` is the index of an array in `arrays`, which have one type, and a range of its
+/// elements. Dictionary arrays over the same values give a dictionary array over these values.
 pub(crate) fn gather_parts(
     arrays: &[&ArrayRef],
     parts: &[(usize, Range<usize>)],

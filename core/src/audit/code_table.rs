@@ -65,7 +65,7 @@ impl CodeTable {
     }
 
     #[inline]
-    pub(super) fn mark_of(&self, id: u32) -> LifeMark {
+    pub(super) fn find_mark(&self, id: u32) -> LifeMark {
         self.codes.get(id as usize).map_or(LifeMark::None, |(_, mark, _)| *mark)
     }
 

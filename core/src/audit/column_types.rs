@@ -9,7 +9,7 @@ use crate::io::meds::file::{MedsFile, is_string_like};
 use crate::io::meds::plain_types::unify_types;
 
 #[derive(Debug)]
-struct Variant {
+struct TypeVariant {
     stored: DataType,
     /// Arrow type of the column in the first of `files`. In the other files, the column has this
     /// type or one that [`unify_types`] accepts with it.
@@ -21,7 +21,7 @@ struct Variant {
 /// `large_string`) count as one type, unless [`unify_types`] finds no common type.
 #[derive(Debug, Default)]
 pub(super) struct ColumnTypes {
-    columns: BTreeMap<String, Vec<Variant>>,
+    columns: BTreeMap<String, Vec<TypeVariant>>,
 }
 
 impl ColumnTypes {
@@ -36,10 +36,10 @@ impl ColumnTypes {
             let variants = self.columns.entry(name).or_default();
             let read = field.data_type();
             let same =
-                |v: &&mut Variant| v.stored == stored && unify_types(&v.read, read).is_some();
+                |v: &&mut TypeVariant| v.stored == stored && unify_types(&v.read, read).is_some();
             match variants.iter_mut().find(same) {
                 Some(variant) => variant.files.push(source.path().to_path_buf()),
-                None => variants.push(Variant {
+                None => variants.push(TypeVariant {
                     stored,
                     read: read.clone(),
                     files: vec![source.path().to_path_buf()],
@@ -105,8 +105,7 @@ fn find_meds_type(name: &str) -> Option<DataType> {
     })
 }
 
-/// Returns the expected type of column `name` if the audit does not accept the type `found` for
-/// this column, else `None`.
+/// Returns the expected type of column `name` if the audit refuses the type `found`, else `None`.
 pub(super) fn refuse_type(name: &str, found: &DataType) -> Option<&'static str> {
     use DataType::{Date32, Date64, Null, Timestamp};
     let (fits, expected) = match name {

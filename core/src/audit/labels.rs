@@ -9,8 +9,8 @@ use arrow::datatypes::{DataType, Float32Type};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use super::column_types::ColumnTypes;
-use super::time_checks::Tally;
-use super::{AuditLog, describe_core_error, format_time, list_names};
+use super::time_checks::FaultTally;
+use super::{AuditLog, format_time, list_names};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::LabelKind;
@@ -50,21 +50,33 @@ pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
         }
         match task.check_file(&path, name, log) {
             Ok(rows) => labels += rows,
-            Err(e) => {
-                log.add_error("unreadable", &path, String::new, describe_core_error(&e), "labels")
-            }
+            Err(e) => log.add_unreadable(&path, &e, "labels"),
         }
     }
     task.types.report_findings(false, log);
     Ok(labels)
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct LabelKey {
+    subject: i64,
+    time: i64,
+}
+
+#[derive(Clone, Copy)]
+struct FirstLabel {
+    /// Hash of the value.
+    value: u64,
+    /// Index of the file in `LabelTask::files`.
+    file: usize,
+    row: usize,
+}
+
 #[derive(Default)]
 struct LabelTask {
     types: ColumnTypes,
-    /// For each subject and time, the first label: the hash of its value, the index of its file in
-    /// `files`, and its row in this file.
-    values: HashMap<(i64, i64), (u64, usize, usize)>,
+    /// The first label of each subject and time.
+    first: HashMap<LabelKey, FirstLabel>,
     files: Vec<PathBuf>,
     hasher: RandomState,
 }
@@ -127,7 +139,7 @@ impl LabelTask {
         let split = name.split('/').find(|part| splits.iter().any(|s| *s == part));
         let columns: Vec<&str> =
             KEYS.into_iter().chain(kinds.iter().map(|kind| kind.column())).collect();
-        let mut late = Tally::default();
+        let mut late = FaultTally::default();
         let mut first_row = 0usize;
         for batch in source.read_batches(&columns, None, 1 << 16)? {
             let batch = batch?;
@@ -158,8 +170,9 @@ impl LabelTask {
                     log.add_error_about(column, "label-value", path, position, found, expected);
                 }
                 let value = self.hasher.hash_one(values.row(i).as_ref());
-                self.compare_label((subject, time), value, row, log);
-                check_subject((subject, time), split, (path, row), &mut late, log);
+                let key = LabelKey { subject, time };
+                self.compare_label(key, value, row, log);
+                check_subject(key, split, (path, row), &mut late, log);
             }
             first_row = first_row.saturating_add(batch.num_rows());
         }
@@ -167,20 +180,20 @@ impl LabelTask {
         Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
     }
 
-    fn compare_label(&mut self, key: (i64, i64), value: u64, row: usize, log: &mut AuditLog) {
+    fn compare_label(&mut self, key: LabelKey, value: u64, row: usize, log: &mut AuditLog) {
         let file = self.files.len().saturating_sub(1);
-        let Some((before, of_file, of_row)) = self.values.get(&key).copied() else {
-            self.values.insert(key, (value, file, row));
+        let Some(first) = self.first.get(&key).copied() else {
+            self.first.insert(key, FirstLabel { value, file, row });
             return;
         };
-        let place = match of_file == file {
-            true => format!("row {of_row}"),
-            false => format!("row {of_row} of {}", self.files[of_file].display()),
+        let place = match first.file == file {
+            true => format!("row {}", first.row),
+            false => format!("row {} of {}", first.row, self.files[first.file].display()),
         };
-        let (subject, time) = (key.0, format_time(key.1));
+        let (subject, time) = (key.subject, format_time(key.time));
         let position = || format!("row {row}");
         let path = &self.files[file];
-        if before == value {
+        if first.value == value {
             let found = format!("a label of subject {subject} at {time}, as in {place}");
             log.add_warning("label-twice", path, position, found, "each label once");
         } else {
@@ -197,10 +210,10 @@ impl LabelTask {
 /// subject. `split` is the split that the path of the label file names. Adds the label to `late` if
 /// its time is more than a year after the last event.
 fn check_subject(
-    (subject, time): (i64, i64),
+    LabelKey { subject, time }: LabelKey,
     split: Option<&str>,
     (path, row): (&Path, usize),
-    late: &mut Tally,
+    late: &mut FaultTally,
     log: &mut AuditLog,
 ) {
     let position = || format!("row {row}");

@@ -5,13 +5,13 @@ use arrow::array::{Array, StringArray};
 
 use super::code_table::{CodeTable, read_vocabulary};
 use super::column_types::{ColumnTypes, refuse_type};
-use super::subject_timeline::{Measured, SubjectTimeline};
+use super::subject_timeline::{MeasurementFields, SubjectTimeline};
 use super::time_checks::OddTimes;
-use super::{Audit, AuditLog, ShardFacts, ShardPlace, describe_core_error, format_time, metadata};
+use super::{Audit, AuditLog, ShardFacts, ShardPlace, format_time, metadata};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
-use crate::io::meds::{ChunkValues, MedsChunk, SplitSource, Splits, TRAIN};
+use crate::io::meds::{ChunkValues, MedsChunk, MissingValue, SplitSource, SubjectSplits, TRAIN};
 
 pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     let data = root.join("data");
@@ -20,17 +20,11 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
         log.add_error("columns", &data, String::new, "no *.parquet file", "shards");
     }
     let folder = root.join("metadata");
-    let splits = match Splits::read_splits(root) {
+    let splits = match SubjectSplits::read_splits(root) {
         Ok(splits) => Some(splits),
         Err(e) => {
             let path = folder.join("subject_splits.parquet");
-            log.add_error(
-                "unreadable",
-                &path,
-                String::new,
-                describe_core_error(&e),
-                "subjects and splits",
-            );
+            log.add_unreadable(&path, &e, "subjects and splits");
             None
         }
     };
@@ -53,13 +47,7 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
             Ok((true, source)) => source,
             Ok((false, _)) => continue,
             Err(e) => {
-                log.add_error(
-                    "unreadable",
-                    &path,
-                    String::new,
-                    describe_core_error(&e),
-                    "a Parquet file",
-                );
+                log.add_unreadable(&path, &e, "a Parquet file");
                 continue;
             }
         };
@@ -70,13 +58,7 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
         };
         match shard.check_rows(&source, &mut codes, log) {
             Ok(()) => shards.push(shard.facts),
-            Err(e) => log.add_error(
-                "unreadable",
-                &path,
-                String::new,
-                describe_core_error(&e),
-                "rows that can be read in the MEDS format",
-            ),
+            Err(e) => log.add_unreadable(&path, &e, "rows that can be read in the MEDS format"),
         }
     }
     types.report_findings(true, log);
@@ -110,7 +92,7 @@ fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog)
 
 struct ShardCheck<'a> {
     path: &'a Path,
-    splits: Option<&'a Splits>,
+    splits: Option<&'a SubjectSplits>,
     facts: ShardFacts,
 }
 
@@ -132,8 +114,8 @@ impl ShardCheck<'_> {
         let mut timeline = SubjectTimeline::new(source);
         let mut odd = OddTimes::new();
         for chunk in MedsChunk::read_complete(source)? {
-            let (chunk, gaps) = chunk?;
-            for (column, row) in gaps {
+            let (chunk, missing) = chunk?;
+            for MissingValue { column, row } in missing {
                 let position = || format!("column {column:?}, row {row}");
                 log.add_error_about(column, "null", path, position, "NULL", "a value");
             }
@@ -170,7 +152,12 @@ impl ShardCheck<'_> {
                     ChunkValues::Double(v) => v.is_valid(row).then(|| v.value(row)),
                 };
                 let time = chunk.time(row);
-                timeline.push(Measured { time, code, value: number.map(f64::to_bits), row: at });
+                timeline.push(MeasurementFields {
+                    time,
+                    code,
+                    value: number.map(f64::to_bits),
+                    row: at,
+                });
                 let Some(time) = time else {
                     self.facts.statics += 1;
                     continue;
@@ -209,7 +196,7 @@ impl ShardCheck<'_> {
     }
 
     /// Returns whether a subject is in the split `train`. Reports a subject without a split, and a
-    /// subject whose split differs from the folder of the file.
+    /// subject whose split differs from `place`, the split that the folder of the file names.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut AuditLog) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.find_split(subject).map(|s| splits.names()[s].as_str());

@@ -38,7 +38,8 @@ pub enum Severity {
 
 /// A fault found in a file, or in one column of a file.
 ///
-/// `count` includes further occurrences.
+/// If the fault occurs several times, the position and the values are those of the first
+/// occurrence, and `count` is the number of all occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Whether the finding is an error or only a warning.
@@ -192,8 +193,8 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
 #[derive(Debug, Default)]
 struct AuditLog {
     findings: Vec<Finding>,
-    /// The keys of the findings of each file. If a fault occurs again, its key is found here, and
-    /// only the count of the finding increases.
+    /// The keys of the findings of each file. If a fault has such a key already, only the count of its
+    /// finding increases.
     known: HashMap<PathBuf, Vec<FindingKey>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,
@@ -232,6 +233,10 @@ impl AuditLog {
         self.add_error_about("", check, file, position, found, expected);
     }
 
+    fn add_unreadable(&mut self, file: &Path, error: &Error, expected: &str) {
+        self.add_error("unreadable", file, String::new, describe_core_error(error), expected);
+    }
+
     /// Reports an error in the column or field `about`. Each column or field has a finding of its own.
     fn add_error_about(
         &mut self,
@@ -247,7 +252,8 @@ impl AuditLog {
         });
     }
 
-    /// Reports an error that may occur in every row. `describe` is called only for the first occurrence.
+    /// Reports an error that may occur in every row. `describe` is called only for the first occurrence,
+    /// and returns the position, the found value and the expected value.
     fn add_error_with(
         &mut self,
         check: &'static str,

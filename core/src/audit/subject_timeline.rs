@@ -6,7 +6,7 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 
 use super::code_table::{CodeTable, LifeMark};
-use super::time_checks::Tally;
+use super::time_checks::FaultTally;
 use super::{AuditLog, format_time};
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, is_string_like};
@@ -15,7 +15,7 @@ const DAY: i64 = 86_400_000_000;
 
 /// The fields of a measurement that are compared to find duplicates, and the row of the measurement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasurementFields {
     /// Time in microseconds; `None` for a static fact.
     pub(super) time: Option<i64>,
     /// Index of the code in the [`CodeTable`], the list of the codes found so far.
@@ -29,13 +29,14 @@ pub(super) struct Measured {
 #[derive(Debug, Default)]
 pub(super) struct SubjectTimeline {
     subject: i64,
-    rows: Vec<Measured>,
-    before_birth: Tally,
-    after_death: Tally,
-    doubled: Tally,
+    rows: Vec<MeasurementFields>,
+    before_birth: FaultTally,
+    after_death: FaultTally,
+    doubled: FaultTally,
     /// Group and row of each possible duplicate. A group consists of the rows of a subject with
-    /// equal time, code and value; rows of a group that also have equal strings are duplicates. Empty
-    /// for a file without text values.
+    /// equal time, code and value; rows of a group that also have an equal `text_value` are
+    /// duplicates. Empty for a file without the column `text_value`: all rows of a group are then
+    /// duplicates.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -50,7 +51,7 @@ impl SubjectTimeline {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, row: Measured) {
+    pub(super) fn push(&mut self, row: MeasurementFields) {
         self.rows.push(row);
     }
 
@@ -83,7 +84,7 @@ impl SubjectTimeline {
         for row in &self.rows {
             let Some(time) = row.time else { continue };
             span = Some(span.map_or((time, time), |(a, b)| (a.min(time), b.max(time))));
-            match codes.mark_of(row.code) {
+            match codes.find_mark(row.code) {
                 LifeMark::None => {}
                 LifeMark::Birth => birth = Some(birth.map_or(time, |b| b.min(time))),
                 LifeMark::Death => death = Some(death.map_or(time, |d| d.max(time))),
@@ -116,8 +117,9 @@ impl SubjectTimeline {
         Some((first, last))
     }
 
-    /// Counts the rows that repeat time, code and value of an earlier row. In a file with text values, adds
-    /// all rows with equal time, code and value to `candidates` instead, to compare their strings later.
+    /// Counts the rows that repeat time, code and value of an earlier row. In a file with the
+    /// column `text_value`, adds all rows with equal time, code and value to `candidates` instead,
+    /// to compare their `text_value` later.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
@@ -166,8 +168,8 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text values also equal those of an earlier row of their group.
-    /// Text is read only now and in small batches, because strings are long and few files have
+    /// Counts the candidates whose `text_value` also equals that of an earlier row of their group.
+    /// Reads this column only now, in small batches: its strings are long, and few files have
     /// candidates.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);

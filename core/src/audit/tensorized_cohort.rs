@@ -13,7 +13,7 @@ use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{TRAIN, Vocabulary, compute_delta_days};
-use crate::io::meds_torch::{CohortShard, CohortTables, Mismatch, SCHEMAS, TENSORS};
+use crate::io::meds_torch::{CohortShard, CohortTables, CountMismatch, SCHEMAS, TENSORS};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
@@ -83,7 +83,7 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
     let file = match NrtFile::open(path, &ReadOptions::default()) {
         Ok(file) => file,
         Err(e) => {
-            log.add_error("unreadable", path, String::new, describe_core_error(&e), "an .nrt file");
+            log.add_unreadable(path, &e, "an .nrt file");
             return None;
         }
     };
@@ -122,8 +122,8 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
             let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {
-                    Some(Mismatch::Measurements) => "measurements",
-                    Some(Mismatch::Events) => "events",
+                    Some(CountMismatch::Measurements) => "measurements",
+                    Some(CountMismatch::Events) => "events",
                     None => "unreadable",
                 };
                 let found = describe_core_error(&e);
@@ -221,7 +221,7 @@ fn check_tokens(
     let size = vocabulary.map(|v| i64::from(v.id().size()));
     let elsewhere = usize::from(shard.split() != TRAIN);
     // `counts[token]` is the number of measurements with this token. Padding and tokens that are not
-    // in the vocabulary are counted in `seen` at once.
+    // in the vocabulary are counted directly in `seen`.
     let mut counts: Vec<u64> = vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
     for (i, token) in tokens.iter().enumerate() {
         let count = usize::try_from(*token).ok().and_then(|t| counts.get_mut(t));
@@ -318,8 +318,8 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| compute_delta_days(before, time));
-            // The last digits of `delta` and `expected` may differ. If one of the two is NaN, the
-            // other must also be NaN.
+            // `delta` and `expected` are allowed to differ in the last digits. If one of the two is
+            // NaN, the other must also be NaN.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

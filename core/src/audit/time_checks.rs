@@ -11,14 +11,14 @@ const PLAUSIBLE: std::ops::Range<i64> = -2_177_452_800_000_000..10_413_792_000_0
 
 /// Counts occurrences of a fault and describes the first.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct FaultTally {
     count: u64,
     /// Position and description of the first occurrence; `None` as long as the fault has not
     /// occurred.
     first: Option<(String, String)>,
 }
 
-impl Tally {
+impl FaultTally {
     #[inline]
     pub(super) fn add(&mut self, describe: impl FnOnce() -> (String, String)) {
         self.add_many(1, describe);
@@ -48,15 +48,15 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct OddTimes {
     now: i64,
-    future: Tally,
-    implausible: Tally,
+    future: FaultTally,
+    implausible: FaultTally,
 }
 
 impl OddTimes {
     pub(super) fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let now = i64::try_from(now).unwrap_or(i64::MAX);
-        Self { now, future: Tally::default(), implausible: Tally::default() }
+        Self { now, future: FaultTally::default(), implausible: FaultTally::default() }
     }
 
     #[inline]

@@ -165,19 +165,24 @@ impl AnyBatch {
 #[derive(Debug)]
 pub(super) struct EntryView {
     /// The entries, of shape `[entries, before.., after..]`: `before` and `after` are the sizes of
-    /// the data axes before and after axis `dim`.
+    /// the data axes before and after the axis of the entries (field `dim`).
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
-    /// Size of axis `dim` in the padded tensor.
+    /// Size of axis `dim` of the padded tensor.
     pub(super) width: usize,
     pub(super) filler: Option<DenseTensor>,
     pub(super) dim: usize,
 }
 
 impl EntryView {
-    /// Returns the entries along axis `dim`. Shares the values of a batch whose non-uniform axis is
-    /// `dim`. Any other batch is padded first, and its padding then counts as entries. The entries
-    /// of a tensor are copied if data axes with several elements precede `dim`.
+    /// Returns the entries of `data` along axis `dim`. The first axes of `data`, of the sizes
+    /// `batch_shape`, are batch axes; all others are data axes. `dim` is the number of a data axis, where
+    /// axis 0 is the first batch axis.
+    ///
+    /// If `data` is a ragged batch with these batch axes, and `dim` is its non-uniform axis, its
+    /// values are shared. Any other ragged batch is first padded to a tensor, and its padding then
+    /// counts as entries. The values of a tensor are shared, too, unless data axes with several
+    /// elements precede `dim`; then they are copied.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;
@@ -242,8 +247,10 @@ impl EntryView {
     }
 }
 
-/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width,
-/// after..]`, in which `width` is the size of axis `dim`.
+/// Converts the entries `values`, of shape `[samples * width, before.., after..]`, to a tensor of
+/// shape `[batch_shape.., before.., width, after..]`. In this shape, `width` is the size of axis
+/// `dim`, where axis 0 is the first batch axis; `before` and `after` are the sizes of the data axes
+/// before and after axis `dim`.
 pub(super) fn to_dense(
     values: &DenseTensor,
     batch_shape: &[usize],

@@ -1,4 +1,4 @@
-//! Functions applied to the padded tensor or to the entries of a batch.
+//! Applies functions to the padded tensor or to the entries of a batch.
 
 use super::RaggedBatch;
 use crate::dense::DenseTensor;
@@ -102,8 +102,7 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), but also passes the [`mask`](Self::mask) to
-    /// the function.
+    /// Applies a function like [`apply`](Self::apply), but also passes the [`mask`](Self::mask).
     ///
     /// All elements of the mask are false for a sample without entries.
     ///

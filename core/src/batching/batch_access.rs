@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::buffer::{Buffer, MutableBuffer};
 
 use super::RaggedBatch;
-use super::combine::Samples;
+use super::combine::NestedSamples;
 use super::entry_copies::{fill_buffer, transpose_entries, with_entry};
 use super::pad::convert_fill;
 use super::structure::multiply_saturating;
-use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Selection, count_shape_elements};
+use crate::dense::{DType, DenseOptions, DenseTensor, Fill, IndexSelection, count_shape_elements};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
@@ -194,17 +194,18 @@ impl RaggedBatch {
     /// # Errors
     /// If memory does not suffice for a copy of the entries of a sample. Entries are copied if data
     /// axes precede the non-uniform axis.
-    pub fn split(&self) -> Result<Samples> {
-        let mut level: Vec<Samples> = (0..self.num_samples())
-            .map(|i| self.sample(i).map(Samples::Tensor))
+    pub fn split(&self) -> Result<NestedSamples> {
+        let mut level: Vec<NestedSamples> = (0..self.num_samples())
+            .map(|i| self.sample(i).map(NestedSamples::Tensor))
             .collect::<Result<_>>()?;
         for (axis, size) in self.batch_shape().iter().enumerate().skip(1).rev() {
             let lists = multiply_saturating(&self.batch_shape()[..axis]);
             let mut rest = level.into_iter();
-            level =
-                (0..lists).map(|_| Samples::List(rest.by_ref().take(*size).collect())).collect();
+            level = (0..lists)
+                .map(|_| NestedSamples::List(rest.by_ref().take(*size).collect()))
+                .collect();
         }
-        Ok(Samples::List(level))
+        Ok(NestedSamples::List(level))
     }
 
     /// Returns the elements of the padded tensor that a NumPy index selects; see
@@ -261,7 +262,7 @@ impl RaggedBatch {
                 "a padded batch of shape {shape:?} has more elements than memory can address; use a smaller batch"
             )));
         }
-        let selection = Selection::new(&shape, index)?;
+        let selection = IndexSelection::new(&shape, index)?;
         let value = value.cast(self.dtype())?;
         // The value may have more axes than the selection if the extra axes come first and have
         // size 1: a value of shape `[1, 1, 3]` fits 3 elements.

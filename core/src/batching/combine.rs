@@ -14,42 +14,42 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::batching::Samples;
+/// use serrate::batching::NestedSamples;
 /// use serrate::dense::DenseTensor;
 /// let t = |n: usize| DenseTensor::from_vec([n], vec![1i64; n]);
-/// let nested: Samples = vec![vec![t(1)?, t(2)?], vec![t(0)?]].into();
+/// let nested: NestedSamples = vec![vec![t(1)?, t(2)?], vec![t(0)?]].into();
 /// assert_eq!(nested.tensors().count(), 3);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub enum Samples {
+pub enum NestedSamples {
     /// One sample.
     Tensor(DenseTensor),
     /// A list of samples, or a list of lists.
-    List(Vec<Samples>),
+    List(Vec<NestedSamples>),
 }
 
-impl From<DenseTensor> for Samples {
+impl From<DenseTensor> for NestedSamples {
     fn from(tensor: DenseTensor) -> Self {
         Self::Tensor(tensor)
     }
 }
 
-impl<T: Into<Samples>> From<Vec<T>> for Samples {
+impl<T: Into<NestedSamples>> From<Vec<T>> for NestedSamples {
     fn from(list: Vec<T>) -> Self {
         Self::List(list.into_iter().map(Into::into).collect())
     }
 }
 
-impl Samples {
+impl NestedSamples {
     /// Iterates over all samples, depth first: `[[a, b], [c]]` gives `a`, `b`, `c`.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::batching::Samples;
+    /// use serrate::batching::NestedSamples;
     /// use serrate::dense::DenseTensor;
     /// let t = |n: usize| DenseTensor::from_vec([n], vec![1i64; n]);
-    /// let nested: Samples = vec![vec![t(3)?, t(0)?], vec![t(1)?]].into();
+    /// let nested: NestedSamples = vec![vec![t(3)?, t(0)?], vec![t(1)?]].into();
     /// let sizes: Vec<usize> = nested.tensors().map(|t| t.shape()[0]).collect();
     /// assert_eq!(sizes, [3, 0, 1]);
     /// # Ok::<(), serrate::Error>(())
@@ -65,7 +65,7 @@ impl Samples {
     /// Returns an error if lists of a level differ in length.
     fn shape(&self) -> Result<Vec<usize>> {
         fn stack_level(
-            samples: &Samples,
+            samples: &NestedSamples,
             depth: usize,
             shape: &mut Vec<usize>,
             leaf: bool,
@@ -76,9 +76,9 @@ impl Samples {
                 )))
             };
             match samples {
-                Samples::Tensor(_) if depth == shape.len() => Ok(()),
-                Samples::Tensor(_) => found("a sample next to lists".into()),
-                Samples::List(list) => {
+                NestedSamples::Tensor(_) if depth == shape.len() => Ok(()),
+                NestedSamples::Tensor(_) => found("a sample next to lists".into()),
+                NestedSamples::List(list) => {
                     match shape.get(depth) {
                         None if leaf => return found("a list next to samples".into()),
                         None => shape.push(list.len()),
@@ -139,15 +139,15 @@ impl Samples {
 /// differ in length or depth, unless flattened; if sample sizes differ from those of
 /// `other_with_same_sample_sizes` (the message names the sample); if values do not fit the type.
 pub fn combine_data(
-    data_list: &Samples,
+    data_list: &NestedSamples,
     other_with_same_sample_sizes: Option<&RaggedBatch>,
     flatten_batch_dims: bool,
 ) -> Result<RaggedBatch> {
     let tensors: Vec<&DenseTensor> = data_list.tensors().collect();
-    let (Samples::List(_), Some(first)) = (data_list, tensors.first()) else {
+    let (NestedSamples::List(_), Some(first)) = (data_list, tensors.first()) else {
         let found = match data_list {
-            Samples::Tensor(_) => "a single tensor",
-            Samples::List(_) => "a list without tensors",
+            NestedSamples::Tensor(_) => "a single tensor",
+            NestedSamples::List(_) => "a list without tensors",
         };
         return Err(Error::invalid(format!(
             "a batch is combined from a list of tensors, one per sample, but {found} is given; give a list of at least one tensor"

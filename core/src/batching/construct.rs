@@ -14,6 +14,12 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
+/// The axis of a tensor that is not uniform: its index and its size.
+struct NonUniformAxis {
+    dim: usize,
+    size: usize,
+}
+
 struct SampleSizes {
     batch_shape: Vec<usize>,
     lengths: Vec<usize>,
@@ -63,15 +69,15 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Returns the non-uniform axis of `tensor`, by default the first data axis, and its size.
-    /// Returns an error if there are no batch axes, the first axes of `tensor` are not the batch
-    /// axes, the axis is not a data axis, or its size differs from the size of the last axis of the
-    /// mask.
+    /// Returns the non-uniform axis of `tensor`: axis `non_uniform_dim`, or the first data axis if
+    /// it is `None`. Checks that there is a batch axis, that `tensor` begins with the batch axes,
+    /// that the non-uniform axis is a data axis, and that the last axis of the mask, if there is a
+    /// mask, has the size of the non-uniform axis.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,
         non_uniform_dim: Option<usize>,
-    ) -> Result<(usize, usize)> {
+    ) -> Result<NonUniformAxis> {
         let batch = self.batch_shape.len();
         if batch == 0 {
             return Err(Error::invalid(
@@ -87,7 +93,7 @@ impl SampleSizes {
                 "the last axis of the mask has the size {mask}, but the non-uniform axis of the tensor has the size {width}; the two sizes must be equal"
             )));
         }
-        Ok((dim, width))
+        Ok(NonUniformAxis { dim, size: width })
     }
 }
 
@@ -126,8 +132,9 @@ impl RaggedBatch {
     ///
     /// # Errors
     /// If neither mask nor sizes are given; if there are no batch axes; if the non-uniform axis is a batch
-    /// axis or does not exist; if shapes differ; if sizes are negative, not integers, or larger than the
-    /// non-uniform axis; if the mask has gaps, or mask and sizes disagree. The message names the sample.
+    /// axis or does not exist; if the shapes of tensor, mask and sizes do not match; if sizes are negative,
+    /// not integers, or larger than the non-uniform axis; if the mask of a sample is true after it is false,
+    /// or its number of entries is not the size of the sample. The message names the sample.
     pub fn try_new(
         tensor: &DenseTensor,
         mask: Option<&DenseTensor>,
@@ -135,8 +142,8 @@ impl RaggedBatch {
         non_uniform_dim: Option<usize>,
     ) -> Result<Self> {
         let given = SampleSizes::read(mask, sample_sizes)?;
-        let (dim, width) = given.check_tensor(tensor, non_uniform_dim)?;
-        Self::from_sizes(tensor, given, dim, width)
+        let axis = given.check_tensor(tensor, non_uniform_dim)?;
+        Self::from_sizes(tensor, given, axis.dim, axis.size)
     }
 
     /// Creates a batch like [`try_new`](Self::try_new), but shortens the non-uniform axis to the
@@ -166,7 +173,7 @@ impl RaggedBatch {
         non_uniform_dim: Option<usize>,
     ) -> Result<Self> {
         let given = SampleSizes::read(mask, sample_sizes)?;
-        let (dim, _) = given.check_tensor(tensor, non_uniform_dim)?;
+        let dim = given.check_tensor(tensor, non_uniform_dim)?.dim;
         let largest = given.lengths.iter().copied().max().unwrap_or(0);
         Self::from_sizes(tensor, given, dim, largest)
     }
@@ -242,8 +249,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If both `num_batch_dims` and `batch_shape` are given, if batch or data axes are missing, or
-    /// if the non-uniform axis is a batch axis or does not exist.
+    /// If both `num_batch_dims` and `batch_shape` are given, if there is no batch axis or no data
+    /// axis, or if the non-uniform axis is a batch axis or does not exist.
     pub fn empty(
         num_dims: usize,
         non_uniform_dim: usize,

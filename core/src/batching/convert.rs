@@ -24,7 +24,7 @@ use crate::table::RaggedTable;
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Packed {
+pub struct PackedBatch {
     /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.
     pub values: DenseTensor,
     /// Offsets `[samples + 1]`, starting at 0: sample `i` has the entries
@@ -96,13 +96,13 @@ impl RaggedBatch {
     ///
     /// # Errors
     /// Never: the cumulative sizes are the offsets of the batch.
-    pub fn to_packed(&self) -> Result<Packed> {
+    pub fn to_packed(&self) -> Result<PackedBatch> {
         let samples = self.num_samples();
         let (dtype, buffer) = match self.offsets() {
             Offsets::I32(o) => (DType::I32, o.inner().inner().clone()),
             Offsets::I64(o) => (DType::I64, o.inner().inner().clone()),
         };
-        Ok(Packed {
+        Ok(PackedBatch {
             values: self.values().clone(),
             cu_seqlens: DenseTensor::try_new_trusted(dtype, vec![samples + 1], buffer)?,
             max_seqlen: self.offsets().max_length(),
@@ -310,7 +310,7 @@ impl TryFrom<&RaggedBatch> for RaggedArray {
     }
 }
 
-impl TryFrom<&RaggedBatch> for Packed {
+impl TryFrom<&RaggedBatch> for PackedBatch {
     type Error = Error;
 
     fn try_from(batch: &RaggedBatch) -> Result<Self> {

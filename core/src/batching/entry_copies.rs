@@ -1,4 +1,4 @@
-//! Copies of entries as bytes, specialized by entry size, and division of the work among threads.
+//! Copies entries as bytes, with specialized code for common entry sizes, and in several threads.
 
 use std::ops::Range;
 
@@ -65,8 +65,8 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Size in bytes below which a result is allocated on the heap: writing to reused memory of the
-/// heap is 3 times as fast as writing to new pages.
+/// Size in bytes below which a result is on the heap, and from which it is a memory mapping of its own:
+/// writing to reused memory of the heap is 3 times as fast as writing to new pages.
 const HEAP: usize = 32 << 20;
 
 /// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are

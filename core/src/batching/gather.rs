@@ -12,25 +12,25 @@ use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-pub(super) trait Position: Copy + Sync {
+pub(super) trait IndexInteger: Copy + Sync {
     fn to_i64(self) -> i64;
 }
 
-impl Position for i32 {
+impl IndexInteger for i32 {
     #[inline(always)]
     fn to_i64(self) -> i64 {
         self.into()
     }
 }
 
-impl Position for i64 {
+impl IndexInteger for i64 {
     #[inline(always)]
     fn to_i64(self) -> i64 {
         self
     }
 }
 
-pub(super) struct Indices {
+pub(super) struct BatchIndices {
     values: DenseTensor,
     offsets: Offsets,
     batch_shape: Vec<usize>,
@@ -52,7 +52,7 @@ macro_rules! with_positions {
     };
 }
 
-impl Indices {
+impl BatchIndices {
     /// Reads indices from a batch of integers without data axes. Shares the buffer of int32 or
     /// int64 indices.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
@@ -86,12 +86,12 @@ impl Indices {
 /// Limit of the indices in a sample of `n` entries. If `strict`, the indices `0..n` are valid, else
 /// the indices `0..width`, where `width` is the padded size.
 #[derive(Clone, Copy)]
-pub(super) struct Limit {
+pub(super) struct IndexLimit {
     pub(super) width: usize,
     pub(super) strict: bool,
 }
 
-impl Limit {
+impl IndexLimit {
     fn choose_width(self, size: usize) -> usize {
         if self.strict { size } else { self.width }
     }
@@ -111,10 +111,10 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
 /// of all indices, entry shape..]`. `strict` is explained at [`Limit`].
 pub(super) fn gather_entries(
     data: &EntryView,
-    indices: &Indices,
+    indices: &BatchIndices,
     strict: bool,
 ) -> Result<DenseTensor> {
-    let limit = Limit { width: data.width, strict };
+    let limit = IndexLimit { width: data.width, strict };
     let entry = data.entry_bytes();
     let count = indices.offsets.children();
     let mut shape = vec![count];
@@ -144,11 +144,11 @@ pub(super) fn gather_entries(
     DenseTensor::try_new_trusted(data.values.dtype(), shape, buffer)
 }
 
-fn gather_part<E: EntryBytes, I: Position>(
+fn gather_part<E: EntryBytes, I: IndexInteger>(
     e: E,
     data: &EntryView,
-    (ids, indices): (&[I], &Indices),
-    limit: Limit,
+    (ids, indices): (&[I], &BatchIndices),
+    limit: IndexLimit,
     filler: &[u8],
     samples: Range<usize>,
     out: &mut [u8],
@@ -179,11 +179,11 @@ fn gather_part<E: EntryBytes, I: Position>(
 
 /// Returns an error if an index is out of range. Needed only for entries of 0 bytes, which are not
 /// copied: the copy of larger entries checks the indices itself.
-fn check_positions<I: Position>(
+fn check_positions<I: IndexInteger>(
     layout: &Layout,
     ids: &[I],
-    indices: &Indices,
-    limit: Limit,
+    indices: &BatchIndices,
+    limit: IndexLimit,
 ) -> Result<()> {
     for i in 0..layout.lists() {
         let limit = limit.choose_width(layout.length(i));
@@ -205,7 +205,7 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) layout: &'a Layout,
     pub(super) shape: Vec<usize>,
     pub(super) before: TargetStart<'a>,
-    pub(super) limit: Limit,
+    pub(super) limit: IndexLimit,
     /// Whether two writes to the same entry are an error; if false, the last write wins.
     pub(super) unique: bool,
 }
@@ -215,7 +215,7 @@ pub(super) struct ScatterTarget<'a> {
 /// is set, else it is ignored.
 pub(super) fn scatter_entries(
     from: &EntryView,
-    indices: &Indices,
+    indices: &BatchIndices,
     target: ScatterTarget<'_>,
 ) -> Result<DenseTensor> {
     let lists = target.layout.lists();
@@ -231,7 +231,7 @@ pub(super) fn scatter_entries(
     let bytes = multiply_saturating(&target.shape).checked_mul(dtype.size());
     let bytes = bytes.ok_or_else(|| {
         Error::invalid(format!(
-            "a result of type {dtype} and shape {:?} has more bytes than memory can address; use smaller samples, or reduce output_num_targets if it is an argument",
+            "a result of type {dtype} and shape {:?} has more bytes than memory can address; use smaller samples, or a smaller output_num_targets in functions that take it",
             target.shape
         ))
     })?;
@@ -252,10 +252,10 @@ pub(super) fn scatter_entries(
     DenseTensor::try_new_trusted(dtype, target.shape, buffer)
 }
 
-fn scatter_part<E: EntryBytes, I: Position>(
+fn scatter_part<E: EntryBytes, I: IndexInteger>(
     e: E,
     from: &EntryView,
-    (ids, indices): (&[I], &Indices),
+    (ids, indices): (&[I], &BatchIndices),
     target: &ScatterTarget<'_>,
     samples: Range<usize>,
     out: &mut [u8],
@@ -279,8 +279,8 @@ fn scatter_part<E: EntryBytes, I: Position>(
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
         if target.unique {
-            // An index that points to padding may repeat, because its write is dropped. Record only
-            // writes to the entries of `own`, which are not padding.
+            // Record writes to the entries of this sample, but not to padding: an index that points
+            // to padding may repeat, because its write is dropped.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
@@ -300,14 +300,14 @@ fn scatter_part<E: EntryBytes, I: Position>(
 
 #[cold]
 fn make_duplicate_error(
-    indices: &Indices,
+    indices: &BatchIndices,
     i: usize,
     first: usize,
     second: usize,
     index: i64,
 ) -> Error {
     Error::invalid(format!(
-        "the indices of {sample} at positions {first} and {second} both refer to entry {index}; remove one of the two, or set Duplicates::Last to keep the last value",
+        "the indices of {sample} at positions {first} and {second} both refer to entry {index}; remove one of the two, or set DuplicateWrites::Last to keep the last value",
         sample = super::structure::name_sample(&indices.batch_shape, i)
     ))
 }
@@ -347,9 +347,8 @@ impl WrittenPositions {
     }
 }
 
-/// Returns a `Bool` tensor with `targets` elements for each sample. An element is true if its
-/// position is an index of the sample.
-pub(super) fn mark_positions(indices: &Indices, targets: usize) -> Result<DenseTensor> {
+/// Returns a `Bool` tensor of `targets` elements per sample, true at the sample's indices.
+pub(super) fn mark_positions(indices: &BatchIndices, targets: usize) -> Result<DenseTensor> {
     let mut shape = indices.batch_shape.clone();
     shape.push(targets);
     let options = crate::dense::DenseOptions::default();

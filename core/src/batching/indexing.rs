@@ -1,14 +1,16 @@
 //! Reads, writes and moves entries of all samples by index.
 
 use super::any::{EntryView, to_dense};
-use super::gather::{Indices, Limit, ScatterTarget, TargetStart, gather_entries, scatter_entries};
+use super::gather::{
+    BatchIndices, IndexLimit, ScatterTarget, TargetStart, gather_entries, scatter_entries,
+};
 use super::pad::convert_fill;
 use super::structure::{check_bytes, count_samples};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::Layout;
 use crate::dense::{DenseOptions, DenseTensor, Fill};
 use crate::error::{Error, Result};
-use crate::kernels::scatter::Duplicates;
+use crate::kernels::scatter::DuplicateWrites;
 
 /// How functions treat an index that points to padding: such an index is at least the size of its
 /// sample, but less than [`max_sample_size`](RaggedBatch::max_sample_size).
@@ -27,21 +29,21 @@ pub enum BeyondSample {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::batching::{BeyondSample, Duplicates, IndexOptions};
-/// let strict = IndexOptions { duplicates: Duplicates::Refuse, beyond: BeyondSample::Error };
+/// use serrate::batching::{BeyondSample, DuplicateWrites, IndexOptions};
+/// let strict = IndexOptions { duplicates: DuplicateWrites::Refuse, beyond: BeyondSample::Error };
 /// assert_ne!(strict, IndexOptions::default());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IndexOptions {
     /// How functions that write treat an index that repeats within a sample.
-    pub duplicates: Duplicates,
+    pub duplicates: DuplicateWrites,
     /// How functions treat an index that points to padding.
     pub beyond: BeyondSample,
 }
 
 impl IndexOptions {
-    fn limit_of(self, width: usize) -> Limit {
-        Limit { width, strict: self.beyond == BeyondSample::Error }
+    fn make_limit(self, width: usize) -> IndexLimit {
+        IndexLimit { width, strict: self.beyond == BeyondSample::Error }
     }
 }
 
@@ -87,8 +89,9 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// ```
 ///
 /// # Errors
-/// If an index is out of range (the message names sample, position, index and size), batch axes differ, the
-/// axis is not a data axis, the indices are not integers or have data axes, or `filler_value` does not fit.
+/// If an index is out of range (the message names sample, position, index and size), the data and the
+/// indices differ in batch axes, `dim_to_index_in` is not a data axis, the indices are not integers or have
+/// data axes, or the type of the data cannot represent `filler_value`.
 pub fn batched_indexing_access(
     input_data: impl Into<AnyBatch>,
     input_indices: &RaggedBatch,
@@ -99,7 +102,7 @@ pub fn batched_indexing_access(
     let data = input_data.into();
     let dim = resolve_axis(input_indices, dim_to_index_in)?;
     let filler = convert_fill(filler_value.into(), data.dtype())?;
-    let indices = Indices::new(input_indices)?;
+    let indices = BatchIndices::new(input_indices)?;
     let entries = EntryView::new(&data, indices.batch_shape(), dim)?;
     let values = gather_entries(&entries, &indices, options.beyond == BeyondSample::Error)?;
     Ok(input_indices.replace_values(values, dim)?.with_filler(Some(filler)))
@@ -137,7 +140,7 @@ pub fn batched_inverse_indexing_access(
     let data = input_data.into();
     let dim = resolve_axis(output_indices, dim_to_index_in)?;
     let filler = convert_fill(filler_value.into(), data.dtype())?;
-    let indices = Indices::new(output_indices)?;
+    let indices = BatchIndices::new(output_indices)?;
     let from = EntryView::new(&data, indices.batch_shape(), dim)?;
     let lists = count_samples(indices.batch_shape())?;
     let mut shape = vec![lists, output_num_targets];
@@ -154,8 +157,8 @@ pub fn batched_inverse_indexing_access(
         layout: &Layout::Uniform { size: output_num_targets, lists },
         shape,
         before: TargetStart::Fill(filler.as_bytes()),
-        limit: options.limit_of(output_num_targets),
-        unique: options.duplicates == Duplicates::Refuse,
+        limit: options.make_limit(output_num_targets),
+        unique: options.duplicates == DuplicateWrites::Refuse,
     };
     let values = scatter_entries(&from, &indices, target)?;
     to_dense(&values, indices.batch_shape(), output_num_targets, dim)
@@ -175,14 +178,14 @@ pub fn batched_inverse_indexing_access(
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::batching::{RaggedBatch, Duplicates, IndexOptions, batched_indexing_write};
+/// use serrate::batching::{RaggedBatch, DuplicateWrites, IndexOptions, batched_indexing_write};
 /// use serrate::dense::DenseTensor;
 /// let into = DenseTensor::from_vec([1, 3], vec![1, 2, 3])?;
 /// let indices = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 2], vec![2, 2])?, 1, 1)?;
 /// let new = DenseTensor::from_vec([1, 2], vec![7, 8])?;
 /// let out = batched_indexing_write(&new, &indices, &into, None, &IndexOptions::default())?;
 /// assert_eq!(out.to_tensor()?.to_string(), "int32[1, 3] [[1, 2, 8]]");
-/// let once = IndexOptions { duplicates: Duplicates::Refuse, ..Default::default() };
+/// let once = IndexOptions { duplicates: DuplicateWrites::Refuse, ..Default::default() };
 /// assert!(batched_indexing_write(&new, &indices, &into, None, &once).is_err());
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -198,14 +201,14 @@ pub fn batched_indexing_write(
 ) -> Result<AnyBatch> {
     let (from, into) = (to_write.into(), to_write_into.into());
     let dim = resolve_axis(output_indices, dim_to_index_in)?;
-    let indices = Indices::new(output_indices)?;
+    let indices = BatchIndices::new(output_indices)?;
     let from = EntryView::new(&from, indices.batch_shape(), dim)?;
     write_entries(&from, &indices, &into, dim, options)
 }
 
 fn write_entries(
     from: &EntryView,
-    indices: &Indices,
+    indices: &BatchIndices,
     into: &AnyBatch,
     dim: usize,
     options: &IndexOptions,
@@ -216,8 +219,8 @@ fn write_entries(
         layout: &own.layout,
         shape: own.values.shape().to_vec(),
         before: TargetStart::Copy(own.values.as_bytes()),
-        limit: options.limit_of(own.width),
-        unique: options.duplicates == Duplicates::Refuse,
+        limit: options.make_limit(own.width),
+        unique: options.duplicates == DuplicateWrites::Refuse,
     };
     let values = scatter_entries(from, indices, target)?;
     match into {
@@ -298,7 +301,7 @@ pub fn batched_index_mapping(
         AnyBatch::Ragged(batch) => batch.non_uniform_dim(),
         AnyBatch::Dense(_) => source_indices.num_batch_dims(),
     };
-    let (from, to) = (Indices::new(source_indices)?, Indices::new(target_indices)?);
+    let (from, to) = (BatchIndices::new(source_indices)?, BatchIndices::new(target_indices)?);
     let source = EntryView::new(&source, from.batch_shape(), along(&source))?;
     let values = gather_entries(&source, &from, options.beyond == BeyondSample::Error)?;
     let moved = EntryView {

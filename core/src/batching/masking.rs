@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::any::{EntryView, to_dense};
 use super::entry_copies::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
 use super::indexing::check_same_entries;
-use super::masks::{Flags, count_true, for_each_true, mask_to_bool};
+use super::masks::{MaskFlags, count_true, for_each_true, mask_to_bool};
 use super::pad::convert_fill;
 use super::structure::{SampleStructure, multiply_saturating};
 use super::{AnyBatch, RaggedBatch};
@@ -18,7 +18,7 @@ use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 
 struct MaskedData {
     entries: EntryView,
-    flags: Flags,
+    flags: MaskFlags,
     batch_shape: Vec<usize>,
     /// One list per sample; its length is the number of entries of the sample at which the mask is true.
     kept: Offsets,
@@ -44,7 +44,7 @@ impl MaskedData {
             (AnyBatch::Ragged(data), _) => (data.batch_shape().to_vec(), data.non_uniform_dim()),
             (_, mask) => (mask.shape().first().copied().into_iter().collect(), 1),
         };
-        let flags = Flags::new(mask, batch_shape.len())?;
+        let flags = MaskFlags::new(mask, batch_shape.len())?;
         if mask.shape()[..batch_shape.len()] != batch_shape {
             return Err(Error::invalid(format!(
                 "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}; the mask must have the batch axes of the data",
@@ -301,7 +301,8 @@ pub fn apply_mask_to_tensor(
     DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)
 }
 
-/// A collection of tensors to convert: one field, a list or tuple, a map by name, or a custom type.
+/// A collection of tensors to convert to batches: one tensor, a list or tuple, a map by name, or a custom
+/// type.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -365,14 +366,14 @@ impl CompactFields for DenseTensor {
 
 /// A field of a collection whose tensors are converted to batches: a tensor or a value of another type.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Field<T> {
+pub enum BatchField<T> {
     /// A tensor, which becomes a batch.
     Tensor(DenseTensor),
     /// A value of another type, which the conversion keeps.
     Other(T),
 }
 
-/// A [`Field`] after [`get_compact_lists`] converted its tensor to a batch.
+/// A [`BatchField`] after [`get_compact_lists`] converted its tensor to a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactField<T> {
     /// The batch that was built from the tensor of a field.
@@ -381,7 +382,7 @@ pub enum CompactField<T> {
     Other(T),
 }
 
-impl<T> CompactFields for Field<T> {
+impl<T> CompactFields for BatchField<T> {
     type Compact = CompactField<T>;
 
     fn compact(
@@ -432,16 +433,16 @@ impl<T: CompactFields> CompactFields for (String, T) {
 /// [`batched_bool_indexing`].
 ///
 /// All batches share sample sizes. The mask has the shape `[samples, entries]` and is bool, or
-/// numeric with nonzero as true. In a list of [`Field`]s, elements that are not tensors are kept. A
+/// numeric with nonzero as true. In a list of [`BatchField`]s, elements that are not tensors are kept. A
 /// sample whose mask is nowhere true has no entries.
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::batching::{CompactField, Field, get_compact_lists};
+/// use serrate::batching::{CompactField, BatchField, get_compact_lists};
 /// use serrate::dense::DenseTensor;
 /// let mask = DenseTensor::from_bools([2, 2], [false, true, true, true])?;
 /// let ids = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 4])?;
-/// let out = get_compact_lists(&mask, vec![Field::Tensor(ids), Field::Other("kept")])?;
+/// let out = get_compact_lists(&mask, vec![BatchField::Tensor(ids), BatchField::Other("kept")])?;
 /// let CompactField::Batch(ids) = &out[0] else { unreachable!() };
 /// assert_eq!(ids.tensor()?.to_string(), "int32[2, 2] [[2, 0], [3, 4]]");
 /// assert_eq!(out[1], CompactField::Other("kept"));
@@ -449,7 +450,7 @@ impl<T: CompactFields> CompactFields for (String, T) {
 /// ```
 ///
 /// # Errors
-/// If the mask has other axes, or the first two axes of a tensor differ from the mask.
+/// If the mask does not have two axes, or the first two axes of a tensor differ from those of the mask.
 pub fn get_compact_lists<T: CompactFields>(
     mask: &DenseTensor,
     data: Vec<T>,

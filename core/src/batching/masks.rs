@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::gather::{Indices, mark_positions};
+use super::gather::{BatchIndices, mark_positions};
 use super::structure::{SampleStructure, count_samples};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
@@ -10,12 +10,12 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
 /// A mask: one boolean per entry, in the order of the entries.
-pub(super) struct Flags {
+pub(super) struct MaskFlags {
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
 }
 
-impl Flags {
+impl MaskFlags {
     /// Reads a mask, which must be a bool tensor `[batch axes.., entries]` or a bool batch without data axes.
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
         let refuse = |why: String| Err(Error::invalid(format!("invalid mask: {why}")));
@@ -50,8 +50,8 @@ pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the index of every byte of `flags` that is true, in ascending order. Tests
-/// eight bytes at a time.
+/// Calls `each` with the index of every true byte of `flags`, ascending. Tests eight bytes at a
+/// time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();
@@ -107,7 +107,7 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
             )));
         }
     };
-    let flags = Flags::new(&mask, 1)?;
+    let flags = MaskFlags::new(&mask, 1)?;
     let lists = flags.layout.lists();
     let sizes = (0..lists).map(|i| count_true(flags.get_sample(i, usize::MAX)));
     let offsets = Offsets::from_lengths(sizes)?;
@@ -147,5 +147,5 @@ pub fn get_mask_from_indices(
     mask_num_targets: usize,
     indices: &RaggedBatch,
 ) -> Result<DenseTensor> {
-    mark_positions(&Indices::new(indices)?, mask_num_targets)
+    mark_positions(&BatchIndices::new(indices)?, mask_num_targets)
 }

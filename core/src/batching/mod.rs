@@ -56,20 +56,20 @@ mod reduce;
 mod reshape;
 mod structure;
 
-pub use crate::kernels::scatter::Duplicates;
+pub use crate::kernels::scatter::DuplicateWrites;
 pub use any::AnyBatch;
 pub use apply::ApplyOutput;
-pub use combine::{Samples, combine_data};
-pub use convert::Packed;
+pub use combine::{NestedSamples, combine_data};
+pub use convert::PackedBatch;
 pub use indexing::{
     BeyondSample, IndexOptions, batched_index_mapping, batched_indexing_access,
     batched_indexing_write, batched_inverse_indexing_access,
 };
 pub use masking::{
-    CompactField, CompactFields, Field, apply_mask_to_tensor, batched_bool_indexing,
+    BatchField, CompactField, CompactFields, apply_mask_to_tensor, batched_bool_indexing,
     batched_bool_indexing_write, get_compact_from_named_tuple, get_compact_lists,
 };
 pub use masks::{get_indices_from_mask, get_mask_from_indices};
 pub use ragged_batch::RaggedBatch;
 pub use reduce::{average_over_targets, sum_over_targets};
-pub use reshape::{Repeats, squeeze_except_batch_and_sample};
+pub use reshape::{SampleRepeats, squeeze_except_batch_and_sample};

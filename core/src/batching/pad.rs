@@ -7,7 +7,7 @@ use super::entry_copies::{
 use super::structure::{check_bytes, multiply_saturating};
 use crate::array::{Layout, Offsets};
 use crate::dense::{
-    BlockContents, BufferPool, DenseOptions, DenseTensor, Fill, Side, TensorMemory,
+    BlockContents, BufferPool, DenseOptions, DenseTensor, Fill, PaddingSide, TensorMemory,
 };
 use crate::error::{Error, Result};
 
@@ -28,15 +28,15 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the tensor exceeds the limit, the element type cannot represent the padding value, or
-    /// `options` request padding on the left or another type, which is not supported.
+    /// If the tensor exceeds [`limit`](DenseOptions::limit), the element type cannot represent the
+    /// padding value, or `options` request padding on the left or another type, which is not supported.
     pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
         pad_batch(self, options)
     }
 }
 
 fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
-    if options.side == Side::Left {
+    if options.side == PaddingSide::Left {
         return Err(Error::invalid(
             "a batch cannot be padded on the left, because its padding follows its entries; pad it on the right",
         ));
@@ -44,7 +44,7 @@ fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor>
     let dtype = batch.dtype();
     if let Some(other) = options.dtype.filter(|d| *d != dtype) {
         return Err(Error::invalid(format!(
-            "padding cannot change the element type from {dtype} to {other}; convert the batch before"
+            "padding cannot change the element type from {dtype} to {other}; cast the batch to {other} first"
         )));
     }
     let filler = match options.fill {
@@ -98,10 +98,11 @@ fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor>
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
-/// Removes the padding of a tensor `[samples, before.., width, after..]`, in which `width` is the
-/// size of axis `dim`; samples have at most `width` entries. Returns `[entries, before..,
-/// after..]`, which shares the memory of `tensor` if there is no padding and all sizes in `before`
-/// are 1.
+/// Removes the padding of a tensor of shape `[batch.., before.., width, after..]`. Axis `dim`,
+/// counted from the first of the `batch_dims` batch axes, has the size `width`; the list of a
+/// sample in `offsets` has as many of these entries as are not padding. Returns the entries, of
+/// shape `[entries, before.., after..]`, sharing the memory of `tensor` if there is no padding and
+/// all sizes in `before` are 1.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,

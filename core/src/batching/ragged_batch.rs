@@ -77,8 +77,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
-    /// type of the values is the same.
+    /// Returns a batch of `values` with the sample sizes of this batch. Its padding value is that of this
+    /// batch if the type of the values is the same, and zero otherwise.
     pub(super) fn replace_values(
         &self,
         values: DenseTensor,

@@ -7,14 +7,14 @@ use rayon::prelude::*;
 
 use super::RaggedBatch;
 use super::structure::multiply_saturating;
-use crate::dense::{DType, DenseTensor, Element};
+use crate::dense::{DType, DenseTensor, TensorElement};
 use crate::error::{Error, Result};
 
 /// Minimum number of elements of the result that one parallel task computes, so that no task is too
 /// short to pay for its start.
 const AT_LEAST: usize = 1024;
 
-trait SumElement: Element {
+trait SumElement: TensorElement {
     type Total: AddAssign + Copy + Default + Send;
     fn to_total(self) -> Self::Total;
     fn from_total(total: Self::Total) -> Option<Self>;
@@ -84,7 +84,7 @@ fn to_f32(v: f64) -> f32 {
 /// Sums the entries of each sample, element by element. `make` converts the sum and the number of
 /// entries of a sample to a result; if it returns `None`, the sum does not fit `R`, and this
 /// function returns an error.
-fn reduce_samples<T: SumElement, R: Element>(
+fn reduce_samples<T: SumElement, R: TensorElement>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,
 ) -> Result<DenseTensor> {

@@ -16,38 +16,37 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::batching::Repeats;
-/// assert_eq!(Repeats::from(3), Repeats::One(3));
-/// assert_eq!(Repeats::from([2, 1]), Repeats::Each(vec![2, 1]));
+/// use serrate::batching::SampleRepeats;
+/// assert_eq!(SampleRepeats::from(3), SampleRepeats::One(3));
+/// assert_eq!(SampleRepeats::from([2, 1]), SampleRepeats::Each(vec![2, 1]));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Repeats {
-    /// Number of repeats along a single batch axis. Along all other batch axes, samples are not
-    /// repeated.
+pub enum SampleRepeats {
+    /// Number of repeats along one batch axis; samples are not repeated along the others.
     One(usize),
     /// Number of repeats along each batch axis, one number per axis.
     Each(Vec<usize>),
 }
 
-impl From<usize> for Repeats {
+impl From<usize> for SampleRepeats {
     fn from(n: usize) -> Self {
         Self::One(n)
     }
 }
 
-impl From<Vec<usize>> for Repeats {
+impl From<Vec<usize>> for SampleRepeats {
     fn from(n: Vec<usize>) -> Self {
         Self::Each(n)
     }
 }
 
-impl From<&[usize]> for Repeats {
+impl From<&[usize]> for SampleRepeats {
     fn from(n: &[usize]) -> Self {
         Self::Each(n.to_vec())
     }
 }
 
-impl<const N: usize> From<[usize; N]> for Repeats {
+impl<const N: usize> From<[usize; N]> for SampleRepeats {
     fn from(n: [usize; N]) -> Self {
         Self::Each(n.to_vec())
     }
@@ -146,8 +145,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the number of samples differs, there are no batch axes, more than one size is -1, the -1
-    /// cannot be inferred, or another size is negative.
+    /// If the sizes do not multiply to the number of samples; if `new_batch_shape` is empty, has more
+    /// than one -1 or another negative size; if another size is 0, so that the -1 is ambiguous.
     pub fn reshape_batch_dims(&self, new_batch_shape: &[i64]) -> Result<Self> {
         let samples = self.num_samples();
         let refuse = || {
@@ -216,16 +215,16 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If `batch_dim` does not exist or is given together with one number per axis, there is not
-    /// one number per batch axis, or the result exceeds [`DenseOptions::DEFAULT_LIMIT`].
+    /// If `batch_dim` does not exist; if [`SampleRepeats::Each`] is given together with `batch_dim`, or
+    /// does not have one number per batch axis; if the result exceeds [`DenseOptions::DEFAULT_LIMIT`].
     pub fn repeat_samples(
         &self,
-        num_repeats: impl Into<Repeats>,
+        num_repeats: impl Into<SampleRepeats>,
         batch_dim: Option<usize>,
     ) -> Result<Self> {
         let batch = self.num_batch_dims();
         let each = match (num_repeats.into(), batch_dim) {
-            (Repeats::One(n), dim) => {
+            (SampleRepeats::One(n), dim) => {
                 let dim = dim.unwrap_or(0);
                 let mut each = vec![1; batch];
                 *each.get_mut(dim).ok_or_else(|| {
@@ -236,13 +235,13 @@ impl RaggedBatch {
                 })? = n;
                 each
             }
-            (Repeats::Each(_), Some(_)) => {
+            (SampleRepeats::Each(_), Some(_)) => {
                 return Err(Error::invalid(
-                    "batch_dim is given together with one number of repeats per batch axis; give a single number, or leave out batch_dim",
+                    "batch_dim is given together with a list of repeats for all batch axes; give a single number of repeats, or leave out batch_dim",
                 ));
             }
-            (Repeats::Each(each), None) if each.len() == batch => each,
-            (Repeats::Each(each), None) => {
+            (SampleRepeats::Each(each), None) if each.len() == batch => each,
+            (SampleRepeats::Each(each), None) => {
                 return Err(Error::invalid(format!(
                     "the list of repeats has the length {}, but the number of batch axes is {batch}; give one number per batch axis",
                     each.len()
@@ -404,7 +403,7 @@ impl RaggedBatch {
         self.replace_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim`.
+    /// Swaps the non-uniform axis with axis `dim`, counted from the first batch axis.
     ///
     /// Copies the entries unless the axes are adjacent. Samples without entries stay empty.
     ///
@@ -430,8 +429,9 @@ impl RaggedBatch {
             return Ok(self.clone());
         }
         // The shape of an entry does not have the non-uniform axis, so the swap only moves axis
-        // `dim` (x) past the axes between `dim` and the non-uniform axis. `[before, x, between,
-        // after]` becomes `[before, between, x, after]` if `dim < own`; otherwise the reverse.
+        // `dim` (x) past the axes between `dim` and the non-uniform axis. If `dim` comes before the
+        // non-uniform axis, `[before, x, between, after]` becomes `[before, between, x, after]`;
+        // otherwise the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use arrow::buffer::MutableBuffer;
 
 use crate::array::Offsets;
-use crate::dense::{DType, DenseOptions, DenseTensor, Element, count_shape_elements};
+use crate::dense::{DType, DenseOptions, DenseTensor, TensorElement, count_shape_elements};
 use crate::error::{Error, Result};
 
 #[derive(Clone, Debug)]
@@ -136,12 +136,12 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // Another thread may have stored its tensor in `cell` first. That tensor equals `made`, so
-    // return the tensor that is in the cell.
+    // Another thread may have stored an equal tensor in `cell` first: return that one.
     Ok(cell.get_or_init(|| made))
 }
 
-/// Returns the number of bytes of a tensor, or an error if it exceeds the limit of `options`.
+/// Returns the number of bytes of a tensor, or an error if it exceeds the limit of `options`. `what`
+/// names the tensor in the message.
 pub(super) fn check_bytes(
     shape: &[usize],
     dtype: DType,
@@ -160,7 +160,7 @@ pub(super) fn check_bytes(
 }
 
 /// Returns the number of samples: the product of the sizes in `batch_shape`. Returns an error if a
-/// tensor with one int64 per sample exceeds the default limit.
+/// tensor with one int64 per sample exceeds [`DenseOptions::DEFAULT_LIMIT`].
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)
@@ -170,8 +170,7 @@ pub(super) fn multiply_saturating(shape: &[usize]) -> usize {
     count_shape_elements(shape).unwrap_or(usize::MAX)
 }
 
-/// Names sample `i` in error messages: by its index, or by its coordinates if there are several
-/// batch axes.
+/// Names sample `i` in errors: by its index, or by its coordinates if there are several batch axes.
 pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
     match batch_shape.len() {
         0 | 1 => format!("sample {i}"),
@@ -191,7 +190,7 @@ pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize
 
 /// Reads sample sizes of any integer type. Returns an error for other types and negative sizes.
 pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
-    fn convert_sizes<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
+    fn convert_sizes<T: TensorElement + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
             (*n).try_into().map_err(|_| {
                 Error::invalid(format!(
@@ -217,9 +216,9 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     }
 }
 
-/// Counts the true entries of each sample of a mask. In each sample, the true entries must precede
-/// the false entries. Returns an error if the mask has no axes, is not bool, or has a true entry
-/// after a false one.
+/// Counts the true entries of each sample of a mask. In each sample, they must precede the false
+/// entries. Returns an error if the mask has no axes, is not bool, or has a true entry after a
+/// false one.
 pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool {
         return Err(Error::invalid(format!(

@@ -6,23 +6,19 @@ use memmap2::{MmapMut, MmapOptions};
 use super::dense_plan::DensePlan;
 use crate::error::{Error, Result};
 
-/// Minimum size in bytes of a block that gets its own memory mapping, in huge pages if the system
-/// has them. Smaller blocks are on the heap.
+/// Minimum bytes of a block with its own memory mapping; smaller blocks are on the heap.
 pub(crate) const MAPPED: usize = 4 << 20;
 
-/// Size of a huge page in bytes. Linux aligns a mapping to huge pages if the size of the mapping is
-/// a multiple of this size.
+/// Linux aligns a mapping to huge pages if its size is a multiple of this number of bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Minimum size in bytes of a tensor whose memory comes from a [`BufferPool::for_writers`]. Smaller
-/// tensors get new memory, because the allocator itself reuses the pages of small blocks.
+/// Smaller tensors of [`BufferPool::for_writers`] get new memory: malloc reuses small blocks.
 const SMALLEST: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except where the previous tensor in the block had values. The [`DensePlan`] of that
-    /// tensor says where.
+    /// Zeros, except where the [`DensePlan`] of the previous tensor in the block has values.
     Values(DensePlan),
     Unknown,
 }
@@ -70,36 +66,32 @@ impl MemoryBlock {
     }
 }
 
-/// The free blocks of a pool: no tensor uses them. The block that was returned last is at the end
-/// of the list. Each block has a record `C` of its contents, such as [`BlockContents`].
+/// The block that was returned last is at the end. `C` records the contents of a block.
 #[derive(Debug)]
 pub(crate) struct FreeBlocks<C> {
     blocks: Mutex<Vec<(MemoryBlock, C)>>,
-    /// Id of the process that created the pool.
-    process: u32,
+    creator_process: u32,
 }
 
 impl<C> Default for FreeBlocks<C> {
     fn default() -> Self {
-        Self { blocks: Mutex::new(Vec::new()), process: std::process::id() }
+        Self { blocks: Mutex::new(Vec::new()), creator_process: std::process::id() }
     }
 }
 
 impl<C> FreeBlocks<C> {
-    /// Locks the list. Returns `None` in a process that was forked after the pool was created: a
-    /// thread that exists only in the parent may have held the lock at that moment, and then nobody
-    /// releases it.
+    /// Returns `None` in a process that was forked after the pool was created: a thread that exists
+    /// only in the parent may have held the lock at that moment, and then nobody releases it.
     pub(crate) fn lock(&self) -> Option<MutexGuard<'_, Vec<(MemoryBlock, C)>>> {
-        if self.process != std::process::id() {
+        if self.creator_process != std::process::id() {
             return None;
         }
         // No panic can leave the list half-changed, so a poisoned lock is still usable.
         Some(self.blocks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes the smallest block for which `fits(size in bytes)` is true. If several blocks have
-    /// this size, takes the one that was returned last, because its pages are most likely in
-    /// memory.
+    /// `fits` receives a size in bytes. Among blocks of one size, takes the one that was returned
+    /// last, because its pages are most likely in memory.
     pub(crate) fn take_smallest(&self, fits: impl Fn(usize) -> bool) -> Option<(MemoryBlock, C)> {
         let mut blocks = self.lock()?;
         let sizes = blocks.iter().map(|(b, _)| b.as_slice().len()).enumerate().rev();
@@ -107,14 +99,12 @@ impl<C> FreeBlocks<C> {
         Some(blocks.remove(at))
     }
 
-    /// Takes the block that was returned last.
     pub(crate) fn take_last(&self) -> Option<(MemoryBlock, C)> {
         self.lock()?.pop()
     }
 
-    /// Frees all blocks. A forked process has its own copies of the blocks of its parent, and frees
-    /// these copies. Does nothing if a thread holds the lock, or held the lock when this process
-    /// was forked.
+    /// Frees all blocks. A forked process frees its own copies of its parent's blocks. Does nothing
+    /// if a thread holds the lock, or held the lock when this process was forked.
     fn clear(&self) {
         let blocks = self.blocks.try_lock().map(|mut blocks| std::mem::take(&mut *blocks));
         drop(blocks);
@@ -138,31 +128,27 @@ impl TensorMemory {
         Ok(Self { block, len, contents, pool, is_for_writers: false })
     }
 
-    /// Returns the whole block, which may be longer than the tensor, and the record of its
-    /// contents. In a pool for writers, returns only the bytes of the tensor. Sets the record to
-    /// [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called.
+    /// Returns the block and its contents, which are [`BlockContents::Unknown`] from now on. The
+    /// block may be longer than the tensor, except in a pool for writers.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = self.block.as_mut().map_or(&mut [][..], MemoryBlock::as_mut_slice);
         match self.is_for_writers {
-            // Tensors of a pool for writers write all of their bytes, so the bytes of the block
-            // after the tensor need not be zero.
+            // Writers write all bytes of a tensor, so the bytes after the tensor need not be zero.
             true => (&mut bytes[..self.len], contents),
             false => (bytes, contents),
         }
     }
 
-    /// Records what the block holds, so that the next tensor in this block knows which bytes to
-    /// clear. Does nothing without a pool, because the block is then not reused, or in a pool for
-    /// writers, whose tensors write all bytes.
+    /// Records which bytes the next tensor in this block must clear. Does nothing without a pool,
+    /// or in a pool for writers, whose tensors write all bytes.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 && !self.is_for_writers {
             self.contents = contents();
         }
     }
 
-    /// Converts to an Arrow buffer. The block returns to its pool when the last clone of the buffer
-    /// is dropped.
+    /// The block returns to its pool when the last clone of the buffer is dropped.
     pub(crate) fn into_buffer(mut self) -> Buffer {
         if self.pool.strong_count() == 0
             && let Some(MemoryBlock::Heap(b)) =
@@ -201,7 +187,6 @@ impl PoolState {
     fn give_back(&self, block: MemoryBlock, contents: BlockContents) {
         let Some(mut free) = self.free.lock() else { return };
         free.push((block, contents));
-        // Drop the oldest free blocks until the pool keeps at most `keep` bytes.
         let mut held: usize = free.iter().map(|(b, _)| b.as_slice().len()).sum();
         let mut drop_first = 0;
         while held > self.keep && drop_first < free.len() {
@@ -321,10 +306,9 @@ impl BufferPool {
         self.0.free.clear();
     }
 
-    /// Returns the smallest free block with at least `len` bytes, and at most `4 * len` or 8 MiB,
-    /// whichever is more. If there is no such block, returns a new block, an eighth larger than
-    /// `len`. In a pool for writers, a tensor of less than [`SMALLEST`] bytes always gets new
-    /// memory of `len` bytes.
+    /// Returns the smallest free block of `len` to `4 * len` bytes (or 8 MiB, if that is more),
+    /// else a new block, an eighth larger than `len`. In a pool for writers, a tensor of less than
+    /// [`SMALLEST`] bytes always gets new memory of `len` bytes.
     pub(crate) fn take_memory(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
         if is_for_writers && len < SMALLEST {
@@ -418,7 +402,8 @@ mod tests {
     #[test]
     fn a_forked_process_leaves_the_pool_alone() {
         // A list with the id of another process behaves like a list after a fork.
-        let free = FreeBlocks::<()> { process: std::process::id() + 1, ..Default::default() };
+        let free =
+            FreeBlocks::<()> { creator_process: std::process::id() + 1, ..Default::default() };
         let block = MemoryBlock::new_zeroed(8).unwrap();
         free.blocks.lock().unwrap().push((block, ()));
         assert!(free.lock().is_none() && free.take_last().is_none());

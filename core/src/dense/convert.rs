@@ -300,8 +300,7 @@ impl DenseTensor {
             let values = wide.as_slice::<f32>()?.iter().map(|v| bf16::from_f32(*v)).collect();
             return Self::from_vec(shape, values);
         }
-        // A bool tensor stores the bytes 0 and 1. Cast these bytes as uint8 numbers, which avoids
-        // packing them to bits.
+        // A bool tensor stores bytes 0 and 1: cast them as uint8, without packing them to bits.
         let source = match self.dtype() {
             DType::Bool if dtype == DType::U8 => {
                 return Self::try_new_trusted(dtype, shape, self.buffer().clone());
@@ -335,8 +334,7 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
 /// `FixedSizeList<T not null>` of all elements of a row, with the extension type
 /// `arrow.fixed_shape_tensor`.
 ///
-/// The metadata of the extension type is JSON such as `{"shape":[256,64]}`, without the optional
-/// keys.
+/// The metadata of the extension type is JSON like `{"shape":[256,64]}`, without optional keys.
 ///
 /// ```
 /// # use serrate_core as serrate;

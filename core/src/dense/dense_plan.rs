@@ -1,7 +1,7 @@
 //! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
 //!
 //! Each level of lists is one axis of the tensor. The children of a list are at the start of the
-//! axis, or at its end with [`Side::Left`]. Children that do not fit are dropped, and the rest of
+//! axis, or at its end with [`PaddingSide::Left`]. Children that do not fit are dropped, and the rest of
 //! the axis becomes padding. Example: the rows `[[1, 2, 3], [4]]` and `[]` in a tensor of shape
 //! `[2, 2, 2]`:
 //! ```text
@@ -15,24 +15,20 @@ use std::ops::Range;
 use arrow::array::OffsetSizeTrait;
 use rayon::prelude::*;
 
-use super::Side;
+use super::PaddingSide;
 use crate::array::{Layout, Offsets};
 
-/// Number of bytes that a parallel task writes: small enough to balance rows of different lengths,
-/// and so large that two tasks rarely write to one huge page.
+/// Bytes per task: few, to balance long rows, but so many that tasks rarely share a huge page.
 const GRAIN: usize = 1 << 20;
 
-/// Writes a dense tensor. Receives each byte of the tensor once, as part of a range of values or of
-/// a range of padding.
-pub(crate) trait Sink: Sync {
-    /// Writes the leaves with the indices `leaves` to `out`, which has exactly the size of these
-    /// leaves.
+/// Receives each byte of the tensor once, in a range of values or in a range of padding.
+pub(crate) trait DenseSink: Sync {
+    /// Writes the leaves at indices `leaves` to `out`, which has exactly their size.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
     fn padding(&self, out: &mut [u8]);
 
-    /// Is called with the bytes of whole rows, before the calls for the values and padding of these
-    /// rows. A tensor without lists has no padding, so this function is not called for it.
+    /// Is called with whole rows before their values and padding, not for a tensor without lists.
     fn begin(&self, _: &mut [u8]) {}
 }
 
@@ -41,14 +37,12 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// `blocks[k]` is the size in bytes of one element of axis `k`: `blocks[0]` is the size of a
-    /// row, and the last block is a leaf.
+    /// `blocks[k]` is the size in bytes of one element of axis `k`; the last entry is that of a leaf.
     blocks: Vec<usize>,
-    side: Side,
+    side: PaddingSide,
 }
 
-/// Layout of a list level. Offsets are typed slices, so that the inner loop does not branch on
-/// their type.
+/// Offsets are typed slices, so that the inner loop does not branch on their type.
 enum LevelLayout<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),
@@ -79,7 +73,12 @@ struct PlanWriter<'a, S> {
 impl DensePlan {
     /// Creates the plan of a tensor. `shape` is the number of rows, then one size per layout; `size` is the
     /// size of a leaf in bytes. The caller guarantees that the size of the tensor in bytes fits a `usize`.
-    pub(crate) fn new(layouts: Vec<Layout>, shape: Vec<usize>, size: usize, side: Side) -> Self {
+    pub(crate) fn new(
+        layouts: Vec<Layout>,
+        shape: Vec<usize>,
+        size: usize,
+        side: PaddingSide,
+    ) -> Self {
         debug_assert_eq!(layouts.len() + 1, shape.len());
         let mut blocks = vec![size; shape.len()];
         for i in (1..shape.len()).rev() {
@@ -106,7 +105,7 @@ impl DensePlan {
 
     /// Passes every byte of the tensor to `sink` once, in several threads if the tensor is large and `parallel`
     /// is set. `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
-    pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
+    pub(crate) fn walk_lists<S: DenseSink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
         let bytes = self.bytes();
         if bytes == 0 {
             return;
@@ -125,7 +124,7 @@ impl DensePlan {
     }
 }
 
-impl<S: Sink> PlanWriter<'_, S> {
+impl<S: DenseSink> PlanWriter<'_, S> {
     fn write_elements(&self, axis: usize, range: Range<usize>, out: &mut [u8]) {
         let block = self.plan.blocks[axis];
         if axis == self.levels.len() {
@@ -162,18 +161,17 @@ impl<S: Sink> PlanWriter<'_, S> {
         }
     }
 
-    /// Writes the children of list `index` of an axis, and the padding next to them.
     fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
         let (block, capacity) = (self.plan.blocks[axis + 1], self.plan.shape[axis + 1]);
         let list = self.levels[axis].range(index);
         let kept = list.len().min(capacity);
         match self.plan.side {
-            Side::Right => {
+            PaddingSide::Right => {
                 let (values, padding) = out.split_at_mut(kept * block);
                 self.write_elements(axis + 1, list.start..list.start + kept, values);
                 self.write_padding(padding);
             }
-            Side::Left => {
+            PaddingSide::Left => {
                 let (padding, values) = out.split_at_mut((capacity - kept) * block);
                 self.write_padding(padding);
                 self.write_elements(axis + 1, list.end - kept..list.end, values);

@@ -1,14 +1,12 @@
-//! Converts ragged arrays to dense tensors.
-//!
-//! Pads and truncates in one pass.
+//! Converts ragged arrays to dense tensors: pads and truncates in one pass.
 
 use std::ops::Range;
 
 use arrow::array::Array;
 use arrow::buffer::{Buffer, NullBuffer};
 
-use super::dense_plan::{DensePlan, Sink};
-use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, TensorMemory};
+use super::dense_plan::{DensePlan, DenseSink};
+use super::{BlockContents, DType, DenseOptions, DenseTensor, Fill, TensorElement, TensorMemory};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -16,7 +14,7 @@ use crate::error::{Error, Result};
 ///
 /// `sizes` has one size for each axis *after* the rows. `None` takes the length of the longest list of every
 /// axis ([`RaggedArray::max_shape`]), so nothing is truncated; a larger size pads, a smaller size truncates.
-/// [`side`](crate::dense::Side) applies to lists at every level: `Right` keeps the first elements of a list
+/// [`side`](crate::dense::PaddingSide) applies to lists at every level: `Right` keeps the first elements of a list
 /// and pads after them, `Left` keeps the last elements and pads before them.
 ///
 /// Leaves are booleans, numbers, or dates and times (as the integers that store them). Null leaves
@@ -25,14 +23,15 @@ use crate::error::{Error, Result};
 /// without elements has size 0.
 ///
 /// The size in bytes is checked before allocation. Several threads write a large result, whose
-/// memory is in huge pages; zero padding in new memory is not written.
+/// memory is in huge pages. If the fill value is 0, padding is not written to new memory, because the
+/// system has already set this memory to zero.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// use std::sync::Arc;
 /// use arrow::array::UInt16Array;
 /// use serrate::array::{Offsets, RaggedArray};
-/// use serrate::dense::{DType, DenseOptions, Side};
+/// use serrate::dense::{DType, DenseOptions, PaddingSide};
 /// use serrate::dense::densify::densify;
 ///
 /// // [[1, 2, 3], [], [4]]
@@ -44,7 +43,7 @@ use crate::error::{Error, Result};
 /// assert_eq!(t.as_slice::<u16>()?, [1, 2, 3, 0, 0, 0, 4, 0, 0]);
 ///
 /// let left = DenseOptions {
-///     side: Side::Left,
+///     side: PaddingSide::Left,
 ///     fill: Some((-1).into()),
 ///     dtype: Some(DType::I64),
 ///     ..Default::default()
@@ -55,8 +54,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the leaves have another type, the number of sizes is wrong, the result exceeds the byte
-/// limit, or the element type cannot represent the fill value or a value.
+/// If the leaves have another type, the number of sizes is wrong, the result has more bytes than
+/// [`DenseOptions::limit`], or the element type cannot represent the fill value or a value.
 pub fn densify(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -122,7 +121,7 @@ pub(crate) fn densify_into_named(
     let (dtype, plan) = make_plan(array, sizes, options, what)?;
     check_out_len(&plan, dtype, what, out)?;
     let leaves = LeafWriter::new(array, options, dtype, what)?;
-    leaves.write(&plan, Padding::from_fill(leaves.fill()), out, options.parallel);
+    leaves.write(&plan, PaddingBytes::from_fill(leaves.fill()), out, options.parallel);
     Ok(plan.shape().to_vec())
 }
 
@@ -187,8 +186,7 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Returns the [`DensePlan`] of the result, which describes where values and padding are, or an
-/// error if the size of the result exceeds the limit of `options`.
+/// Returns an error if the size of the result exceeds the limit of `options`.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -224,23 +222,20 @@ pub(crate) fn plan_axes(
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Padding {
+pub(crate) enum PaddingBytes {
     /// Leaves the padding unwritten, because the memory is already zero.
     Leave,
     /// Sets every byte of the padding to this byte. For fill values whose bytes are all equal.
     Byte(u8),
-    /// Like `Byte`, but the byte is written to whole rows before their values, which is faster if
-    /// rows have many short lists.
+    /// Like `Byte`, but whole rows are filled before their values: faster for many short lists.
     Ahead(u8),
-    /// Sets each padding element to the fill value. The fields are the bytes of the fill value, and
-    /// the number of these bytes (2, 4 or 8).
+    /// The bytes of the fill value, and their number (2, 4 or 8).
     Element([u8; 8], usize),
 }
 
-impl Padding {
-    /// Returns the padding that writes `fill` to every padding element, for memory with unknown
-    /// contents.
-    pub(super) fn from_fill(fill: &[u8]) -> Self {
+impl PaddingBytes {
+    /// The padding of memory with unknown contents.
+    pub(crate) fn from_fill(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
             _ => {
@@ -265,6 +260,7 @@ impl Padding {
         }
     }
 
+    #[inline]
     pub(crate) fn write(self, out: &mut [u8]) {
         fn repeat_element<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
             let Some(element) = bytes.first_chunk::<W>() else { return };
@@ -280,33 +276,31 @@ impl Padding {
     }
 }
 
-/// Creates a tensor with the shape of `plan`. Calls `write` with the plan, the padding that `write`
-/// must write, and the memory of the tensor.
+/// Calls `write` with the plan, the memory of the tensor, and what to do with its padding.
 pub(crate) fn create_tensor(
     plan: DensePlan,
     dtype: DType,
     fill: &[u8],
     options: &DenseOptions,
-    write: impl FnOnce(&DensePlan, Padding, &mut [u8]),
+    write: impl FnOnce(&DensePlan, PaddingBytes, &mut [u8]),
 ) -> Result<DenseTensor> {
     let zero = fill.iter().all(|b| *b == 0);
     let mut memory = match &options.pool {
         Some(pool) => pool.take_memory(plan.bytes())?,
         None => TensorMemory::new_zeroed(plan.bytes())?,
     };
-    // If `fill` is zero, also clear the bytes of the block after this tensor, because a later
-    // tensor in this block expects zeros there.
+    // If `fill` is zero, also clear the bytes after this tensor: later tensors expect zeros.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
-        _ if !zero => Padding::from_fill(fill).prefetch_if_sparse(&plan),
-        BlockContents::Zero => Padding::Leave,
+        _ if !zero => PaddingBytes::from_fill(fill).prefetch_if_sparse(&plan),
+        BlockContents::Zero => PaddingBytes::Leave,
         BlockContents::Values(before) => {
             before.walk_lists(&ClearSink, block, options.parallel);
-            Padding::Leave
+            PaddingBytes::Leave
         }
         BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
-            Padding::from_fill(fill).prefetch_if_sparse(&plan)
+            PaddingBytes::from_fill(fill).prefetch_if_sparse(&plan)
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);
@@ -317,7 +311,7 @@ pub(crate) fn create_tensor(
 
 struct ClearSink;
 
-impl Sink for ClearSink {
+impl DenseSink for ClearSink {
     fn values(&self, _: Range<usize>, out: &mut [u8]) {
         out.fill(0);
     }
@@ -328,10 +322,10 @@ impl Sink for ClearSink {
 struct CopySink<'a> {
     bytes: &'a [u8],
     size: usize,
-    padding: Padding,
+    padding: PaddingBytes,
 }
 
-impl Sink for CopySink<'_> {
+impl DenseSink for CopySink<'_> {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
         out.copy_from_slice(&self.bytes[leaves.start * self.size..leaves.end * self.size]);
     }
@@ -347,10 +341,10 @@ impl Sink for CopySink<'_> {
 
 struct WidenSink<'a, T> {
     values: &'a [T],
-    padding: Padding,
+    padding: PaddingBytes,
 }
 
-impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
+impl<T: TensorElement + Into<i64>> DenseSink for WidenSink<'_, T> {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
         for (out, v) in out.as_chunks_mut().0.iter_mut().zip(&self.values[leaves]) {
             let wide: i64 = (*v).into();
@@ -367,14 +361,13 @@ impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
     }
 }
 
-/// Writes the leaves with `inner`, then overwrites null leaves with the fill value.
 struct NullFillSink<'a, S> {
     inner: S,
     nulls: &'a NullBuffer,
     fill: &'a [u8],
 }
 
-impl<S: Sink> Sink for NullFillSink<'_, S> {
+impl<S: DenseSink> DenseSink for NullFillSink<'_, S> {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
         let first = leaves.start;
         self.inner.values(leaves.clone(), out);
@@ -393,7 +386,6 @@ impl<S: Sink> Sink for NullFillSink<'_, S> {
     }
 }
 
-/// Leaves of a ragged array that are written to a tensor of type `dtype`.
 struct LeafWriter {
     values: DenseTensor,
     dtype: DType,
@@ -406,7 +398,7 @@ impl LeafWriter {
         let named = |e: Error| match e {
             Error::Invalid(m) => Error::invalid(format!("{what}: {m}")),
             Error::Arrow(e) => Error::invalid(format!(
-                "{what}: the values cannot be converted to {dtype}; choose another type: {e}"
+                "{what}: the values cannot be converted to {dtype} ({e}); choose another type"
             )),
             e => e,
         };
@@ -427,10 +419,10 @@ impl LeafWriter {
         self.fill.as_bytes()
     }
 
-    fn write(&self, plan: &DensePlan, padding: Padding, out: &mut [u8], parallel: bool) {
-        fn widen_leaves<T: Element + Into<i64>>(
+    fn write(&self, plan: &DensePlan, padding: PaddingBytes, out: &mut [u8], parallel: bool) {
+        fn widen_leaves<T: TensorElement + Into<i64>>(
             leaves: &LeafWriter,
-            padding: Padding,
+            padding: PaddingBytes,
         ) -> WidenSink<'_, T> {
             // The caller has checked that the leaves have the type `T`, so `view` does not return `None`.
             WidenSink { values: T::view(leaves.values.buffer()).unwrap_or_default(), padding }
@@ -452,7 +444,7 @@ impl LeafWriter {
         }
     }
 
-    fn walk_plan<S: Sink>(&self, plan: &DensePlan, inner: S, out: &mut [u8], parallel: bool) {
+    fn walk_plan<S: DenseSink>(&self, plan: &DensePlan, inner: S, out: &mut [u8], parallel: bool) {
         match &self.nulls {
             None => plan.walk_lists(&inner, out, parallel),
             Some(nulls) => {

@@ -321,13 +321,15 @@ mod sealed {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::dense::{DType, Element};
+/// use serrate::dense::{DType, TensorElement};
 /// assert_eq!(u16::DTYPE, DType::U16);
 /// assert!(u8::reads(DType::U8) && u8::reads(DType::Bool) && !u8::reads(DType::I8));
 /// let buffer = u16::into_buffer(vec![1, 2]);
 /// assert_eq!(u16::view(&buffer), Some(&[1, 2][..]));
 /// ```
-pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync {
+pub trait TensorElement:
+    sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync
+{
     /// The element type that [`DenseTensor::from_vec`](super::DenseTensor::from_vec) creates.
     const DTYPE: DType;
 
@@ -335,7 +337,7 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dense::{DType, Element};
+    /// use serrate::dense::{DType, TensorElement};
     /// assert!(f32::reads(DType::F32) && !f32::reads(DType::F64));
     /// assert!(u8::reads(DType::Bool));
     /// ```
@@ -347,7 +349,7 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dense::Element;
+    /// use serrate::dense::TensorElement;
     /// assert_eq!(u16::into_buffer(vec![1, 2]).len(), 4);
     /// ```
     fn into_buffer(values: Vec<Self>) -> Buffer;
@@ -356,7 +358,7 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dense::Element;
+    /// use serrate::dense::TensorElement;
     /// let buffer = u16::into_buffer(vec![1, 2]);
     /// assert_eq!(u16::view(&buffer), Some(&[1, 2][..]));
     /// // 3 bytes end within the second element.
@@ -379,7 +381,7 @@ fn view_native<T: ArrowNativeType>(buffer: &Buffer) -> Option<&[T]> {
 macro_rules! element {
     ($($native:ty => $dtype:ident $(, also $also:ident)?;)*) => {$(
         impl sealed::Sealed for $native {}
-        impl Element for $native {
+        impl TensorElement for $native {
             const DTYPE: DType = DType::$dtype;
             $(fn reads(dtype: DType) -> bool {
                 dtype == Self::DTYPE || dtype == DType::$also
@@ -409,7 +411,7 @@ element! {
 }
 
 impl sealed::Sealed for bf16 {}
-impl Element for bf16 {
+impl TensorElement for bf16 {
     const DTYPE: DType = DType::BF16;
 
     fn into_buffer(values: Vec<Self>) -> Buffer {

@@ -7,9 +7,9 @@ use crate::index::broadcast_shape::{broadcast_shapes, derive_strides, for_each_b
 use crate::index::{AxisSpan, Index, resolve_position};
 use crate::limit::check_size;
 
-/// The elements that a NumPy index selects: the shape of the result, and ranges of `run` adjacent elements.
+/// The elements that a NumPy index selects: ranges of `run` adjacent elements each.
 #[derive(Debug)]
-pub(crate) struct Selection {
+pub(crate) struct IndexSelection {
     shape: Vec<usize>,
     /// Index of the first element of each range of `run` elements, in the order of the result.
     starts: Vec<usize>,
@@ -36,9 +36,8 @@ enum IndexItem {
     Nothing,
 }
 
-/// One axis of the result, or the group of all axes that the index arrays produce together. The
-/// position of a selected element in the tensor is a sum: a constant, which comes from the integers
-/// in the index, plus one entry of `offsets` from each `ResultAxis`.
+/// One axis of the result, or all axes that the index arrays produce together. The position of a
+/// selected element is the sum of one offset per `ResultAxis` and of a constant for the integers.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
@@ -46,12 +45,11 @@ struct ResultAxis {
     whole: Option<usize>,
 }
 
-impl Selection {
-    /// Resolves an index for a tensor of `shape`. If the index has arrays, its arrays and integers
-    /// broadcast to one shape. The axes of this shape replace the arrays and integers in the result
-    /// if they are adjacent items of the index, as in `:, [0, 1], 2`. If a slice, a new axis or
-    /// `...` separates them, as in `[0, 1], :, 2`, these axes come first in the result. A mask of
-    /// `n` axes is like `n` index arrays, the coordinates of its true elements.
+impl IndexSelection {
+    /// The arrays and integers of an index with arrays broadcast to one shape. Its axes replace
+    /// them in the result if they are adjacent items, as in `:, [0, 1], 2`, and come first if a
+    /// slice, a new axis or `...` separates them, as in `[0, 1], :, 2`. A mask of `n` axes is like
+    /// `n` index arrays, the coordinates of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = compute_element_strides(shape);
@@ -61,8 +59,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // `combined` holds the axes that the index arrays give together. They come before the axis
-        // of item `first` in the result.
+        // In the result, the axes of `combined` come before those of item `first` and later items.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -94,8 +91,7 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = count_shape_elements(&out).unwrap_or(usize::MAX);
-        // If the index selects the last axes completely, their elements are adjacent in the tensor:
-        // join these axes to one range.
+        // Axes at the end that the index selects completely are one range of adjacent elements.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)
@@ -105,7 +101,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Repeated indices and broadcasts can enlarge the result: check its size in bytes.
+        // Repeated indices and broadcasts can enlarge the result: check its size at 8 bytes each.
         if count > count_shape_elements(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -131,15 +127,13 @@ impl Selection {
         self.starts.iter().map(|s| *s..*s + self.run)
     }
 
-    /// Returns the index of every selected element, in the order of the result.
     #[cfg(feature = "batching")]
     pub(crate) fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.ranges().flatten()
     }
 }
 
-/// Returns row-major strides. If an axis has size 0, all strides are 0, because the product of the
-/// other sizes may overflow.
+/// If an axis has size 0, all strides are 0, because the product of the other sizes may overflow.
 fn compute_element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { derive_strides(shape) }
 }
@@ -256,7 +250,7 @@ impl DenseTensor {
     /// If an index is out of range or selects from more axes than the tensor has, the shape of a mask differs
     /// from the sizes of the axes that it selects from, or index arrays do not broadcast.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
-        let selection = Selection::new(self.shape(), index)?;
+        let selection = IndexSelection::new(self.shape(), index)?;
         let size = self.dtype().size();
         let bytes = self.as_bytes();
         let total = count_shape_elements(selection.shape()).and_then(|n| n.checked_mul(size));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow::array::{Array, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
-use super::dense_plan::Sink;
+use super::dense_plan::DenseSink;
 use super::densify::{
-    Padding, check_out_len, create_tensor, densify_into_named, densify_named, plan_axes,
+    PaddingBytes, check_out_len, create_tensor, densify_into_named, densify_named, plan_axes,
 };
 use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
@@ -38,7 +38,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the axis is 0 or does not exist, the number of sizes is wrong, or the byte limit is exceeded.
+/// If the axis is 0 or does not exist, the number of sizes is wrong, or the result has more bytes
+/// than [`DenseOptions::limit`].
 pub fn mask(
     array: &RaggedArray,
     axis: i64,
@@ -56,9 +57,9 @@ pub fn mask(
     let sizes = match sizes {
         Some(s) if s.len() < axis || s.len() > array.ndim() - 1 => {
             return Err(Error::invalid(format!(
-                "the mask of axis {axis} needs one size for each of the list axes 1 to {axis} (sizes of later axes, up to {}, are ignored), but {} size(s) {s:?} are given",
-                array.ndim() - 1,
-                s.len()
+                "{} size(s) {s:?} are given for the mask of axis {axis}; give from {axis} to {} sizes, one per list axis from axis 1 on (sizes after axis {axis} are ignored)",
+                s.len(),
+                array.ndim() - 1
             )));
         }
         Some(s) => Some(&s[..axis]),
@@ -91,7 +92,7 @@ pub(crate) fn mask_axes_into(
 ) -> Result<()> {
     let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
     check_out_len(&plan, DType::Bool, what, out)?;
-    plan.walk_lists(&OneSink { padding: Padding::from_fill(&[0]) }, out, options.parallel);
+    plan.walk_lists(&OneSink { padding: PaddingBytes::from_fill(&[0]) }, out, options.parallel);
     Ok(())
 }
 
@@ -115,7 +116,7 @@ pub(crate) fn mask_axes_into(
 /// ```
 ///
 /// # Errors
-/// If the number of sizes is wrong, or the result exceeds the byte limit.
+/// If the number of sizes is wrong, or the result has more bytes than [`DenseOptions::limit`].
 pub fn validity_mask(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -154,8 +155,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Replaces each leaf that is not null with true, and each null with false. Also returns the
-/// options to densify the result.
+/// Replaces each leaf with whether it is not null, and adapts the options to booleans.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,
@@ -169,10 +169,10 @@ fn make_validity(
 }
 
 struct OneSink {
-    padding: Padding,
+    padding: PaddingBytes,
 }
 
-impl Sink for OneSink {
+impl DenseSink for OneSink {
     fn values(&self, _: Range<usize>, out: &mut [u8]) {
         out.fill(1);
     }

@@ -17,12 +17,12 @@ pub(crate) use buffer::{BlockContents, FreeBlocks, MAPPED, MemoryBlock, TensorMe
 pub use convert::tensor_field;
 pub(crate) use convert::unpack_bits;
 pub use display::DenseDisplay;
-pub use dtype::{DType, Element};
+pub use dtype::{DType, TensorElement};
 #[cfg(feature = "batching")]
-pub(crate) use index::Selection;
+pub(crate) use index::IndexSelection;
 pub use options::{DenseOptions, Fill};
-pub use table_tensors::{DenseSpec, Size, TableDenseOptions};
+pub use table_tensors::{AxisSize, DenseSpec, TableDenseOptions};
 pub use tensor::DenseTensor;
 
-pub use crate::kernels::side::Side;
+pub use crate::kernels::side::PaddingSide;
 pub(crate) use tensor::count_shape_elements;

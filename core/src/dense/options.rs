@@ -1,6 +1,6 @@
 use super::{BufferPool, DType, DenseTensor};
 use crate::error::{Error, Result};
-use crate::kernels::side::Side;
+use crate::kernels::side::PaddingSide;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
 /// The value of padding.
@@ -81,8 +81,8 @@ impl Fill {
     /// ```
     ///
     /// # Errors
-    /// If the type cannot represent the value. A float type may round a float (0.1), but not an
-    /// integer.
+    /// If the type cannot represent the value. A float type is allowed to round a float (0.1), but
+    /// not an integer.
     pub fn to_tensor(self, dtype: DType) -> Result<DenseTensor> {
         let whole = match self {
             Self::Bool(v) => DenseTensor::from_bools([1], [v])?,
@@ -129,14 +129,14 @@ impl Fill {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::dense::{DenseOptions, Side};
-/// let options = DenseOptions { side: Side::Left, fill: Some((-1).into()), ..Default::default() };
+/// use serrate::dense::{DenseOptions, PaddingSide};
+/// let options = DenseOptions { side: PaddingSide::Left, fill: Some((-1).into()), ..Default::default() };
 /// assert_eq!(options.limit, Some(DenseOptions::DEFAULT_LIMIT));
 /// ```
 #[derive(Clone, Debug)]
 pub struct DenseOptions {
     /// Side on which lists are padded and truncated.
-    pub side: Side,
+    pub side: PaddingSide,
     /// Fill value for padding and null leaves; `None` for zero (or `false`).
     pub fill: Option<Fill>,
     /// Element type of the result; `None` for the type of the leaves. A conversion takes an extra
@@ -156,7 +156,7 @@ impl DenseOptions {
     /// Default of [`limit`](Self::limit): 4 GiB.
     pub const DEFAULT_LIMIT: u64 = DEFAULT_LIMIT;
 
-    /// Returns an error if a result of this number of bytes exceeds the limit or the address space.
+    /// `what` names a result of this size in the error, and `hint` says how to reduce its size.
     pub(crate) fn check_bytes(
         &self,
         bytes: u128,
@@ -170,7 +170,7 @@ impl DenseOptions {
 impl Default for DenseOptions {
     fn default() -> Self {
         Self {
-            side: Side::Right,
+            side: PaddingSide::Right,
             fill: None,
             dtype: None,
             limit: Some(Self::DEFAULT_LIMIT),
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn sides_are_read() {
-        assert_eq!("left".parse::<Side>().unwrap(), Side::Left);
+        assert_eq!("left".parse::<PaddingSide>().unwrap(), PaddingSide::Left);
         for wrong in ["up", "LEFT"] {
-            let e = wrong.parse::<Side>().unwrap_err().to_string();
+            let e = wrong.parse::<PaddingSide>().unwrap_err().to_string();
             assert!(e.contains("'left' or 'right'"), "{e}");
         }
     }

@@ -20,18 +20,18 @@ const TOGETHER: usize = 4 << 20;
 /// # use std::sync::Arc;
 /// # use arrow::array::UInt8Array;
 /// # use serrate::table::RaggedTable;
-/// use serrate::dense::{Size, TableDenseOptions};
+/// use serrate::dense::{AxisSize, TableDenseOptions};
 /// let table = RaggedTable::builder()
 ///     .lengths([3, 1])?
 ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3, 4])))
 ///     .build()?;
-/// let options = TableDenseOptions { sizes: vec![Size::AtMost(2)], ..Default::default() };
+/// let options = TableDenseOptions { sizes: vec![AxisSize::AtMost(2)], ..Default::default() };
 /// let dense = table.to_dense_with(&options)?;
 /// assert_eq!(dense[0].1.to_string(), "uint8[2, 2] [[1, 2], [4, 0]]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Size {
+pub enum AxisSize {
     /// The length of the longest list on the axis.
     #[default]
     Longest,
@@ -45,10 +45,10 @@ pub enum Size {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::dense::{Size, TableDenseOptions};
+/// use serrate::dense::{AxisSize, TableDenseOptions};
 /// let options = TableDenseOptions {
 ///     rows: Some(0..64),
-///     sizes: vec![Size::AtMost(256), Size::AtMost(64)],
+///     sizes: vec![AxisSize::AtMost(256), AxisSize::AtMost(64)],
 ///     tokens_as_i64: true,
 ///     ..Default::default()
 /// };
@@ -62,8 +62,8 @@ pub struct TableDenseOptions {
     pub rows: Option<Range<usize>>,
     /// Columns to convert, in this order; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Size of each axis after the rows, in order; the axes after the last given size have [`Size::Longest`].
-    pub sizes: Vec<Size>,
+    /// Size of each axis after the rows, in order; the axes after the last given size have [`AxisSize::Longest`].
+    pub sizes: Vec<AxisSize>,
     /// Whether integer columns become int64, as embedding layers require; 2^63 or more is an error.
     pub tokens_as_i64: bool,
     /// Whether to add a mask for every axis that has columns, and one for every column with nulls.
@@ -131,7 +131,7 @@ impl DenseSpec {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn nbytes(&self) -> usize {
-        // The total was checked against the limit, so it fits a `usize`.
+        // The total size of all tensors was checked against the limit, so each size fits a `usize`.
         usize::try_from(count_bytes(&self.shape, self.dtype)).unwrap_or(usize::MAX)
     }
 }
@@ -171,7 +171,7 @@ impl RaggedTable {
     ///
     /// # Errors
     /// If a column is not a number, date or time (omit or encode it first), the type of a column
-    /// cannot represent the fill value, or all tensors together exceed the limit.
+    /// cannot represent the fill value, or all tensors together exceed [`limit`](DenseOptions::limit).
     pub fn to_dense(&self, options: &DenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         self.to_dense_with(&TableDenseOptions { dense: options.clone(), ..Default::default() })
     }
@@ -183,14 +183,14 @@ impl RaggedTable {
     /// # use std::sync::Arc;
     /// # use arrow::array::UInt8Array;
     /// # use serrate::table::RaggedTable;
-    /// use serrate::dense::{Size, TableDenseOptions};
+    /// use serrate::dense::{AxisSize, TableDenseOptions};
     /// let table = RaggedTable::builder()
     ///     .lengths([2, 1])?
     ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
     ///     .build()?;
     /// let options = TableDenseOptions {
     ///     rows: Some(0..1),
-    ///     sizes: vec![Size::Exactly(4)],
+    ///     sizes: vec![AxisSize::Exactly(4)],
     ///     masks: false,
     ///     ..Default::default()
     /// };
@@ -242,7 +242,7 @@ impl RaggedTable {
     ///
     /// `out` has one slice per tensor of [`dense_specs`](Self::dense_specs), in that order, of
     /// exactly [`nbytes`](DenseSpec::nbytes) bytes, which are all overwritten and need not be
-    /// aligned. Returns the specs. If every axis has [`Size::Exactly`] and no column has nulls, the
+    /// aligned. Returns the specs. If every axis has [`AxisSize::Exactly`] and no column has nulls, the
     /// same memory fits every table with the same number of rows.
     ///
     /// ```
@@ -250,10 +250,10 @@ impl RaggedTable {
     /// # use std::sync::Arc;
     /// # use arrow::array::UInt8Array;
     /// # use serrate::table::RaggedTable;
-    /// use serrate::dense::{Size, TableDenseOptions};
+    /// use serrate::dense::{AxisSize, TableDenseOptions};
     /// let codes = Arc::new(UInt8Array::from(vec![1, 2, 3]));
     /// let table = RaggedTable::builder().lengths([1, 2])?.column("code", 1, codes).build()?;
-    /// let options = TableDenseOptions { sizes: vec![Size::Exactly(2)], ..Default::default() };
+    /// let options = TableDenseOptions { sizes: vec![AxisSize::Exactly(2)], ..Default::default() };
     /// let (mut code, mut mask) = ([9u8; 4], [9u8; 4]);
     /// table.to_dense_into(&options, &mut [&mut code, &mut mask])?;
     /// assert_eq!((code, mask), ([1, 0, 2, 3], [1, 0, 1, 1]));
@@ -284,7 +284,7 @@ impl RaggedTable {
         Ok(parts.specs.into_iter().map(|p| p.spec).collect())
     }
 
-    fn resolve_sizes(&self, sizes: &[Size]) -> Result<Vec<usize>> {
+    fn resolve_sizes(&self, sizes: &[AxisSize]) -> Result<Vec<usize>> {
         if sizes.len() > self.axes().len() {
             return Err(Error::invalid(format!(
                 "{} size(s) are given, but the table has {} level(s) of lists; give at most one size per level",
@@ -292,15 +292,15 @@ impl RaggedTable {
                 self.axes().len()
             )));
         }
-        let sizes = sizes.iter().copied().chain(std::iter::repeat(Size::Longest));
+        let sizes = sizes.iter().copied().chain(std::iter::repeat(AxisSize::Longest));
         Ok(self
             .axes()
             .iter()
             .zip(sizes)
             .map(|(axis, size)| match size {
-                Size::Longest => axis.layout().max_length(),
-                Size::AtMost(n) => axis.layout().max_length().min(n),
-                Size::Exactly(n) => n,
+                AxisSize::Longest => axis.layout().max_length(),
+                AxisSize::AtMost(n) => axis.layout().max_length().min(n),
+                AxisSize::Exactly(n) => n,
             })
             .collect())
     }
@@ -338,8 +338,7 @@ impl TablePlan {
             None => whole.clone(),
         };
         if let Some(rows) = &options.rows {
-            // `windows` returns an error for a range that starts after its end, such as `3..1`.
-            // Without this call, the range would select 0 rows, because its `len` is 0.
+            // Returns an error for a range that starts after its end: the `len` of `3..1` is 0.
             table.windows(rows.clone())?;
             table = table.slice(rows.start, rows.len())?;
         }

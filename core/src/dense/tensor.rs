@@ -2,7 +2,7 @@ use std::fmt;
 
 use arrow::buffer::Buffer;
 
-use super::{DType, Element};
+use super::{DType, TensorElement};
 use crate::error::{Error, Result};
 use crate::index::broadcast_shape::derive_strides;
 
@@ -97,7 +97,10 @@ impl DenseTensor {
     ///
     /// # Errors
     /// If the number of values differs from the number of elements of the shape.
-    pub fn from_vec<T: Element>(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
+    pub fn from_vec<T: TensorElement>(
+        shape: impl Into<Vec<usize>>,
+        values: Vec<T>,
+    ) -> Result<Self> {
         Self::try_new_trusted(T::DTYPE, shape.into(), T::into_buffer(values))
     }
 
@@ -250,7 +253,7 @@ impl DenseTensor {
     ///
     /// # Errors
     /// If the tensor has another type.
-    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+    pub fn as_slice<T: TensorElement>(&self) -> Result<&[T]> {
         if !T::reads(self.dtype) {
             return Err(Error::invalid(format!(
                 "the tensor has the type {}, not {}; cast it first",
@@ -336,16 +339,16 @@ impl DenseTensor {
         let shape = shape.into();
         if count_shape_elements(&shape) != Some(self.num_elements()) {
             return Err(Error::invalid(format!(
-                "{} element(s) of shape {:?} do not fit the shape {shape:?}; the number of elements must stay the same",
-                self.num_elements(),
-                self.shape
+                "a tensor of shape {:?} has {} element(s) and cannot be reshaped to {shape:?}; give a shape with the same number of elements",
+                self.shape,
+                self.num_elements()
             )));
         }
         Ok(Self { shape, ..self.clone() })
     }
 
     fn format_element(&self, i: usize) -> String {
-        fn show_element<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
+        fn show_element<T: TensorElement + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
             t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
         }
         match self.dtype {

@@ -19,13 +19,13 @@ pub struct PatientDistributions {
     vocab_size: u32,
     /// Distribution of the fraction (0 to 1) of the measurements of a code that have a value. The
     /// generator draws one fraction per code.
-    frac_codes_with_value: Frequencies<f64>,
-    events: Frequencies<u32>,
-    measurements: Frequencies<u32>,
+    frac_codes_with_value: FrequencyTable<f64>,
+    events: FrequencyTable<u32>,
+    measurements: FrequencyTable<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Frequencies<T> {
+struct FrequencyTable<T> {
     x: Vec<T>,
     freq: Vec<u64>,
 }
@@ -123,7 +123,7 @@ impl PatientDistributions {
 /// Number of tokens after `vocab_size` that are reserved for the static facts of a MEDS data set.
 pub(super) const RESERVED: u32 = 3;
 
-impl<T> Frequencies<T> {
+impl<T> FrequencyTable<T> {
     fn check_frequencies(&self, name: &str) -> std::result::Result<(), String> {
         if self.x.len() != self.freq.len() {
             return Err(format!(
@@ -155,7 +155,7 @@ impl<T> Frequencies<T> {
     }
 }
 
-impl Frequencies<u32> {
+impl FrequencyTable<u32> {
     fn compute_mean(&self) -> f64 {
         let weights = self.compute_weights();
         let sum: f64 = self.x.iter().zip(&weights).map(|(x, w)| f64::from(*x) * w).sum();
@@ -215,14 +215,14 @@ pub(super) struct CodeValues {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Sampler {
+pub(super) struct PatientSampler {
     events: (AliasTable, Vec<u32>),
     measurements: (AliasTable, Vec<u32>),
     codes: AliasTable,
     values: Vec<CodeValues>,
 }
 
-impl Sampler {
+impl PatientSampler {
     /// Draws, for each code, how often its measurements have a value, and the mean of the values.
     #[expect(
         clippy::cast_possible_truncation,

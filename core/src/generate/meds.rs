@@ -13,7 +13,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use rayon::prelude::*;
 
-use super::Patients;
+use super::SyntheticPatients;
 use super::patients::{PatientChunk, PatientSource};
 use crate::access;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::io::lease::is_temporary;
 use crate::io::meds::Vocabulary;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 
-/// Options of [`Patients::write_meds`].
+/// Options of [`SyntheticPatients::write_meds`].
 #[derive(Clone, Debug)]
 pub struct MedsWriteOptions {
     /// Maximum number of patients in one Parquet file of the data set.
@@ -42,7 +42,7 @@ impl Default for MedsWriteOptions {
 /// [`PatientDistributions`](super::PatientDistributions) in the vocabulary.
 const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
 
-impl Patients {
+impl SyntheticPatients {
     /// Writes the remaining patients as a MEDS data set.
     ///
     /// The files are `data/{train,tuning,held_out}/*.parquet` with 80, 10 and 10 % of the patients,
@@ -58,17 +58,17 @@ impl Patients {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::Patients;
+    /// use serrate::generate::SyntheticPatients;
     /// let dir = tempfile::tempdir()?;
     /// let root = dir.path().join("meds");
-    /// Patients::new(42, 10)?.write_meds(&root, &Default::default(), |_| ())?;
+    /// SyntheticPatients::new(42, 10)?.write_meds(&root, &Default::default(), |_| ())?;
     /// assert!(root.join("metadata/codes.parquet").exists());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// If `shard_subjects` is 0, the iterator holds chunks that it has drawn but not returned, the folder has
-    /// files and `overwrite` is false, or the folder cannot be written to.
+    /// If `shard_subjects` is 0, the iterator holds chunks that it has generated but not returned, the folder
+    /// has files and `overwrite` is false, or the folder cannot be written to.
     pub fn write_meds(
         self,
         folder: impl AsRef<Path>,

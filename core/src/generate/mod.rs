@@ -1,8 +1,9 @@
 //! Generates any number of synthetic patients with realistic numbers of events and measurements.
 //!
-//! [`Patients`] streams patients as chunks of a ragged table; [`mimic_table`] returns a small
-//! number of patients in memory. The patients are drawn from [`PatientDistributions`].
-//! [`Patients::write_nrt`], `Patients::write_parquet` and `Patients::write_meds` write files.
+//! [`SyntheticPatients`] streams patients as chunks of a ragged table; [`mimic_table`] returns a
+//! small number of patients in memory. The patients are drawn from [`PatientDistributions`].
+//! [`SyntheticPatients::write_nrt`], `SyntheticPatients::write_parquet` and
+//! `SyntheticPatients::write_meds` write files.
 
 mod distributions;
 #[cfg(feature = "parquet")]
@@ -13,4 +14,4 @@ mod write;
 pub use distributions::PatientDistributions;
 #[cfg(feature = "parquet")]
 pub use meds::MedsWriteOptions;
-pub use patients::{DEFAULT_CHUNK_ROWS, Patients, mimic_table};
+pub use patients::{DEFAULT_CHUNK_ROWS, SyntheticPatients, mimic_table};

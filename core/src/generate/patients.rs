@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 use rayon::prelude::*;
 
-use super::distributions::{PatientDistributions, Sampler};
+use super::distributions::{PatientDistributions, PatientSampler};
 use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
@@ -41,9 +41,9 @@ const DAY: i64 = 86_400;
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::generate::Patients;
+/// use serrate::generate::SyntheticPatients;
 /// let mut rows = 0;
-/// for chunk in Patients::new(42, 100)?.with_chunk_rows(16)? {
+/// for chunk in SyntheticPatients::new(42, 100)?.with_chunk_rows(16)? {
 ///     let chunk = chunk?;
 ///     assert!(chunk.num_rows() <= 16);
 ///     rows += chunk.num_rows();
@@ -52,20 +52,20 @@ const DAY: i64 = 86_400;
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Patients {
+pub struct SyntheticPatients {
     source: PatientSource,
     patients: Range<u64>,
     chunk_rows: usize,
     ready: VecDeque<Result<RaggedTable>>,
 }
 
-impl Patients {
+impl SyntheticPatients {
     /// Creates a source of `patients` patients with the distributions of [`PatientDistributions::mimic`].
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::Patients;
-    /// let patients = Patients::new(42, 10)?;
+    /// use serrate::generate::SyntheticPatients;
+    /// let patients = SyntheticPatients::new(42, 10)?;
     /// assert_eq!(patients.remaining(), 10);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -80,10 +80,10 @@ impl Patients {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::{PatientDistributions, Patients};
+    /// use serrate::generate::{PatientDistributions, SyntheticPatients};
     /// let distributions = PatientDistributions::mimic()?;
     /// assert!(distributions.vocab_size() > 1000 && distributions.means().0 > 200.0);
-    /// let mut patients = Patients::with_distributions(&distributions, 42, 10).with_chunk_rows(4)?;
+    /// let mut patients = SyntheticPatients::with_distributions(&distributions, 42, 10).with_chunk_rows(4)?;
     /// assert_eq!(patients.next().unwrap()?.num_rows(), 4);
     /// assert_eq!(patients.remaining(), 6);
     /// # Ok::<(), serrate::Error>(())
@@ -105,9 +105,9 @@ impl Patients {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::Patients;
-    /// assert_eq!(Patients::new(42, 10)?.with_chunk_rows(4)?.count(), 3);
-    /// assert!(Patients::new(42, 10)?.with_chunk_rows(0).is_err());
+    /// use serrate::generate::SyntheticPatients;
+    /// assert_eq!(SyntheticPatients::new(42, 10)?.with_chunk_rows(4)?.count(), 3);
+    /// assert!(SyntheticPatients::new(42, 10)?.with_chunk_rows(0).is_err());
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -125,8 +125,8 @@ impl Patients {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::Patients;
-    /// let mut patients = Patients::new(42, 10)?.with_chunk_rows(4)?;
+    /// use serrate::generate::SyntheticPatients;
+    /// let mut patients = SyntheticPatients::new(42, 10)?.with_chunk_rows(4)?;
     /// assert_eq!(patients.next().unwrap()?.num_rows(), 4);
     /// assert_eq!(patients.remaining(), 6);
     /// # Ok::<(), serrate::Error>(())
@@ -146,7 +146,7 @@ impl Patients {
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
             return Err(Error::invalid(
-                "cannot write the patients, because some were already drawn as chunks; create a new `Patients`",
+                "cannot write the patients, because the iterator holds chunks of patients that it has generated but not returned; create a new `SyntheticPatients` and write it before iterating",
             ));
         }
         Ok((self.source, self.patients, self.chunk_rows))
@@ -169,7 +169,7 @@ impl Patients {
     }
 }
 
-impl Iterator for Patients {
+impl Iterator for SyntheticPatients {
     type Item = Result<RaggedTable>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -182,13 +182,13 @@ impl Iterator for Patients {
 
 #[derive(Clone, Debug)]
 pub(super) struct PatientSource {
-    pub(super) sampler: Sampler,
+    pub(super) sampler: PatientSampler,
     seed: u64,
 }
 
 impl PatientSource {
     pub(super) fn new(distributions: &PatientDistributions, seed: u64) -> Self {
-        let sampler = Sampler::new(distributions, &mut new_patient_rng(seed, CODES_STREAM));
+        let sampler = PatientSampler::new(distributions, &mut new_patient_rng(seed, CODES_STREAM));
         Self { sampler, seed }
     }
 
@@ -227,7 +227,7 @@ pub(super) struct PatientChunk {
 }
 
 impl PatientChunk {
-    fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
+    fn push(&mut self, patient: u64, sampler: &PatientSampler, rng: &mut ChaCha8Rng) {
         // `with_distributions` limits the number of patients to 2^63 - 1, so the id fits an i64.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
         let female = rng.next_u32() & 1 == 0;
@@ -316,7 +316,7 @@ fn to_days(seconds: i64) -> f32 {
 /// Returns `patients` patients of [`PatientDistributions::mimic`] as one table in memory, for tests and
 /// benchmarks.
 ///
-/// The patients are the same as in [`Patients`] with the same seed, except that missing values are
+/// The patients are the same as in [`SyntheticPatients`] with the same seed, except that missing values are
 /// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient
 /// and 36.7 measurements per event, about 50 KB per patient in `code` and `numeric_value`.
 ///
@@ -359,16 +359,17 @@ mod tests {
         concat(&arrays.iter().map(|a| a.as_ref()).collect::<Vec<_>>()).unwrap()
     }
 
-    fn all(patients: Patients) -> Vec<RaggedTable> {
+    fn all(patients: SyntheticPatients) -> Vec<RaggedTable> {
         patients.collect::<Result<_>>().unwrap()
     }
 
     #[test]
     fn chunks_and_number_of_patients_change_nothing() {
-        let whole = all(Patients::new(5, 9).unwrap().with_chunk_rows(9).unwrap());
+        let whole = all(SyntheticPatients::new(5, 9).unwrap().with_chunk_rows(9).unwrap());
         assert_eq!(whole.len(), 1);
         for (patients, rows) in [(9, 2), (9, 1), (9, 8), (15, 4)] {
-            let parts = all(Patients::new(5, patients).unwrap().with_chunk_rows(rows).unwrap());
+            let parts =
+                all(SyntheticPatients::new(5, patients).unwrap().with_chunk_rows(rows).unwrap());
             for name in ["subject_id", "time", "time_delta_days", "code", "numeric_value"] {
                 let values = column(&parts, name);
                 let expected = whole[0].column(name).unwrap().values();
@@ -383,7 +384,7 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
                 column(
-                    &all(Patients::new(9, 17).unwrap().with_chunk_rows(3).unwrap()),
+                    &all(SyntheticPatients::new(9, 17).unwrap().with_chunk_rows(3).unwrap()),
                     "numeric_value",
                 )
             })
@@ -393,20 +394,20 @@ mod tests {
 
     #[test]
     fn seeds_differ() {
-        let code = |seed| column(&all(Patients::new(seed, 2).unwrap()), "code");
+        let code = |seed| column(&all(SyntheticPatients::new(seed, 2).unwrap()), "code");
         assert_ne!(*code(1), *code(2));
     }
 
     #[test]
     fn no_patients_no_chunks() {
-        assert_eq!(Patients::new(1, 0).unwrap().count(), 0);
+        assert_eq!(SyntheticPatients::new(1, 0).unwrap().count(), 0);
         assert_eq!(mimic_table(0, 1).unwrap().num_rows(), 0);
-        assert!(Patients::new(1, 1).unwrap().with_chunk_rows(0).is_err());
+        assert!(SyntheticPatients::new(1, 1).unwrap().with_chunk_rows(0).is_err());
     }
 
     #[test]
     fn remaining_counts_down() {
-        let mut patients = Patients::new(1, 10).unwrap().with_chunk_rows(4).unwrap();
+        let mut patients = SyntheticPatients::new(1, 10).unwrap().with_chunk_rows(4).unwrap();
         assert_eq!(patients.remaining(), 10);
         patients.next().unwrap().unwrap();
         assert_eq!(patients.remaining(), 6);
@@ -436,7 +437,7 @@ mod tests {
 
     #[test]
     fn times_increase_and_deltas_follow() {
-        let chunk = Patients::new(8, 5).unwrap().next().unwrap().unwrap();
+        let chunk = SyntheticPatients::new(8, 5).unwrap().next().unwrap().unwrap();
         let ids = chunk.column("subject_id").unwrap().values().clone();
         assert_eq!(ids.as_primitive::<Int64Type>().values(), &[1, 2, 3, 4, 5]);
         for i in 0..5 {

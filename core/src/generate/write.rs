@@ -1,11 +1,11 @@
 use std::path::Path;
 
-use super::Patients;
+use super::SyntheticPatients;
 use crate::error::Result;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::table::RaggedTable;
 
-impl Patients {
+impl SyntheticPatients {
     pub(super) fn make_empty_table(&self) -> Result<RaggedTable> {
         self.source().draw_patients(0..0).into_table()
     }
@@ -22,10 +22,10 @@ impl Patients {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::Patients;
+    /// use serrate::generate::SyntheticPatients;
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("patients.nrt");
-    /// Patients::new(42, 20)?.write_nrt(&path, &Default::default(), |_| ())?;
+    /// SyntheticPatients::new(42, 20)?.write_nrt(&path, &Default::default(), |_| ())?;
     /// assert!(path.exists());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -52,10 +52,10 @@ impl Patients {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::Patients;
+    /// use serrate::generate::SyntheticPatients;
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("patients.parquet");
-    /// Patients::new(42, 20)?.write_parquet(&path, &Default::default(), |_| ())?;
+    /// SyntheticPatients::new(42, 20)?.write_parquet(&path, &Default::default(), |_| ())?;
     /// assert!(path.exists());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -1,4 +1,4 @@
-//! Concatenation, and insertion and removal of axes of size 1.
+//! Concatenates tensors, and inserts and removes axes of size 1.
 
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
@@ -21,8 +21,8 @@ use crate::kernels::reshape::squeeze;
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::het::{HetTensor, Nested, cat};
-/// let x = HetTensor::from_nested(&Nested::List(vec![
+/// use serrate::het::{HetTensor, NestedTensors, cat};
+/// let x = HetTensor::from_nested(&NestedTensors::List(vec![
 ///     DenseTensor::from_vec([2], vec![1, 2])?.into(),
 ///     DenseTensor::from_vec([1], vec![3])?.into(),
 /// ]))?;

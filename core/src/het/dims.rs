@@ -42,8 +42,8 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{DimType, HetTensor, Nested};
-    /// let z = HetTensor::from_nested(&Nested::List(vec![
+    /// use serrate::het::{DimType, HetTensor, NestedTensors};
+    /// let z = HetTensor::from_nested(&NestedTensors::List(vec![
     ///     DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?.into(),
     ///     DenseTensor::from_vec([1, 3], vec![7, 8, 9])?.into(),
     /// ]))?;
@@ -80,8 +80,8 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.shape(), [None, None]);
     /// let even = HetTensor::from_dense(&DenseTensor::from_vec([1, 2], vec![1, 2])?)?;
@@ -112,7 +112,8 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or `None` if its lists differ in length or are null.
+    /// Returns the size of every dim; `None` for a dim whose lists differ in length, or one of whose
+    /// lists is null.
     ///
     /// Dim 0 is a single list, so its size is always known; [`shape`](Self::shape) returns `None`
     /// for dim 0 if its slices differ in shape.

@@ -28,9 +28,9 @@ impl HetTensor {
     /// # use serrate_core as serrate;
     /// use serrate::Index;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
+    /// use serrate::het::{HetTensor, NestedTensors};
     /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
-    /// let x = HetTensor::from_nested(&Nested::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
+    /// let x = HetTensor::from_nested(&NestedTensors::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
     /// assert_eq!(x.index(&[Index::ALL, (-1).into()])?.to_string(), "tensor([2, 3])");
     /// // The second list has no element 1, so the result has a hole.
     /// assert!(x.index(&[Index::ALL, 1.into()])?.dense().is_none());
@@ -39,8 +39,9 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If `index` selects on too many dims, an integer exceeds every list (`OutOfRange`, whose axis is the
-    /// dim), a mask has the wrong length, or `index` has more than one list of indices or mask.
+    /// If `index` selects on more dims than the tensor has, an integer is outside every list (`OutOfRange`,
+    /// whose axis is the dim), a mask is not as long as the longest list, or `index` has several lists of
+    /// indices or masks.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
@@ -87,8 +88,8 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// let keep = x.gt(1)?.into_het()?;
     /// assert_eq!(x.filter(&keep)?.to_string(), "tensor([[2], [3]])");

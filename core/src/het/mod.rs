@@ -38,8 +38,8 @@ use crate::error::{Error, Result};
 
 pub use cat::cat;
 pub use dims::DimType;
-pub use nested::Nested;
-pub use ops::{HetOperand, Number};
+pub use nested::NestedTensors;
+pub use ops::{HetOperand, NumberOperand};
 
 /// A tensor with axes (dims) whose size varies.
 ///
@@ -48,15 +48,15 @@ pub use ops::{HetOperand, Number};
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::het::{HetTensor, Nested};
+/// use serrate::het::{HetTensor, NestedTensors};
 /// use serrate::index::Index;
 ///
-/// let row = |values: &[i64]| -> serrate::Result<Nested> {
+/// let row = |values: &[i64]| -> serrate::Result<NestedTensors> {
 ///     Ok(DenseTensor::from_vec([values.len()], values.to_vec())?.into())
 /// };
-/// let x = HetTensor::from_nested(&Nested::List(vec![
-///     Nested::List(vec![row(&[1, 2])?, row(&[1])?, row(&[3, 4, 5])?]),
-///     Nested::List(vec![row(&[1, 3, 4])?, row(&[2])?, row(&[1, 2])?]),
+/// let x = HetTensor::from_nested(&NestedTensors::List(vec![
+///     NestedTensors::List(vec![row(&[1, 2])?, row(&[1])?, row(&[3, 4, 5])?]),
+///     NestedTensors::List(vec![row(&[1, 3, 4])?, row(&[2])?, row(&[1, 2])?]),
 /// ]))?;
 /// assert_eq!((x.shape(), x.max_shape()), (vec![None, None, None], vec![2, 3, 3]));
 /// assert_eq!(x.sum(Some(0))?.to_string(), "[tensor([2, 5, 4]), tensor([3]), tensor([4, 6, 5])]");
@@ -75,8 +75,8 @@ pub struct HetTensor {
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::het::{HetTensor, HetValue, Nested};
-/// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+/// use serrate::het::{HetTensor, HetValue, NestedTensors};
+/// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
 /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
 /// assert!(matches!(x.sum(Some(1))?, HetValue::Dense(_)));
 /// assert!(matches!(x.add(1)?, HetValue::Het(_)));
@@ -91,8 +91,7 @@ pub enum HetValue {
 }
 
 impl HetTensor {
-    /// Creates a tensor from a ragged array: its rows become dim 0, and each level of lists becomes
-    /// a further dim.
+    /// Creates a tensor from a ragged array: rows are dim 0, each level of lists a further dim.
     ///
     /// Null leaves and null lists become holes. Copies nothing.
     ///
@@ -368,8 +367,8 @@ impl HetValue {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// let sums = x.sum(Some(1))?;
     /// assert_eq!(sums.dense().unwrap().as_slice::<i64>()?, [3, 3]);
@@ -388,8 +387,8 @@ impl HetValue {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// let next = x.add(1)?.into_het()?;
     /// assert_eq!(next.num_values(), 3);
@@ -410,9 +409,9 @@ impl HetValue {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
+    /// use serrate::het::{HetTensor, NestedTensors};
     /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
-    /// let x = HetTensor::from_nested(&Nested::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
+    /// let x = HetTensor::from_nested(&NestedTensors::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
     /// let padded = x.into_value()?.to_dense()?;
     /// assert_eq!(padded.to_string(), "int64[2, 2] [[1, 2], [3, 0]]");
     /// # Ok::<(), serrate::Error>(())
@@ -432,8 +431,8 @@ impl HetValue {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::{DType, DenseTensor};
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!((x.add(1)?.dtype(), x.gt(2)?.dtype()), (DType::I64, DType::Bool));
     /// # Ok::<(), serrate::Error>(())
@@ -459,7 +458,7 @@ impl fmt::Display for HetValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Het(het) => het.fmt(f),
-            Self::Dense(tensor) => Nested::Tensor(tensor.clone()).fmt(f),
+            Self::Dense(tensor) => NestedTensors::Tensor(tensor.clone()).fmt(f),
         }
     }
 }

@@ -19,36 +19,36 @@ use crate::limit::check_size;
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::het::Nested;
+/// use serrate::het::NestedTensors;
 /// let values = DenseTensor::from_vec([2], vec![1, 2])?;
-/// let nested = Nested::List(vec![values.into(), Nested::Hole]);
+/// let nested = NestedTensors::List(vec![values.into(), NestedTensors::Hole]);
 /// assert_eq!(nested.to_string(), "[tensor([1, 2]), -]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub enum Nested {
+pub enum NestedTensors {
     /// A tensor of any shape.
     Tensor(DenseTensor),
     /// A list of lists and tensors; `List(vec![])` is an empty list of any depth.
-    List(Vec<Nested>),
+    List(Vec<NestedTensors>),
     /// An element without a value.
     Hole,
 }
 
-impl From<DenseTensor> for Nested {
+impl From<DenseTensor> for NestedTensors {
     fn from(tensor: DenseTensor) -> Self {
         Self::Tensor(tensor)
     }
 }
 
-impl From<Vec<Nested>> for Nested {
-    fn from(list: Vec<Nested>) -> Self {
+impl From<Vec<NestedTensors>> for NestedTensors {
+    fn from(list: Vec<NestedTensors>) -> Self {
         Self::List(list)
     }
 }
 
 /// Writes lists in brackets and holes as `-`, such as `[tensor([1, 2]), -, []]`.
-impl fmt::Display for Nested {
+impl fmt::Display for NestedTensors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hole => f.write_str("-"),
@@ -83,21 +83,21 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
+    /// use serrate::het::{HetTensor, NestedTensors};
     /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
-    /// let nested = Nested::List(vec![row(&[1, 2])?.into(), row(&[])?.into()]);
+    /// let nested = NestedTensors::List(vec![row(&[1, 2])?.into(), row(&[])?.into()]);
     /// let x = HetTensor::from_nested(&nested)?;
     /// assert_eq!((x.ndim(), x.max_shape(), x.num_values()), (2, vec![2, 2], 2));
     /// // The first element is a list of tensors, the second a tensor: the depths differ.
-    /// let uneven = Nested::List(vec![nested, row(&[3])?.into()]);
+    /// let uneven = NestedTensors::List(vec![nested, row(&[3])?.into()]);
     /// assert!(HetTensor::from_nested(&uneven).is_err());
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// If `nested` has no tensor, or its tensors differ in the number of dims; the message names
-    /// the position.
-    pub fn from_nested(nested: &Nested) -> Result<Self> {
+    /// If `nested` has no tensor, or tensors differ in their number of dims (levels of lists around the
+    /// tensor plus its axes); the message names the position.
+    pub fn from_nested(nested: &NestedTensors) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
         let Some((depth, dtype)) = found.tensors else {
@@ -136,8 +136,8 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let nested = Nested::List(vec![
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let nested = NestedTensors::List(vec![
     ///     DenseTensor::from_vec([2], vec![1i64, 2])?.into(),
     ///     DenseTensor::from_vec([1], vec![3i64])?.into(),
     /// ]);
@@ -147,7 +147,7 @@ impl HetTensor {
     ///
     /// # Errors
     /// Never: all parts are within the bounds of the values.
-    pub fn unbind(&self) -> Result<Nested> {
+    pub fn unbind(&self) -> Result<NestedTensors> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)
     }
@@ -162,10 +162,15 @@ struct NestedSummary {
 }
 
 impl NestedSummary {
-    fn visit_nested(&mut self, nested: &Nested, level: usize, path: &mut Vec<usize>) -> Result<()> {
+    fn visit_nested(
+        &mut self,
+        nested: &NestedTensors,
+        level: usize,
+        path: &mut Vec<usize>,
+    ) -> Result<()> {
         match nested {
-            Nested::Hole => self.lists = self.lists.max(level),
-            Nested::List(list) => {
+            NestedTensors::Hole => self.lists = self.lists.max(level),
+            NestedTensors::List(list) => {
                 self.lists = self.lists.max(level + 1);
                 for (i, part) in list.iter().enumerate() {
                     path.push(i);
@@ -173,7 +178,7 @@ impl NestedSummary {
                     path.pop();
                 }
             }
-            Nested::Tensor(tensor) => {
+            NestedTensors::Tensor(tensor) => {
                 let depth = level + tensor.ndim();
                 self.tensors = Some(match self.tensors {
                     Some((expected, _)) if expected != depth => {
@@ -201,23 +206,23 @@ struct ListBuilder {
 }
 
 impl ListBuilder {
-    fn add_nested(&mut self, nested: &Nested, level: usize) -> Result<()> {
+    fn add_nested(&mut self, nested: &NestedTensors, level: usize) -> Result<()> {
         match nested {
-            Nested::Hole if level == self.lengths.len() => {
+            NestedTensors::Hole if level == self.lengths.len() => {
                 self.parts.push(new_null_array(&self.leaf, 1));
             }
-            Nested::Hole => {
+            NestedTensors::Hole => {
                 self.lengths[level].push(0);
                 self.valid[level].push(false);
             }
-            Nested::List(list) => {
+            NestedTensors::List(list) => {
                 self.lengths[level].push(list.len());
                 self.valid[level].push(true);
                 for part in list {
                     self.add_nested(part, level + 1)?;
                 }
             }
-            Nested::Tensor(tensor) => {
+            NestedTensors::Tensor(tensor) => {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
@@ -247,29 +252,30 @@ struct Unbinder<'a> {
 
 impl Unbinder<'_> {
     /// Returns element `at` of level `level` (0 is the outermost lists). A list without holes in
-    /// which no axis varies in size becomes one tensor; any other list becomes a [`Nested::List`].
+    /// which no axis varies in size becomes one tensor; any other list becomes a [`NestedTensors::List`].
     /// Below the last level of lists, an element is a scalar. A null becomes a hole.
-    fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
+    fn build_nested(&self, level: usize, at: usize) -> Result<NestedTensors> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {
             if array.leaves().is_null(at) {
-                return Ok(Nested::Hole);
+                return Ok(NestedTensors::Hole);
             }
-            return Ok(Nested::Tensor(self.values.slice(at, 1)?.reshape([])?));
+            return Ok(NestedTensors::Tensor(self.values.slice(at, 1)?.reshape([])?));
         };
         if axis.nulls().is_some_and(|n| n.is_null(at)) {
-            return Ok(Nested::Hole);
+            return Ok(NestedTensors::Hole);
         }
         if let Some((shape, leaves)) = self.find_block(level, at) {
-            return Ok(Nested::Tensor(
+            return Ok(NestedTensors::Tensor(
                 self.values.slice(leaves.start, leaves.len())?.reshape(shape)?,
             ));
         }
         let parts = axis.layout().range(at).map(|child| self.build_nested(level + 1, child));
-        parts.collect::<Result<_>>().map(Nested::List)
+        parts.collect::<Result<_>>().map(NestedTensors::List)
     }
 
-    /// Returns the dense shape and leaf range of a list; `None` if the list is ragged or has holes.
+    /// Returns the dense shape and leaf range of list `at` of level `level`; `None` if the list is
+    /// ragged or has holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -11,11 +11,11 @@ use super::{HetTensor, HetValue};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair_dims};
+use crate::kernels::elementwise::{BinaryOp, Operand, OperandPair, binary, pair_dims};
 use crate::kernels::normalize;
-use crate::kernels::unary::{Unary, unary};
+use crate::kernels::unary::{UnaryOp, unary};
 
-/// A number as an operand.
+/// A number as the second operand of an operation on a [`HetTensor`].
 ///
 /// The result has the type of the tensor, unless the number is of a higher category (boolean,
 /// integer and float, in ascending order): a float with an integer tensor gives float32.
@@ -23,14 +23,14 @@ use crate::kernels::unary::{Unary, unary};
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::{DType, DenseTensor};
-/// use serrate::het::{HetTensor, Number};
+/// use serrate::het::{HetTensor, NumberOperand};
 /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i64, 2])?)?;
-/// assert_eq!(x.add(Number::Int(1))?.dtype(), DType::I64);
-/// assert_eq!(x.add(Number::Float(0.5))?.dtype(), DType::F32);
+/// assert_eq!(x.add(NumberOperand::Int(1))?.dtype(), DType::I64);
+/// assert_eq!(x.add(NumberOperand::Float(0.5))?.dtype(), DType::F32);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
+pub enum NumberOperand {
     /// A boolean.
     Bool(bool),
     /// An integer.
@@ -39,15 +39,15 @@ pub enum Number {
     Float(f64),
 }
 
-/// The second operand of an operation.
+/// The second operand of an operation on a [`HetTensor`].
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::het::{HetOperand, Number};
+/// use serrate::het::{HetOperand, NumberOperand};
 /// let weights = DenseTensor::from_vec([2], vec![0.5, 2.0])?;
 /// assert!(matches!(HetOperand::from(&weights), HetOperand::Dense(_)));
-/// assert!(matches!(HetOperand::from(2), HetOperand::Scalar(Number::Int(2))));
+/// assert!(matches!(HetOperand::from(2), HetOperand::Scalar(NumberOperand::Int(2))));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub enum HetOperand<'a> {
     /// A dense tensor. In type promotion, a tensor without axes counts as a number.
     Dense(&'a DenseTensor),
     /// A number.
-    Scalar(Number),
+    Scalar(NumberOperand),
 }
 
 impl<'a> From<&'a HetTensor> for HetOperand<'a> {
@@ -81,26 +81,27 @@ impl<'a> From<&'a HetValue> for HetOperand<'a> {
     }
 }
 
-impl From<Number> for HetOperand<'_> {
-    fn from(number: Number) -> Self {
+impl From<NumberOperand> for HetOperand<'_> {
+    fn from(number: NumberOperand) -> Self {
         Self::Scalar(number)
     }
 }
 
 impl From<i64> for HetOperand<'_> {
     fn from(n: i64) -> Self {
-        Self::Scalar(Number::Int(n))
+        Self::Scalar(NumberOperand::Int(n))
     }
 }
 
 impl From<f64> for HetOperand<'_> {
     fn from(x: f64) -> Self {
-        Self::Scalar(Number::Float(x))
+        Self::Scalar(NumberOperand::Float(x))
     }
 }
 
 impl HetOperand<'_> {
-    /// Returns the operand as a tensor, and the common type of the operand and a tensor of type `with`.
+    /// Returns the operand as a tensor, and the type to which the operand and a tensor of type
+    /// `with` are promoted.
     fn to_common(&self, with: DType) -> Result<(HetTensor, DType)> {
         let number = |tensor: Result<DenseTensor>| {
             let tensor = tensor?;
@@ -113,9 +114,9 @@ impl HetOperand<'_> {
             Self::Dense(tensor) => {
                 Ok((HetTensor::from_dense(tensor)?, promote_dtypes(with, tensor.dtype())))
             }
-            Self::Scalar(Number::Bool(v)) => number(DenseTensor::from_bools([], [*v])),
-            Self::Scalar(Number::Int(v)) => number(DenseTensor::from_vec([], vec![*v])),
-            Self::Scalar(Number::Float(v)) => {
+            Self::Scalar(NumberOperand::Bool(v)) => number(DenseTensor::from_bools([], [*v])),
+            Self::Scalar(NumberOperand::Int(v)) => number(DenseTensor::from_vec([], vec![*v])),
+            Self::Scalar(NumberOperand::Float(v)) => {
                 let value = DenseTensor::from_vec([], vec![*v])?;
                 let dtype = if with.is_float() { with } else { DType::F32 };
                 Ok((HetTensor::from_dense(&value)?, dtype))
@@ -127,9 +128,10 @@ impl HetOperand<'_> {
 impl HetTensor {
     /// Computes `self op other` for every value.
     ///
-    /// Dims broadcast as in NumPy, aligned at the last dim: a missing leading dim, or a dim in which
-    /// all lists have length 1, repeats along the dim of the other operand. On all other dims, both
-    /// operands must have lists of the same lengths. A hole in either operand gives a hole.
+    /// Dims broadcast as in NumPy, aligned at the last dim: a missing leading dim, or a dim in
+    /// which all lists have length 1, repeats along the dim of the other operand. On all other
+    /// dims, both operands must have lists of the same lengths. A hole (missing value) in either
+    /// operand gives a hole.
     ///
     /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the tensor,
     /// but a float with a tensor of integers gives float32; `/` of integers gives float32; comparisons
@@ -139,14 +141,14 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// use serrate::kernels::elementwise::Op;
-    /// let x = HetTensor::from_nested(&Nested::List(vec![
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// use serrate::kernels::elementwise::BinaryOp;
+    /// let x = HetTensor::from_nested(&NestedTensors::List(vec![
     ///     DenseTensor::from_vec([2, 2], vec![1i64, 2, 3, 4])?.into(),
     ///     DenseTensor::from_vec([1, 2], vec![5i64, 6])?.into(),
     /// ]))?;
     /// let per_column = DenseTensor::from_vec([2], vec![0.5f32, 2.0])?;
-    /// let y = x.binary(Op::Mul, &per_column)?;
+    /// let y = x.binary(BinaryOp::Mul, &per_column)?;
     /// assert_eq!(y.to_string(), "[tensor([[0.5, 4.0], [1.5, 8.0]]), tensor([[2.5, 12.0]])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -154,7 +156,7 @@ impl HetTensor {
     /// # Errors
     /// If lists of the operands differ in length and neither dim has size 1, an integer operation
     /// overflows, an integer `%` has the divisor 0, or a value does not fit the common type.
-    pub fn binary<'a>(&self, op: Op, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
+    pub fn binary<'a>(&self, op: BinaryOp, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
         let (other, dtype) = other.into().to_common(self.dtype())?;
         compute_binary(op, self, &other, dtype)
     }
@@ -165,15 +167,19 @@ impl HetTensor {
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
     /// use serrate::het::HetTensor;
-    /// use serrate::kernels::elementwise::Op;
+    /// use serrate::kernels::elementwise::BinaryOp;
     /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i64, 4])?)?;
-    /// assert_eq!(x.binary_reverse(Op::Sub, 10)?.to_string(), "tensor([9, 6])");
+    /// assert_eq!(x.binary_reverse(BinaryOp::Sub, 10)?.to_string(), "tensor([9, 6])");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// Same as [`binary`](Self::binary).
-    pub fn binary_reverse<'a>(&self, op: Op, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
+    pub fn binary_reverse<'a>(
+        &self,
+        op: BinaryOp,
+        other: impl Into<HetOperand<'a>>,
+    ) -> Result<HetValue> {
         let (other, dtype) = other.into().to_common(self.dtype())?;
         compute_binary(op, &other, self, dtype)
     }
@@ -185,26 +191,28 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::{DType, DenseTensor};
-    /// use serrate::het::{HetTensor, Nested};
-    /// use serrate::kernels::unary::Unary;
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// use serrate::kernels::unary::UnaryOp;
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
-    /// assert_eq!(x.unary(Unary::Neg)?.to_string(), "[tensor([-1, -2]), tensor([-3])]");
-    /// assert_eq!(x.unary(Unary::Sqrt)?.dtype(), DType::F32);
+    /// assert_eq!(x.unary(UnaryOp::Neg)?.to_string(), "[tensor([-1, -2]), tensor([-3])]");
+    /// assert_eq!(x.unary(UnaryOp::Sqrt)?.dtype(), DType::F32);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Same as for the kernel [`unary`](fn@unary); also if `function` is [`Unary::IsNull`].
-    pub fn unary(&self, function: Unary) -> Result<HetValue> {
-        let real =
-            matches!(function, Unary::Sqrt | Unary::Exp | Unary::Ln | Unary::Log2 | Unary::Log10);
+    /// Same as for the kernel [`unary`](fn@unary); also if `function` is [`UnaryOp::IsNull`].
+    pub fn unary(&self, function: UnaryOp) -> Result<HetValue> {
+        let real = matches!(
+            function,
+            UnaryOp::Sqrt | UnaryOp::Exp | UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10
+        );
         let array = if real && !self.dtype().is_float() {
             cast_leaves(&self.array, DType::F32)?
         } else {
             self.array.clone()
         };
-        if function == Unary::IsNull {
+        if function == UnaryOp::IsNull {
             return Err(Error::invalid(
                 "a HetTensor does not support the function IsNull, because its functions skip nulls (holes); convert it with to_ragged and apply IsNull to the result",
             ));
@@ -219,8 +227,8 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[f64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[f64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[5.0, 5.0])?, row(&[7.0])?].into())?;
     /// assert_eq!(x.softmax(1)?.to_string(), "[tensor([0.5, 0.5]), tensor([1.0])]");
     /// # Ok::<(), serrate::Error>(())
@@ -261,14 +269,14 @@ impl HetTensor {
 
     /// Applies `f` to the flat array of all values, in which holes are nulls.
     ///
-    /// The result of `f` must have the same length.
+    /// The result of `f` must have as many values as its argument.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use arrow::compute::kernels::numeric::neg;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.apply(|v| Ok(neg(v)?))?.to_string(), "[tensor([-1, -2]), tensor([-3])]");
     /// // The result has fewer values than the tensor.
@@ -305,25 +313,30 @@ fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(rows, all, leaves)
 }
 
-fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> Result<HetValue> {
+fn compute_binary(
+    op: BinaryOp,
+    left: &HetTensor,
+    right: &HetTensor,
+    dtype: DType,
+) -> Result<HetValue> {
     let (op, dtype) = match (op, dtype) {
-        (Op::Div, d) => (op, find_division_type(d)),
-        (Op::Add | Op::Maximum, DType::Bool) => (Op::Or, DType::Bool),
-        (Op::Mul | Op::Minimum, DType::Bool) => (Op::And, DType::Bool),
-        (Op::And | Op::Or | Op::Xor, _) => (op, DType::Bool),
+        (BinaryOp::Div, d) => (op, find_division_type(d)),
+        (BinaryOp::Add | BinaryOp::Maximum, DType::Bool) => (BinaryOp::Or, DType::Bool),
+        (BinaryOp::Mul | BinaryOp::Minimum, DType::Bool) => (BinaryOp::And, DType::Bool),
+        (BinaryOp::And | BinaryOp::Or | BinaryOp::Xor, _) => (op, DType::Bool),
         _ => (op, dtype),
     };
     let dims = left.ndim().max(right.ndim());
     let a = cast_leaves(&prepend_dims(&left.array, dims)?, dtype)?;
     let b = cast_leaves(&prepend_dims(&right.array, dims)?, dtype)?;
-    let Pair { shape, left, right } = pair_dims(&a, &b)?;
+    let OperandPair { shape, left, right } = pair_dims(&a, &b)?;
     let (a, b) = (shape.with_leaves(left)?, shape.with_leaves(right)?);
     let mut out = binary(op, Operand::Array(&a), Operand::Array(&b))?;
     if op.is_comparison() && dtype.is_float() {
         out = correct_nan(op, &a, &b, out)?;
     }
     if op.is_logical() {
-        // A hole in either operand gives a hole, unlike SQL's `NULL OR true`, which is true.
+        // A hole (null) in either operand gives a hole, unlike SQL's `NULL OR true`, which is true.
         let nulls = NullBuffer::union(a.leaves().nulls(), b.leaves().nulls());
         let leaves = make_array(out.leaves().to_data().into_builder().nulls(nulls).build()?);
         out = out.with_leaves(leaves)?;
@@ -331,10 +344,16 @@ fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> 
     HetTensor::from_boxed(out)?.into_value()
 }
 
-/// Corrects comparisons with NaN in `out`: by IEEE 754, `!=` is true and all others are false. The
-/// kernel treats NaN as equal to itself and greater than any number.
-fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Result<RaggedArray> {
-    let (x, y) = (unary(Unary::IsNan, a)?, unary(Unary::IsNan, b)?);
+/// Corrects `out`, the result of the comparison `a op b`, where an operand is NaN: by IEEE 754, `!=`
+/// is true and all other comparisons are false. The kernel treats NaN as equal to itself and greater
+/// than any number.
+fn correct_nan(
+    op: BinaryOp,
+    a: &RaggedArray,
+    b: &RaggedArray,
+    out: RaggedArray,
+) -> Result<RaggedArray> {
+    let (x, y) = (unary(UnaryOp::IsNan, a)?, unary(UnaryOp::IsNan, b)?);
     let (x, y) =
         (x.leaves().as_boolean().values().clone(), y.leaves().as_boolean().values().clone());
     let nan = &x | &y;
@@ -342,7 +361,7 @@ fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Re
         return Ok(out);
     }
     let found = out.leaves().as_boolean();
-    let bits = if op == Op::NotEq { found.values() | &nan } else { found.values() & &!&nan };
+    let bits = if op == BinaryOp::NotEq { found.values() | &nan } else { found.values() & &!&nan };
     let leaves = BooleanArray::new(bits, found.nulls().cloned());
     out.with_leaves(Arc::new(leaves))
 }
@@ -355,171 +374,179 @@ macro_rules! operations {
             /// # Errors
             /// Same as [`binary`](Self::binary).
             pub fn $name<'a>(&self, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
-                self.binary(Op::$op, other)
+                self.binary(BinaryOp::$op, other)
             }
         )*}
     };
 }
 
 operations! {
-    /// Computes `self + other`; on booleans, OR. A hole in either operand gives a hole.
+    /// Computes `self + other`; on booleans, OR. A hole (missing value) in either operand gives a
+    /// hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.add(10)?.to_string(), "[tensor([11, 12]), tensor([13])]");
     /// assert_eq!(x.add(&x)?.to_string(), "[tensor([2, 4]), tensor([6])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     add => Add;
-    /// Computes `self - other`. A hole in either operand gives a hole.
+    /// Computes `self - other`. A hole (missing value) in either operand gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.sub(1)?.to_string(), "[tensor([0, 1]), tensor([2])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     sub => Sub;
-    /// Computes `self * other`; on booleans, AND. A hole in either operand gives a hole.
+    /// Computes `self * other`; on booleans, AND. A hole (missing value) in either operand gives a
+    /// hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// let weights = DenseTensor::from_vec([2, 1], vec![10i64, 100])?;
     /// assert_eq!(x.mul(&weights)?.to_string(), "[tensor([10, 20]), tensor([300])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     mul => Mul;
-    /// Computes `self / other`; the result is always a float. A hole in either operand
-    /// gives a hole.
-    ///
-    /// ```
-    /// # use serrate_core as serrate;
-    /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
-    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
-    /// assert_eq!(x.div(2)?.to_string(), "[tensor([0.5, 1.0]), tensor([1.5])]");
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
-    div => Div;
-    /// Computes `self ** other`; a negative power of an integer is an error. A hole in either
+    /// Computes `self / other`; the result is always a float. A hole (missing value) in either
     /// operand gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.div(2)?.to_string(), "[tensor([0.5, 1.0]), tensor([1.5])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    div => Div;
+    /// Computes `self ** other`; a negative power of an integer is an error. A hole (missing value)
+    /// in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.pow(2)?.to_string(), "[tensor([1, 4]), tensor([9])]");
     /// assert!(x.pow(-1).is_err());
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pow => Pow;
-    /// Returns the smaller of two values, or NaN if either is NaN; on booleans, AND. A hole in
-    /// either operand gives a hole.
+    /// Returns the smaller of two values, or NaN if either is NaN; on booleans, AND. A hole
+    /// (missing value) in either operand gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.minimum(2)?.to_string(), "[tensor([1, 2]), tensor([2])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     minimum => Minimum;
-    /// Returns the larger of two values, or NaN if either is NaN; on booleans, OR. A hole in either
-    /// operand gives a hole.
+    /// Returns the larger of two values, or NaN if either is NaN; on booleans, OR. A hole (missing
+    /// value) in either operand gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.maximum(2)?.to_string(), "[tensor([2, 2]), tensor([3])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     maximum => Maximum;
-    /// Computes `self == other`; false if either is NaN. A hole in either operand gives a hole.
+    /// Computes `self == other`; false if either is NaN. A hole (missing value) in either operand
+    /// gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.eq(2)?.to_string(), "[tensor([false, true]), tensor([false])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     eq => Eq;
-    /// Computes `self != other`; true if either is NaN. A hole in either operand gives a hole.
+    /// Computes `self != other`; true if either is NaN. A hole (missing value) in either operand
+    /// gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.ne(2)?.to_string(), "[tensor([true, false]), tensor([true])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ne => NotEq;
-    /// Computes `self < other`; false if either is NaN. A hole in either operand gives a hole.
+    /// Computes `self < other`; false if either is NaN. A hole (missing value) in either operand
+    /// gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.lt(2)?.to_string(), "[tensor([true, false]), tensor([false])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     lt => Lt;
-    /// Computes `self <= other`; false if either is NaN. A hole in either operand gives a hole.
+    /// Computes `self <= other`; false if either is NaN. A hole (missing value) in either operand
+    /// gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.le(2)?.to_string(), "[tensor([true, true]), tensor([false])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     le => LtEq;
-    /// Computes `self > other`; false if either is NaN. A hole in either operand gives a hole.
+    /// Computes `self > other`; false if either is NaN. A hole (missing value) in either operand
+    /// gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.gt(2)?.to_string(), "[tensor([false, false]), tensor([true])]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     gt => Gt;
-    /// Computes `self >= other`; false if either is NaN. A hole in either operand gives a hole.
+    /// Computes `self >= other`; false if either is NaN. A hole (missing value) in either operand
+    /// gives a hole.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.ge(2)?.to_string(), "[tensor([false, true]), tensor([true])]");
     /// # Ok::<(), serrate::Error>(())

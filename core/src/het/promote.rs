@@ -7,22 +7,23 @@ use crate::table::promote_types;
 
 /// Categories of types in PyTorch's promotion, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Category {
+pub(super) enum TypeCategory {
     Bool,
     Integer,
     Float,
 }
 
-pub(super) fn find_type_category(dtype: DType) -> Category {
+pub(super) fn find_type_category(dtype: DType) -> TypeCategory {
     match dtype {
-        DType::Bool => Category::Bool,
-        d if d.is_integer() => Category::Integer,
-        _ => Category::Float,
+        DType::Bool => TypeCategory::Bool,
+        d if d.is_integer() => TypeCategory::Integer,
+        _ => TypeCategory::Float,
     }
 }
 
-/// Returns the type of the higher [`Category`]. Two types of one category give a type that holds
-/// both: int16 and int32 give int32, a signed integer type and uint64 give float64.
+/// Returns the type to which `a` and `b` are promoted: the type of the higher [`TypeCategory`], or for
+/// two types of the same category the smallest type that holds the values of both: int16 and uint16
+/// give int32. A signed integer type and uint64 give float64, because no integer type holds both.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };
@@ -38,7 +39,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
 }
 
 /// Returns the common type of a tensor of type `tensor` and a number of type `number`: the type of
-/// the tensor, or `number` if its [`Category`] is higher.
+/// the tensor, or `number` if its [`TypeCategory`] is higher.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if find_type_category(number) > find_type_category(tensor) {
         promote_dtypes(number, number)

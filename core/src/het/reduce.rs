@@ -27,10 +27,10 @@ impl HetTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
+    /// use serrate::het::{HetTensor, NestedTensors};
     /// use serrate::kernels::reduce::Reduction;
     /// let row = |values: &[i64]| DenseTensor::from_vec([values.len()], values.to_vec());
-    /// let x = HetTensor::from_nested(&Nested::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
+    /// let x = HetTensor::from_nested(&NestedTensors::List(vec![row(&[1, 2])?.into(), row(&[3])?.into()]))?;
     /// assert_eq!(x.reduce(Reduction::Sum, Some(1))?.to_string(), "tensor([3, 3])");
     /// assert_eq!(x.reduce(Reduction::Sum, Some(0))?.to_string(), "tensor([4, 2])");
     /// assert_eq!(x.reduce(Reduction::Mean, None)?.to_dense()?.as_slice::<f64>()?, [2.0]);
@@ -89,8 +89,7 @@ impl HetTensor {
         DenseTensor::from_flat(out.leaves(), how.name())?.reshape([])
     }
 
-    /// Casts sums, products and means of a float16 tensor back to float16: the kernel returns
-    /// float32.
+    /// Casts sums, products and means of float16 back to float16: the kernel returns float32.
     fn restore_half(&self, how: Reduction, out: RaggedArray) -> Result<RaggedArray> {
         let float = matches!(how, Reduction::Sum | Reduction::Prod | Reduction::Mean);
         if float && self.dtype() == DType::F16 {
@@ -116,68 +115,70 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Returns the sum along a dim, or of all values. Skips holes.
-    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor gives 0.
+    /// Returns the sum along a dim, or of all values. Skips holes (missing values). Along a dim, a
+    /// list without values gives a hole. Without `dim`, an empty tensor gives 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.sum(Some(0))?.to_string(), "tensor([4, 2])");
     /// assert_eq!(x.sum(None)?.to_string(), "tensor(6)");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     sum => Reduction::Sum;
-    /// Returns the product along a dim, or of all values. Skips holes.
-    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor gives 1.
+    /// Returns the product along a dim, or of all values. Skips holes (missing values). Along a
+    /// dim, a list without values gives a hole. Without `dim`, an empty tensor gives 1.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.prod(Some(1))?.to_string(), "tensor([2, 3])");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     prod => Reduction::Prod;
-    /// Returns the mean along a dim, or of all values. Skips holes.
-    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor gives NaN.
+    /// Returns the mean along a dim, or of all values. Skips holes (missing values). Along a dim, a
+    /// list without values gives a hole. Without `dim`, an empty tensor gives NaN.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.mean(Some(1))?.to_string(), "tensor([1.5, 3.0])");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     mean => Reduction::Mean;
-    /// Returns the maximum along a dim, or of all values; NaN if a value is NaN. Skips holes.
-    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor is an error.
+    /// Returns the maximum along a dim, or of all values; NaN if a value is NaN. Skips holes
+    /// (missing values). Along a dim, a list without values gives a hole. Without `dim`, an empty
+    /// tensor is an error.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.amax(Some(0))?.to_string(), "tensor([3, 2])");
     /// assert_eq!(x.amax(None)?.to_string(), "tensor(3)");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     amax => Reduction::Max;
-    /// Returns the minimum along a dim, or of all values; NaN if a value is NaN. Skips holes.
-    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor is an error.
+    /// Returns the minimum along a dim, or of all values; NaN if a value is NaN. Skips holes
+    /// (missing values). Along a dim, a list without values gives a hole. Without `dim`, an empty
+    /// tensor is an error.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::het::{HetTensor, Nested};
-    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// use serrate::het::{HetTensor, NestedTensors};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(NestedTensors::from);
     /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
     /// assert_eq!(x.amin(Some(0))?.to_string(), "tensor([1, 2])");
     /// assert_eq!(x.amin(None)?.to_string(), "tensor(1)");

@@ -5,15 +5,13 @@ use crate::error::Result;
 pub(crate) fn derive_strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        // The product saturates only if another axis has size 0. Such a shape has no elements, so
-        // its strides are never used.
+        // Saturates only if an axis has size 0, and then the strides are never used.
         strides[i - 1] = strides[i].saturating_mul(shape[i]);
     }
     strides
 }
 
-/// Returns the shape to which `a` and `b` broadcast after alignment at the last axis: `[3, 1]` and
-/// `[4]` give `[3, 4]`. Returns `None` if two sizes differ and neither is 1.
+/// Aligns the shapes at the last axis. Returns `None` if two sizes differ and neither is 1.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
@@ -27,8 +25,7 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Returns the strides to read an array of shape `from` as if it had shape `to`. The stride is 0 on
-/// axes that repeat: `[3, 1]` read as `[3, 4]` has the strides `[1, 0]`.
+/// The stride is 0 on axes that repeat: `[3, 1]` read as `[3, 4]` has the strides `[1, 0]`.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());
@@ -38,17 +35,14 @@ pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     out
 }
 
-/// Calls `each` once per element of an array of shape `to`, in row-major order. `each` receives the
-/// flat index of the corresponding element in the array of shape `from` that is broadcast to `to`.
+/// Calls `each` with the flat index in `from` of each element of `to`, in row-major order.
 pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl FnMut(usize)) {
-    // The closure never fails, so the result is never an error.
     let _ = try_for_each_broadcast(from, to, |at| {
         each(at);
         Ok(())
     });
 }
 
-/// Calls `each` like [`for_each_broadcast`], and returns the first error of `each`.
 pub(crate) fn try_for_each_broadcast(
     from: &[usize],
     to: &[usize],

@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// For any other text, with the position of the error (in characters from 0), and for a step of 0.
+/// If `text` is empty, has an item of another form, or has a slice with a step of 0. The message has
+/// the position of the error, in characters from 0.
 pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     let wrong = |position: usize, message: String| {
         Error::invalid(format!("index expression {text:?}, position {position}: {message}"))
@@ -61,7 +62,7 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     Ok(items)
 }
 
-/// Returns the position, in characters from 0, of each item that [`parse_index`] parses.
+/// Returns the position in `text`, in characters from 0, of each item that [`parse_index`] parses.
 #[cfg(feature = "sql")]
 pub fn find_item_positions(text: &str) -> Vec<usize> {
     let mut position = 0usize;

@@ -1,7 +1,4 @@
 //! Index expressions with NumPy's semantics, resolved against the sizes of axes.
-//!
-//! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
-//! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
 
 pub(crate) mod broadcast_shape;
 pub(crate) mod index_parser;
@@ -42,7 +39,7 @@ pub enum Index {
     /// shape and paired, as in NumPy: `[0, 2], [1, 3]` selects the elements (0, 1) and (2, 3).
     Array(IndexArray<i64>),
     /// A boolean mask, which selects the elements where it is true. A mask of `k` axes (usually
-    /// one) uses the next `k` axes of the array and must have their sizes.
+    /// one) applies to the next `k` axes of the array, which must have the sizes of the mask.
     Mask(IndexArray<bool>),
     /// `...`: selects all of every axis that the other items do not use.
     Rest,
@@ -79,11 +76,10 @@ impl Index {
         }
     }
 
-    /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with
-    /// whole axes, or appends whole axes (`2` becomes `2, :, :` for 3 axes). Keeps a `Rest` of zero
-    /// axes, because NumPy orders result axes differently if a `...` separates two index arrays.
-    /// Returns an error for more items than axes, a second `...`, or a step of 0; `what` (such as
-    /// `a table with 2 axes`) names the array in the error.
+    /// Replaces [`Rest`](Self::Rest) with whole axes, or without it appends them: `2` becomes
+    /// `2, :, :` for 3 axes. A `Rest` for no axis stays, because NumPy orders result axes differently
+    /// if a `...` separates two index arrays. Returns an error for more items than axes, a second
+    /// `...`, or a step of 0. `what` (such as `a table with 2 axes`) names the array in the error.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
@@ -223,8 +219,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values of an array with one axis. Returns an error for another number of axes,
-    /// because an index of a ragged axis must have one axis.
+    /// Returns an error unless the array has one axis, because no other array can index a ragged axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -237,8 +232,7 @@ impl<T> IndexArray<T> {
 }
 
 impl IndexArray<bool> {
-    /// Returns the number of true elements and, for each axis, the coordinates of the true
-    /// elements.
+    /// Returns the number of true elements, and their coordinates per axis, in row-major order.
     pub(crate) fn find_true_coordinates(&self) -> (usize, Vec<Vec<usize>>) {
         let true_at: Vec<usize> = (0..self.values.len()).filter(|i| self.values[*i]).collect();
         let axes = self.shape.iter().zip(derive_strides(&self.shape));
@@ -257,8 +251,7 @@ pub(crate) fn list_true_positions(mask: &[bool]) -> Vec<i64> {
     (0i64..).zip(mask).filter(|(_, m)| **m).map(|(i, _)| i).collect()
 }
 
-/// Returns the position to which an index refers. A negative index counts from the end: -1 gives 2
-/// for a size of 3. Returns `None` if the index is out of range.
+/// A negative index counts from the end. Returns `None` if `index` is out of range.
 pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     if index < 0 {
         // Subtract as `usize`, because a size may exceed `i64::MAX`.
@@ -276,12 +269,10 @@ pub(crate) struct AxisSpan {
 }
 
 impl AxisSpan {
-    /// Resolves `start:stop:step` on an axis of `size` elements by Python's rules: `::2` on an axis
-    /// of 5 elements selects 0, 2 and 4. A step of 0 selects nothing.
+    /// Follows Python: `::2` selects 0, 2 and 4 of 5 elements. A step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
-        // `start` and `stop` are clamped to 0..=n, or for a negative step to -1..n, where -1 is the
-        // position before the first element.
+        // Clamped to 0..=n, or for a negative step to -1..n, where -1 is before the first element.
         let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
         let clip = |at: i64| if at < 0 { (at + n).max(low) } else { at.min(high) };
         let (from, to) = if step < 0 { (high, low) } else { (low, high) };
@@ -300,12 +291,12 @@ impl AxisSpan {
         self.count == size && (self.step == 1 || size < 2)
     }
 
-    /// Returns the selected elements as one range; `None` if they are not adjacent and ascending.
+    /// Returns `None` if the selected indices are not adjacent and ascending.
     pub(crate) fn range(self) -> Option<Range<usize>> {
         (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
     }
 
-    /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `count`.
+    /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `self.count`.
     pub(crate) fn to_index(self, i: usize) -> usize {
         // For `i < count` the element lies on the axis, so the product does not overflow.
         let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);

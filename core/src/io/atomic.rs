@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -5,9 +6,27 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 use walkdir::WalkDir;
 
-use super::lease::{Commit, Lease, move_files};
+use super::lease::{CommitRecord, NameLease, is_temporary, move_files};
 use crate::access;
 use crate::error::{Error, Result, add_copy, remove_copy};
+
+/// Returns the names in a folder that a writer would replace; none if the folder does not exist.
+/// Temporary files of killed writers do not count, because the next writer removes them. Returns an
+/// error if there are such names and `overwrite` is false.
+pub(crate) fn list_replaced(folder: &Path, overwrite: bool) -> Result<Vec<OsString>> {
+    if !access::exists(folder) {
+        return Ok(Vec::new());
+    }
+    let entries = access::read_dir(folder).map_err(|e| Error::io(folder, e))?;
+    let names = entries
+        .map(|entry| Ok(entry.map_err(|e| Error::io(folder, e))?.file_name()))
+        .collect::<Result<Vec<_>>>()?;
+    let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
+    match names.is_empty() || overwrite {
+        true => Ok(names),
+        false => Err(Error::Exists(folder.to_path_buf())),
+    }
+}
 
 /// A file that is written under a temporary name in its final folder; [`commit`](Self::commit) syncs the file
 /// to disk and gives it its final name. A drop without a commit removes the file; the next writer into the
@@ -31,7 +50,7 @@ pub struct AtomicFile {
     target: PathBuf,
     overwrite: bool,
     writer: BufWriter<File>,
-    lease: Lease,
+    lease: NameLease,
 }
 
 impl AtomicFile {
@@ -42,8 +61,8 @@ impl AtomicFile {
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
         access::check_new(&target, overwrite)?;
-        let lease =
-            Lease::acquire_new(find_parent_folder(&target)).map_err(|e| Error::io(&target, e))?;
+        let lease = NameLease::acquire_new(find_parent_folder(&target))
+            .map_err(|e| Error::io(&target, e))?;
         let file = access::create_new(lease.data_path());
         let file = file.map_err(|e| Error::io(&target, e))?;
         Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file), lease })
@@ -57,7 +76,8 @@ impl AtomicFile {
     /// Syncs the file to disk and renames it from its temporary to its final name.
     ///
     /// # Errors
-    /// If the disk is full, or `overwrite` is false and a file with the final name appeared in the meantime.
+    /// If the disk is full, or a file with the final name has appeared since [`create`](Self::create)
+    /// was called with `overwrite` false.
     pub fn commit(self) -> Result<()> {
         let Self { target, overwrite, writer, lease } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
@@ -110,8 +130,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// Lets errors about files in a temporary folder name the files that they would become. The effect
-/// ends with the life of this value.
+/// While this lives, errors about a file in `staging` name its path in the target folder.
 #[derive(Debug)]
 struct TargetNames {
     staging: PathBuf,
@@ -152,7 +171,7 @@ impl Drop for TargetNames {
 pub struct AtomicFolder {
     target: PathBuf,
     staging: PathBuf,
-    lease: Lease,
+    lease: NameLease,
     names: TargetNames,
 }
 
@@ -184,7 +203,8 @@ impl AtomicFolder {
     /// if the process ends between the two renames, the next writer into the parent moves it back.
     ///
     /// # Errors
-    /// If a rename fails. The old folder is then at its path, or the message names its new path.
+    /// If a rename fails. The old folder then still has the final name, or the message names the
+    /// path to which it was moved.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, lease, names: _names } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
@@ -197,9 +217,9 @@ impl AtomicFolder {
     }
 }
 
-fn create_staging(folder: &Path) -> Result<(Lease, PathBuf)> {
+fn create_staging(folder: &Path) -> Result<(NameLease, PathBuf)> {
     let io = |e| Error::io(folder, e);
-    let lease = Lease::acquire_new(folder).map_err(io)?;
+    let lease = NameLease::acquire_new(folder).map_err(io)?;
     let staging = lease.data_path();
     fs::create_dir(&staging).map_err(io)?;
     Ok((lease, staging))
@@ -225,14 +245,14 @@ fn exchange_folders(staging: &Path, target: &Path) -> Result<bool> {
 }
 
 fn replace_folder(
-    mut lease: Lease,
+    mut lease: NameLease,
     staging: &Path,
     target: &Path,
     rename: &dyn Fn(&Path, &Path) -> Result<()>,
 ) -> Result<()> {
     // A rename cannot replace a folder that has entries, so the old folder is moved aside first.
     let aside = lease.aside_path();
-    lease.record_commit(&Commit::from_target(target)).map_err(|e| Error::io(target, e))?;
+    lease.record_commit(&CommitRecord::from_target(target)).map_err(|e| Error::io(target, e))?;
     rename(target, &aside)?;
     if let Err(e) = rename(staging, target) {
         if rename(&aside, target).is_err() {
@@ -269,7 +289,7 @@ pub struct AtomicFiles {
     /// Whether the target folder existed at the start. If so, the temporary folder is in the target
     /// folder, because the parent of the target folder may be read-only or on another disk.
     within: bool,
-    lease: Lease,
+    lease: NameLease,
     names: TargetNames,
 }
 
@@ -277,7 +297,7 @@ impl AtomicFiles {
     /// Creates a temporary folder for files of the folder `target`; creates missing parent folders.
     ///
     /// # Errors
-    /// If the folder or its parent cannot be created or written to.
+    /// If the temporary folder or a missing parent folder cannot be created.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
         access::check_write(&target).map_err(|e| Error::io(&target, e))?;
@@ -296,11 +316,13 @@ impl AtomicFiles {
         &self.staging
     }
 
-    /// Moves all files to the target folder. The next writer completes an interrupted move.
+    /// Moves all files to the target folder. If the process ends before all files are moved, the
+    /// next writer into the target folder moves the rest.
     ///
     /// # Errors
-    /// If the target folder has a file with the same path and `overwrite` is false, or if the
-    /// target folder did not exist at the start and another process has created it since.
+    /// If the target folder has one of the files and [`create`](Self::create) was called with
+    /// `overwrite` false, or if the target folder did not exist when `create` was called and
+    /// another process has created it since.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, overwrite, within, mut lease, names: _names } = self;
         let io = |e| Error::io(&target, e);
@@ -318,7 +340,7 @@ impl AtomicFiles {
                 return Err(Error::Exists(place));
             }
         }
-        lease.record_commit(&Commit::Spread).map_err(io)?;
+        lease.record_commit(&CommitRecord::Spread).map_err(io)?;
         move_files(&staging, &target).map_err(io)?;
         sync_folder(&target)
     }

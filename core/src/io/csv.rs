@@ -29,8 +29,9 @@ impl Default for CsvQuotes {
 }
 
 impl CsvQuotes {
-    /// Returns the schema of the result of [`quote_fields`]: lists, structs, maps and dictionaries of strings
-    /// become strings, and names are quoted where necessary.
+    /// Returns the schema of the result of [`quote_fields`] for a batch of schema `schema`: lists,
+    /// structs and maps become strings, as do dictionaries whose values are strings. Column names
+    /// are quoted where necessary.
     pub fn quote_schema(&self, schema: &Schema) -> SchemaRef {
         let texts = make_text_schema(schema);
         let fields = texts.fields().iter().map(|field| {
@@ -64,9 +65,10 @@ impl CsvQuotes {
     }
 }
 
-/// Encodes lists, structs and maps as JSON and quotes strings, for a writer that does not quote.
-/// Strings that are empty or equal `quotes.null` are quoted to differ from NULL. If `quotes.null`
-/// is empty, NULLs in a batch of one column are also quoted, because readers skip empty lines.
+/// Prepares a batch for a CSV writer that does not quote: encodes lists, structs and maps as JSON,
+/// and quotes the strings that need it. Strings that are empty or equal `quotes.null` are also quoted,
+/// to differ from NULL. If `quotes.null` is empty and the batch has only one column, NULL is written
+/// as an empty string in quotes, because readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
     let texts = convert_lists_to_json(batch)?;

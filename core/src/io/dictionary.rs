@@ -24,8 +24,7 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
-/// Parses the text of an Arrow type, such as `Int64`. Returns an error if the text has more than 32
-/// opening parentheses, because deep nesting would exhaust the stack of Arrow's parser.
+/// Returns an error for deeply nested types, which would exhaust the stack of Arrow's parser.
 pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
@@ -43,7 +42,7 @@ pub(crate) fn parse_type(text: &str) -> Result<DataType> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Declared {
+struct DeclaredColumn {
     name: String,
     r#type: String,
 }
@@ -95,7 +94,10 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
                 ),
             ));
         }
-        declared.push(Declared { name: part.field.name().clone(), r#type: data_type.to_string() });
+        declared.push(DeclaredColumn {
+            name: part.field.name().clone(),
+            r#type: data_type.to_string(),
+        });
         if let Some(texts) = &part.texts {
             let ends: Vec<i64> =
                 texts.value_offsets().iter().skip(1).map(|o| i64::from(*o)).collect();
@@ -144,7 +146,7 @@ pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
     Ok(file.header().metadata().get("format").is_some_and(|f| f == FORMAT))
 }
 
-/// Reads a dictionary.
+/// Reads a dictionary file into memory.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -202,7 +204,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     }
     let columns =
         metadata.get("columns").ok_or_else(|| wrong("the metadata has no \"columns\", the list of the columns of a dictionary; create the file again".into()))?;
-    let declared: Vec<Declared> = serde_json::from_str(columns).map_err(|e| {
+    let declared: Vec<DeclaredColumn> = serde_json::from_str(columns).map_err(|e| {
         wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns; create the file again: {e}"))
     })?;
     let mut parts = Vec::with_capacity(declared.len());

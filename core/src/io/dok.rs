@@ -30,10 +30,9 @@ const INDICES: &str = "indices";
 const VALUES: &str = "values";
 const SHAPE: &str = "shape";
 
-/// Writes a tensor; the file appears only when it is complete.
+/// Writes a sparse tensor; the file appears only when it is complete.
 ///
-/// Entries are in row-major order, so equal tensors give equal files regardless of how they were
-/// built.
+/// Entries are in row-major order, so equal tensors give equal files however they were built.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -58,9 +57,8 @@ pub fn write(path: impl AsRef<Path>, tensor: &DokTensor, options: &SaveOptions) 
     write_coo(path, &coo.shape, &coo.indices, &coo.values, options)
 }
 
-/// Writes a sparse tensor of shape `shape`: the coordinates `indices` (`[ndim, nnz]`) and the
-/// values of the entries, in the order of these two tensors. Coordinates must be distinct and
-/// within the shape.
+/// Writes the coordinates `indices` (`[ndim, nnz]`) and their values in the given order.
+/// Coordinates must be distinct and within the shape.
 pub(crate) fn write_coo(
     path: impl AsRef<Path>,
     shape: &[usize],
@@ -78,9 +76,8 @@ pub(crate) fn write_coo(
 #[cfg(feature = "parquet")]
 pub(crate) type WriteEntries<'a> = &'a dyn Fn(&mut dyn std::io::Write) -> Result<()>;
 
-/// Writes a sparse float64 tensor of `count` entries without holding them in memory. Each function of `axes`
-/// writes the int64 coordinates of one axis, and `values` writes the values, all in row-major order of the
-/// entries. The caller guarantees that coordinates are distinct and within the shape.
+/// Streams a sparse float64 tensor of `count` entries: each of `axes` writes the int64 coordinates
+/// of an axis, in row-major order of the entries. Coordinates must be distinct and in the shape.
 #[cfg(feature = "parquet")]
 pub(crate) fn write_entries(
     path: &Path,
@@ -102,7 +99,7 @@ pub(crate) fn write_entries(
     })
 }
 
-/// Reads a tensor.
+/// Reads the file of a sparse tensor into memory.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -275,8 +272,8 @@ impl DokFile {
         &self.file
     }
 
-    /// Returns the coordinates (int64, `[ndim, nnz]`), all within the shape, and the values, in
-    /// file order.
+    /// Returns the coordinates (int64, `[ndim, nnz]`), after a check that they are within the
+    /// shape, and the values, both in file order.
     ///
     /// Aligned tensors of a mapped file are not copied.
     ///

@@ -1,4 +1,4 @@
-//! [`Lease`]: temporary names in a folder, protected by a lock file while the writer runs.
+//! [`NameLease`]: temporary names in a folder, protected by a lock file while the writer runs.
 //!
 //! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
 //! file or folder. The system releases the lock when the process ends. The next writer into the
@@ -24,20 +24,17 @@ use crate::access;
 
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
-/// Suffix of the temporary file or folder that holds the data being written.
 const DATA: &str = ".tmp";
 /// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
-/// Minimum time after which this process searches the same folder for leftovers again.
-const PAUSE: Duration = Duration::from_secs(10);
+const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Names leased by this process, each with its folder. The lock on a file does not show whether this process
 /// leases the name, because on some file systems a process can lock a file again that it has already locked.
 static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
 
-/// The folder of a leased name; `None` during a commit of several renames, so that
-/// `remove_temporaries` leaves the commit to the next writer.
+/// `None` during a commit of several renames, which only the next writer may clean up.
 type HeldFolder = Option<PathBuf>;
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
@@ -46,23 +43,20 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether a file name begins like the names of a [`Lease`], in use or left behind.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Record of a commit of several renames. If the process ends halfway, the next writer completes or
-/// undoes the commit.
+/// Several renames that the next writer completes or undoes if this process ends halfway.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
-pub(super) enum Commit {
-    /// The folder with this name is moved aside and replaced. A later writer moves the old folder
-    /// back if no new folder has this name.
+pub(super) enum CommitRecord {
+    /// The folder of this name is moved aside, and moved back if no new folder has replaced it.
     Replace(Vec<u8>),
     /// Files of the temporary folder move to its parent; a later writer moves the remaining files.
     Spread,
 }
 
-impl Commit {
+impl CommitRecord {
     pub(super) fn from_target(target: &Path) -> Self {
         Self::Replace(encode_name(target.file_name().unwrap_or_default()))
     }
@@ -90,19 +84,17 @@ fn decode_name(name: &[u8]) -> OsString {
 
 /// Exclusive use of temporary names in a folder. Dropping the lease removes the files with these names.
 #[derive(Debug)]
-pub struct Lease {
+pub struct NameLease {
     folder: PathBuf,
     stem: OsString,
-    /// Path of the lock file. A drop removes the file; `path` is dropped before `lock`, so the file
-    /// is still locked when it is removed.
+    /// Deleted on drop. Stands before `lock`, so the file is still locked when it is deleted.
     path: TempPath,
     lock: File,
-    /// Whether a drop keeps the data and the lock file, so that the next writer completes or undoes
-    /// the commit.
+    /// Whether a drop keeps data and lock file, for the next writer to complete or undo the commit.
     left: bool,
 }
 
-impl Lease {
+impl NameLease {
     /// Acquires unused temporary names in an existing folder.
     pub fn acquire_new(folder: &Path) -> io::Result<Self> {
         access::check_write(folder)?;
@@ -151,8 +143,7 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file. Returns `None` if another writer removed the file before the lock,
-    /// because it took the file for a leftover, and an error if the data path already exists.
+    /// Returns `None` if another writer removed the file as a leftover before it was locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         let place = Some(folder.to_path_buf());
@@ -163,11 +154,10 @@ impl Lease {
                 lease.path.disable_cleanup(true);
                 return Ok(None);
             }
-            // A file system without locks returns an error; continue without a lock. Leftovers on such a file
-            // system are never removed, because their writers may still be running.
+            // Without locks in the file system, leftovers stay: their writers may still run.
             Ok(()) | Err(_) => {}
         }
-        // Data without a lock file belongs to another program and is not overwritten.
+        // Existing data had no lock file until now, so it belongs to another program: keep it.
         match fs::symlink_metadata(lease.data_path()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {
@@ -187,13 +177,11 @@ impl Lease {
         self.make_path_with_ending(DATA)
     }
 
-    /// Returns the path to which a replaced folder is moved.
     pub(super) fn aside_path(&self) -> PathBuf {
         self.make_path_with_ending(ASIDE)
     }
 
-    /// Records the renames of `commit` in the lock file. The caller performs them afterwards.
-    pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
+    pub(super) fn record_commit(&mut self, commit: &CommitRecord) -> io::Result<()> {
         if let Some(place) = lock_mutex(&HELD).as_mut().and_then(|held| held.get_mut(&self.stem)) {
             *place = None;
         }
@@ -204,15 +192,14 @@ impl Lease {
         self.lock.sync_all()
     }
 
-    /// Drops the lease, but keeps data and lock file: the next writer completes or undoes the commit.
     pub(super) fn leave_to_next_writer(mut self) {
         self.left = true;
     }
 }
 
-impl Drop for Lease {
+impl Drop for NameLease {
     fn drop(&mut self) {
-        // Keep the lock file if data remains, because it tells the next writer to remove the data.
+        // Keep the lock file if data remains: it tells the next writer to remove the data.
         if self.left || remove_all(&self.data_path()).is_err() {
             self.path.disable_cleanup(true);
         }
@@ -225,8 +212,7 @@ impl Drop for Lease {
 /// Removes the temporary files of all writers of this process. A process calls this function if it
 /// exits while its writers still run. A commit that is under way is left to the next writer.
 pub fn remove_temporaries() {
-    // Hold the mutex `HELD` until the function returns, so that no writer begins or commits
-    // meanwhile.
+    // Hold `HELD` to the end of the function, so that no writer begins or commits meanwhile.
     let held = lock_mutex(&HELD);
     for (stem, folder) in held.iter().flatten() {
         if let Some(folder) = folder {
@@ -236,9 +222,8 @@ pub fn remove_temporaries() {
     }
 }
 
-/// A lock that excludes other writers of one file, in this and other processes, until it is dropped.
-///
-/// Writers replace the file, so the lock is on a lock file next to it, which a drop removes.
+/// Excludes other writers of one file, in this and other processes. Writers replace the file, so
+/// the lock is on a lock file next to it, which a drop removes.
 #[cfg(feature = "sql")]
 #[derive(Debug)]
 pub(crate) struct FileLock {
@@ -248,18 +233,14 @@ pub(crate) struct FileLock {
 
 #[cfg(feature = "sql")]
 impl FileLock {
-    /// Takes the lock that a writer of the file `target` must hold. The path `target` must have no
-    /// symbolic links.
-    ///
-    /// While another writer holds the lock, sleeps and tries again. Returns `None` once `is_given_up` returns
-    /// true, and an error if the folder is not writable or its file system has no locks.
+    /// `target` must have no symbolic links. Returns `None` once `is_given_up` returns true, and an
+    /// error if the folder is not writable or its file system has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The prefix of the name lets `sweep_folder` find the lock file. At most 48 characters of
-        // the name of `target` are used, so that the name stays within 255 bytes.
         access::check_write(target)?;
+        // `PREFIX` lets `sweep_folder` find the file; 48 characters keep its name below 256 bytes.
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
         let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));
@@ -272,7 +253,7 @@ impl FileLock {
                 .truncate(false)
                 .open(&path)?;
             match lock.try_lock() {
-                // If `path` is no longer the locked file, its previous holder removed it: try again.
+                // If `path` is another file, the previous holder removed the locked one: retry.
                 Ok(()) if is_same_file(&path, &lock) => {
                     return Ok(Some(Self { path, _lock: lock }));
                 }
@@ -316,8 +297,7 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
     #[cfg(not(unix))]
     {
-        // Only Unix can replace an open file. On other systems, a path that exists therefore still
-        // names `file`.
+        // Only Unix can replace an open file, so an existing path still names `file`.
         let _ = file;
         path.exists()
     }
@@ -336,7 +316,6 @@ fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves all files of a folder to the same relative paths below another folder.
 pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     for entry in WalkDir::new(from).min_depth(1).sort_by_file_name() {
         let entry = entry.map_err(io::Error::from)?;
@@ -349,8 +328,7 @@ pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes leftovers of ended writers in a folder, unless this was done a short time ago. Ignores
-/// failures, because a new writer does not depend on the removal.
+/// Removes leftovers of ended writers. Ignores failures, which do not hinder a new writer.
 fn sweep_folder(folder: &Path) {
     if !is_due(folder) {
         return;
@@ -364,12 +342,9 @@ fn sweep_folder(folder: &Path) {
     }
 }
 
-/// Completes the commits of ended writers in a folder, so that a reader does not find a mixture of
-/// old and new files. Does nothing for a folder that cannot be listed.
-///
-/// # Errors
-/// If the folder has an unfinished commit and this process is not allowed to write to the folder,
-/// or a file cannot be moved.
+/// Completes the commits of ended writers, so that a reader finds no mixture of old and new files.
+/// Ignores a folder that cannot be listed. Returns an error if an unfinished commit is in a folder
+/// that this process may not write to.
 #[cfg(any(test, feature = "parquet"))]
 pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
@@ -390,12 +365,11 @@ pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
 fn is_due(folder: &Path) -> bool {
     let now = Instant::now();
     let mut swept = lock_mutex(&SWEPT);
-    swept.retain(|_, at| now.duration_since(*at) < PAUSE);
+    swept.retain(|_, at| now.duration_since(*at) < MIN_SWEEP_INTERVAL);
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Tries to take the lock file `path` of a writer. If the lock is free, the writer has ended:
-/// completes or undoes its recorded commit, then removes its data and the lock file.
+/// If the lock of a writer is free, completes or undoes its commit and removes its files.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));
@@ -412,14 +386,14 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     lock.read_to_end(&mut record)?;
     let (data, aside) = (make_path_in(folder, stem, DATA), make_path_in(folder, stem, ASIDE));
     match serde_json::from_slice(&record) {
-        Ok(Commit::Replace(target)) if aside.exists() => {
+        Ok(CommitRecord::Replace(target)) if aside.exists() => {
             let target = folder.join(decode_name(&target));
             match target.exists() {
                 true => remove_all(&aside)?,
                 false => fs::rename(&aside, &target)?,
             }
         }
-        Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
+        Ok(CommitRecord::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
         // The record was damaged after the old folder was moved aside: keep all files.
         Err(_) if aside.exists() => return Ok(()),
@@ -443,7 +417,7 @@ mod tests {
     }
 
     /// Creates the leftovers of a killed process: data, and an unlocked lock file.
-    fn abandon(folder: &Path, stem: &str, commit: Option<&Commit>) -> PathBuf {
+    fn abandon(folder: &Path, stem: &str, commit: Option<&CommitRecord>) -> PathBuf {
         let record = commit.map(|c| serde_json::to_vec(c).unwrap()).unwrap_or_default();
         fs::write(folder.join(format!("{stem}.lock")), record).unwrap();
         let data = folder.join(format!("{stem}.tmp"));
@@ -455,8 +429,10 @@ mod tests {
     #[test]
     fn names_are_removed_with_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
-        let (a, b) =
-            (Lease::acquire_new(dir.path()).unwrap(), Lease::acquire_new(dir.path()).unwrap());
+        let (a, b) = (
+            NameLease::acquire_new(dir.path()).unwrap(),
+            NameLease::acquire_new(dir.path()).unwrap(),
+        );
         fs::write(a.data_path(), "1").unwrap();
         fs::create_dir(b.data_path()).unwrap();
         fs::write(b.data_path().join("x"), "1").unwrap();
@@ -468,15 +444,14 @@ mod tests {
     #[test]
     fn what_the_dead_left_is_removed_and_what_the_living_have_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let alive = Lease::acquire_new(dir.path()).unwrap();
+        let alive = NameLease::acquire_new(dir.path()).unwrap();
         fs::write(alive.data_path(), "1").unwrap();
-        // Remove the name from `HELD`, so that this process takes the lease for that of another
-        // process.
+        // Remove the name from `HELD`, so that the lease seems to be another process's.
         lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
         abandon(dir.path(), ".serrate-dead", None);
         fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();
         lock_mutex(&SWEPT).remove(dir.path());
-        let next = Lease::acquire_new(dir.path()).unwrap();
+        let next = NameLease::acquire_new(dir.path()).unwrap();
         assert!(alive.data_path().exists());
         drop((alive, next));
         assert_eq!(entries(dir.path()), [".serrate-mine.tmp"]);
@@ -486,15 +461,15 @@ mod tests {
     #[test]
     fn data_of_another_program_at_the_name_of_a_lease_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let stem = Lease::draw_stem();
-        let data = dir.path().join(Lease::format_data_name(&stem));
+        let stem = NameLease::draw_stem();
+        let data = dir.path().join(NameLease::format_data_name(&stem));
         fs::create_dir(&data).unwrap();
         fs::write(data.join("x"), "theirs").unwrap();
-        let error = Lease::acquire_named(dir.path(), &stem).unwrap_err();
+        let error = NameLease::acquire_named(dir.path(), &stem).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(entries(dir.path()), [Lease::format_data_name(&stem)]);
+        assert_eq!(entries(dir.path()), [NameLease::format_data_name(&stem)]);
         assert_eq!(fs::read(data.join("x")).unwrap(), b"theirs");
-        assert_ne!(Lease::draw_stem(), stem);
+        assert_ne!(NameLease::draw_stem(), stem);
     }
 
     #[test]
@@ -502,34 +477,34 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("out");
         // The process ended after it had moved the old folder aside, and before it renamed the new folder.
-        abandon(dir.path(), ".serrate-a", Some(&Commit::from_target(&target)));
+        abandon(dir.path(), ".serrate-a", Some(&CommitRecord::from_target(&target)));
         fs::create_dir(dir.path().join(".serrate-a.old")).unwrap();
         fs::write(dir.path().join(".serrate-a.old/x"), "old").unwrap();
-        drop(Lease::acquire_new(dir.path()).unwrap());
+        drop(NameLease::acquire_new(dir.path()).unwrap());
         assert_eq!(entries(dir.path()), ["out"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"old");
 
         // The process ended after the second rename, before the old folder was removed.
         fs::write(
             dir.path().join(".serrate-b.lock"),
-            serde_json::to_vec(&Commit::from_target(&target)).unwrap(),
+            serde_json::to_vec(&CommitRecord::from_target(&target)).unwrap(),
         )
         .unwrap();
         fs::create_dir(dir.path().join(".serrate-b.old")).unwrap();
         lock_mutex(&SWEPT).remove(dir.path());
-        drop(Lease::acquire_new(dir.path()).unwrap());
+        drop(NameLease::acquire_new(dir.path()).unwrap());
         assert_eq!(entries(dir.path()), ["out"]);
 
         // The process ended when it had moved only some of the files out of the temporary folder.
-        let data = abandon(&target, ".serrate-c", Some(&Commit::Spread));
+        let data = abandon(&target, ".serrate-c", Some(&CommitRecord::Spread));
         fs::create_dir(data.join("sub")).unwrap();
         fs::write(data.join("sub/y"), "new").unwrap();
-        drop(Lease::acquire_new(&target).unwrap());
+        drop(NameLease::acquire_new(&target).unwrap());
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
 
         // `complete_commits`, which readers call, also completes a commit that was interrupted.
-        let data = abandon(&target, ".serrate-e", Some(&Commit::Spread));
+        let data = abandon(&target, ".serrate-e", Some(&CommitRecord::Spread));
         fs::remove_file(data.join("x")).unwrap();
         fs::create_dir(data.join("sub")).unwrap();
         fs::write(data.join("sub/y"), "newer").unwrap();
@@ -537,13 +512,12 @@ mod tests {
         assert_eq!(entries(&target), ["sub", "x"]);
         assert_eq!(fs::read(target.join("sub/y")).unwrap(), b"newer");
 
-        // The record in the lock file is incomplete, so the process ended before its first rename:
-        // the old file stays.
+        // An incomplete record: the process ended before its first rename, so the old file stays.
         abandon(&target, ".serrate-d", None);
         fs::write(target.join(".serrate-d.lock"), "{\"Repl").unwrap();
         fs::write(target.join(".serrate-d.tmp/x"), "not whole").unwrap();
         lock_mutex(&SWEPT).remove(&target);
-        drop(Lease::acquire_new(&target).unwrap());
+        drop(NameLease::acquire_new(&target).unwrap());
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
         assert_eq!(entries(&target), ["sub", "x"]);
     }
@@ -581,7 +555,7 @@ mod tests {
                 scope.spawn(move || {
                     for _ in 0..50 {
                         lock_mutex(&SWEPT).clear();
-                        let lease = Lease::acquire_new(folder).unwrap();
+                        let lease = NameLease::acquire_new(folder).unwrap();
                         fs::write(lease.data_path(), format!("{i}")).unwrap();
                         std::thread::yield_now();
                         assert_eq!(fs::read_to_string(lease.data_path()).unwrap(), format!("{i}"));

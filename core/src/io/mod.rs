@@ -2,20 +2,20 @@
 
 pub mod arrow_ipc;
 pub(crate) mod atomic;
-pub(crate) mod contain;
 #[cfg(feature = "sql")]
 pub(crate) mod csv;
 pub mod dictionary;
 pub mod dok;
+#[cfg_attr(not(any(feature = "sql", feature = "parquet")), allow(dead_code))]
+pub(crate) mod hidden_names;
 pub mod json;
 #[cfg(feature = "sql")]
 pub(crate) mod keyed;
 pub(crate) mod lease;
-#[cfg_attr(not(any(feature = "sql", feature = "parquet")), allow(dead_code))]
-pub(crate) mod listing;
-mod map;
+mod memory_map;
 pub(crate) mod natural_order;
 pub mod nrt;
+pub(crate) mod reader_panics;
 pub mod safetensors;
 #[cfg(feature = "sql")]
 pub(crate) mod span_columns;

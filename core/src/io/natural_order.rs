@@ -19,8 +19,7 @@ pub fn make_natural_key(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
                 let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
                 let (text, number) = rest.split_at(digit);
                 let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-                // The key of a number is its value plus 1. The end of a name has the key 0, so `x`
-                // sorts before `x0`.
+                // The key is the number plus 1, or 0 without a number, so `x` sorts before `x0`.
                 let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
                 parts.push((text.to_owned(), value));
                 rest = &number[end..];

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 
 use crate::kernels::span_texts::make_span_formatter;
 
-/// Returns the schema of the result of [`convert_spans_to_texts`].
+/// Returns the schema of the result of [`convert_spans_to_texts`] for a batch of schema `schema`.
 pub fn make_span_text_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = make_text_fields(schema.fields());
     match fields == *schema.fields() {

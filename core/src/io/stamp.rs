@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Length, times and inode of a file. If [`read_settled`](Self::read_settled) returns a stamp and a later
 /// stamp of the path is equal, the file was not written in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     length: u64,
     /// Modification time in nanoseconds since 1970; negative before 1970.
     modified: i128,
@@ -21,10 +21,10 @@ pub struct Stamp {
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
-/// Maximum number of waits of [`Stamp::read_settled`] for a file that keeps changing.
+/// Maximum number of waits of [`FileStamp::read_settled`] for a file that keeps changing.
 const ROUNDS: usize = 4;
 
-impl Stamp {
+impl FileStamp {
     /// Returns the current stamp of a file.
     pub fn of(path: &Path) -> io::Result<Self> {
         access::metadata(path).map(|m| Self::from_metadata(&m))
@@ -61,9 +61,8 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns how long `read_settled` must wait: for this time after `now`, a change of the file may
-    /// leave its times unchanged. Returns `None` if every change after `now` gives other times, or
-    /// if the times are in the future.
+    /// Returns how long a change after `now` may leave the times of the file unchanged. Returns
+    /// `None` if every such change gives other times, or if the times are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
@@ -74,7 +73,7 @@ impl Stamp {
     }
 }
 
-impl fmt::Display for Stamp {
+impl fmt::Display for FileStamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { length, modified, changed, inode } = self;
         write!(f, "{length:x}-{modified:x}-{changed:x}-{inode:x}")
@@ -93,11 +92,11 @@ mod tests {
         let path = dir.path().join("x");
         for i in 0..20u8 {
             fs::write(&path, [i]).unwrap();
-            let before = Stamp::read_settled(&path).unwrap();
-            assert_eq!(before, Stamp::of(&path).unwrap());
+            let before = FileStamp::read_settled(&path).unwrap();
+            assert_eq!(before, FileStamp::of(&path).unwrap());
             // The write keeps inode and length, so only the times of the stamps can differ.
             fs::write(&path, [i + 1]).unwrap();
-            assert_ne!(before, Stamp::of(&path).unwrap());
+            assert_ne!(before, FileStamp::of(&path).unwrap());
         }
     }
 
@@ -107,18 +106,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::write(&path, "1").unwrap();
-        let before = Stamp::read_settled(&path).unwrap();
+        let before = FileStamp::read_settled(&path).unwrap();
         let modified = fs::metadata(&path).unwrap().modified().unwrap();
         fs::write(&path, "2").unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), modified);
-        assert_ne!(before, Stamp::of(&path).unwrap());
+        assert_ne!(before, FileStamp::of(&path).unwrap());
     }
 
     #[test]
     fn nobody_waits_for_a_time_to_come() {
         let now = UNIX_EPOCH + Duration::from_secs(1000);
-        let at = |ns: i128| Stamp { length: 1, modified: ns, changed: 0, inode: 0 };
+        let at = |ns: i128| FileStamp { length: 1, modified: ns, changed: 0, inode: 0 };
         let second = 1_000_000_000;
         assert_eq!(at(2000 * second + 1).time_to_settle(now), None);
         assert_eq!(at(-5).time_to_settle(now), None);

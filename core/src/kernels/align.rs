@@ -1,8 +1,29 @@
 use arrow::buffer::NullBuffer;
+use arrow::datatypes::DataType;
 
 use super::gather::{find_row_of_list, replace_axis, take_ranges};
 use crate::array::{ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
+
+pub(super) fn check_rows(left: &RaggedArray, right: &RaggedArray) -> Result<()> {
+    if left.len() == right.len() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "there are {} row(s) on the left and {} on the right; both sides must have the same number of rows",
+        left.len(),
+        right.len()
+    )))
+}
+
+pub(super) fn check_mask(mask: &RaggedArray) -> Result<()> {
+    match mask.leaf_type() {
+        DataType::Boolean => Ok(()),
+        found => {
+            Err(Error::type_of("the mask", "booleans (compare or cast the values first)", found))
+        }
+    }
+}
 
 /// Returns both arrays, with lists of equal lengths on the axes 1 to `levels`. If a list is null in
 /// one array, the list at the same index of the other array becomes empty: `[NULL, [1]]` and
@@ -18,13 +39,7 @@ pub fn align_arrays(
     right: &RaggedArray,
     levels: usize,
 ) -> Result<(RaggedArray, RaggedArray)> {
-    if left.len() != right.len() {
-        return Err(Error::invalid(format!(
-            "there are {} row(s) on the left and {} on the right; both sides must have the same number of rows",
-            left.len(),
-            right.len()
-        )));
-    }
+    check_rows(left, right)?;
     let (mut left, mut right) = (left.clone(), right.clone());
     for axis in 1..=levels {
         if let Some(keep) = right.axis(axis)?.nulls().cloned() {

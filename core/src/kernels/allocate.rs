@@ -2,13 +2,11 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::prefetch::request_huge_pages;
 
-/// Minimum size in bytes of an allocation for which huge pages are requested: the largest `mmap`
-/// threshold of glibc. An allocation of this size or more is always freshly mapped memory. If its
-/// pages have 4 KiB, page faults take half of the time in which the memory is filled.
+/// The largest `mmap` threshold of glibc in bytes: larger memory is always freshly mapped. With
+/// pages of 4 KiB, page faults take half of the time in which it is filled.
 const MAPPED: usize = 32 << 20;
 
-/// Returns an empty vector with capacity for `n` values. If they take [`MAPPED`] bytes or more,
-/// requests huge pages, which the system may refuse.
+/// Requests huge pages for [`MAPPED`] bytes or more; the system may refuse.
 pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(n);
     if n.saturating_mul(size_of::<T>()) >= MAPPED {

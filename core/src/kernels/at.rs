@@ -5,7 +5,7 @@ use arrow::compute::kernels::zip::zip;
 use arrow::compute::{is_not_null, take};
 
 use super::RowArg;
-use super::args::cast_exactly;
+use super::argument_casts::cast_exactly;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::index::resolve_position;

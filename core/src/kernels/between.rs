@@ -1,6 +1,4 @@
-//! Selects elements whose times are in a range.
-//!
-//! The times are in sorted lists that are parallel to the lists of elements.
+//! Selects elements by their times, which are in parallel sorted lists.
 
 use std::str::FromStr;
 
@@ -17,13 +15,13 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::kernels::between::Closure;
-/// assert_eq!("(]".parse::<Closure>()?, Closure::Right);
-/// assert_eq!("right".parse::<Closure>()?, Closure::Right);
+/// use serrate::kernels::between::ClosedEnds;
+/// assert_eq!("(]".parse::<ClosedEnds>()?, ClosedEnds::Right);
+/// assert_eq!("right".parse::<ClosedEnds>()?, ClosedEnds::Right);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Closure {
+pub enum ClosedEnds {
     /// `[]`: includes both ends.
     #[default]
     Both,
@@ -36,7 +34,7 @@ pub enum Closure {
 }
 
 /// Parses `[]`, `[)`, `(]` and `()`, and the names of Polars: `both`, `left`, `right` and `none`.
-impl FromStr for Closure {
+impl FromStr for ClosedEnds {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
@@ -65,11 +63,11 @@ impl FromStr for Closure {
 /// # use std::sync::Arc;
 /// # use arrow::array::Int32Array;
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::between::{Closure, range};
+/// use serrate::kernels::between::{ClosedEnds, range};
 /// # let axes = vec![Offsets::from_lengths([3, 1])?.into()];
 /// let times = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 5, 9, 4])))?;
 /// let (low, high) = (Int32Array::new_scalar(1), Int32Array::new_scalar(5));
-/// let (start, stop) = range(&times, Some(&low), Some(&high), Closure::Right)?;
+/// let (start, stop) = range(&times, Some(&low), Some(&high), ClosedEnds::Right)?;
 /// assert_eq!((start.get(0), stop.get(0)), (Some(1), Some(2))); // the 5 of [1, 5, 9]
 /// assert_eq!((start.get(1), stop.get(1)), (Some(0), Some(1)));
 /// # Ok::<(), serrate::Error>(())
@@ -81,19 +79,19 @@ pub fn range(
     times: &RaggedArray,
     low: Option<&dyn Datum>,
     high: Option<&dyn Datum>,
-    closure: Closure,
+    closure: ClosedEnds,
 ) -> Result<(RowArg, RowArg)> {
     let find = |value: Option<&dyn Datum>, side| match value {
         None => Ok(RowArg::NONE),
         Some(value) => searchsorted(times, value, side).map(RowArg::Each),
     };
     let start = match closure {
-        Closure::Both | Closure::Left => SearchSide::Left,
-        Closure::Right | Closure::Neither => SearchSide::Right,
+        ClosedEnds::Both | ClosedEnds::Left => SearchSide::Left,
+        ClosedEnds::Right | ClosedEnds::Neither => SearchSide::Right,
     };
     let stop = match closure {
-        Closure::Both | Closure::Right => SearchSide::Right,
-        Closure::Left | Closure::Neither => SearchSide::Left,
+        ClosedEnds::Both | ClosedEnds::Right => SearchSide::Right,
+        ClosedEnds::Left | ClosedEnds::Neither => SearchSide::Left,
     };
     Ok((find(low, start)?, find(high, stop)?))
 }
@@ -111,12 +109,12 @@ pub fn range(
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::between::{Closure, between};
+/// use serrate::kernels::between::{ClosedEnds, between};
 /// let axes = vec![Offsets::from_lengths([3, 1])?.into()];
 /// let times = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 5, 9, 4])))?;
 /// let codes = times.with_leaves(Arc::new(Int32Array::from(vec![10, 50, 90, 40])))?;
 /// let (low, high) = (Int32Array::new_scalar(1), Int32Array::new_scalar(5));
-/// let out = between(&codes, &times, Some(&low), Some(&high), Closure::Right)?;
+/// let out = between(&codes, &times, Some(&low), Some(&high), ClosedEnds::Right)?;
 /// assert_eq!(out.leaves().as_primitive::<Int32Type>().values(), &[50, 40]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -128,7 +126,7 @@ pub fn between(
     times: &RaggedArray,
     low: Option<&dyn Datum>,
     high: Option<&dyn Datum>,
-    closure: Closure,
+    closure: ClosedEnds,
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
         let missing = if array.axes().is_empty() { "elements" } else { "times" };

@@ -5,21 +5,19 @@ use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 
 use super::simd::for_avx2;
 
-/// A bitmap with the number of set bits before each of its 64-bit words, for rank queries: how many
-/// bits before bit `i` are set?
+/// A bitmap with ranks: the number of set bits before each of its 64-bit words.
 #[derive(Debug)]
-pub(crate) struct Rank {
+pub(crate) struct RankedBitmap {
     bits: BooleanBuffer,
-    /// Copy of the last bytes (at most [`SPAN`]) of the bitmap, padded with zeros. Bits past the
-    /// end are 0. A read of 64 bits near the end uses this copy, because a read from the bitmap
-    /// would go past its end.
+    /// The last bytes of the bitmap (at most [`SPAN`]), padded with zeros: a read of 64 bits near
+    /// the end would go past the end of the bitmap.
     last: [u8; LAST],
     words: OnceLock<ScalarBuffer<u64>>,
     /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all set bits.
     before: OnceLock<Vec<usize>>,
 }
 
-impl Rank {
+impl RankedBitmap {
     pub(crate) fn new(bits: &BooleanBuffer) -> Self {
         let mut last = [0; LAST];
         let bytes = map_bytes(bits);
@@ -32,13 +30,12 @@ impl Rank {
         Self { bits: bits.clone(), last, words: OnceLock::new(), before: OnceLock::new() }
     }
 
-    /// Returns a view of the bitmap that reads 64 bits from any bit offset; copies nothing.
     pub(crate) fn bits(&self) -> BitWords<'_> {
         let bytes = map_bytes(&self.bits);
         BitWords {
             bytes: &bytes[..bytes.len().saturating_sub(1)],
             last: &self.last,
-            shift: self.bits.offset() % 8,
+            bit_offset: self.bits.offset() % 8,
         }
     }
 
@@ -58,8 +55,7 @@ impl Rank {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns, for each list offset in `positions`, the number of set bits before the list. The
-    /// offsets of a sliced array need not start at 0; offset `positions[0]` is bit 0 of the bitmap.
+    /// Offset `positions[0]` is bit 0 of the bitmap: the offsets of a slice need not start at 0.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -87,8 +83,6 @@ fn map_bytes(bits: &BooleanBuffer) -> &[u8] {
     &bits.values()[bits.offset() / 8..end]
 }
 
-/// Returns the number of set bits before bit `at`; `before[i]` is the number of set bits before
-/// word `i`.
 #[inline(always)]
 fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     let (word, bit) = (at / 64, at % 64);
@@ -99,27 +93,23 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Maximum number of bytes that 64 adjacent bits touch, because the first bit may be inside a byte.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Size in bytes of [`Rank::last`]: up to `SPAN` bytes of the bitmap, then zeros, so that a read of
-/// `SPAN` bytes can begin at any of these bytes.
+/// Bytes of [`RankedBitmap::last`], so that a read of `SPAN` bytes can begin at each byte of the bitmap.
 const LAST: usize = 2 * SPAN;
 
 /// A bitmap from which 64 bits can be read at any bit offset.
 #[derive(Clone, Copy)]
 pub(crate) struct BitWords<'a> {
-    /// The bytes of the bitmap except the last byte, which is read from `last`, where bits past the
-    /// end are 0.
+    /// The bytes of the bitmap without the last byte, which is in `last`.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
-    /// Bit offset of the bitmap within its first byte.
-    shift: usize,
+    bit_offset: usize,
 }
 
 impl BitWords<'_> {
-    /// Returns the 64 bits from bit `at` on. Bit `at` becomes the lowest bit; bits past the end are
-    /// 0.
+    /// Bit `at` becomes the lowest bit; bits past the end are 0.
     #[inline(always)]
     pub(crate) fn load_bits(self, at: usize) -> u64 {
-        let at = at + self.shift;
+        let at = at + self.bit_offset;
         let (byte, bit) = (at / 8, at % 8);
         let span = match self.bytes.get(byte..byte + SPAN) {
             Some(span) => span,
@@ -133,8 +123,7 @@ impl BitWords<'_> {
         let (Some(word), Some(next)) = (span.first_chunk(), span.last_chunk()) else {
             return 0;
         };
-        // `word >> bit` lacks up to seven high bits; `next`, which starts one byte later, has them.
-        // Combining two aligned words by funnel shifts takes longer.
+        // `next` has the up to seven high bits that `word >> bit` lacks. Funnel shifts take longer.
         u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
     }
 }
@@ -144,7 +133,7 @@ impl BitWords<'_> {
     /// Returns the exclusive upper bound of the bit indices that [`load_bits_unchecked`](Self::load_bits_unchecked) accepts.
     #[inline(always)]
     pub(crate) fn reach(self) -> usize {
-        (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.shift)
+        (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.bit_offset)
     }
 
     /// Returns bits like [`load_bits`](Self::load_bits), without bounds checks.
@@ -153,7 +142,7 @@ impl BitWords<'_> {
     /// `at` must be less than [`reach`](Self::reach).
     #[inline(always)]
     pub(crate) unsafe fn load_bits_unchecked(self, at: usize) -> u64 {
-        let at = at + self.shift;
+        let at = at + self.bit_offset;
         let (byte, bit) = (at / 8, at % 8);
         // SAFETY: `at` is less than `reach`, so at least eight bytes follow the byte that contains
         // bit `at`.
@@ -224,14 +213,13 @@ impl Validity for BitWords<'_> {
     }
 }
 
-/// Returns the bits of a bitmap as 64-bit words. The first bit is the lowest bit of the first word;
-/// bits past the end are 0. Shares the buffer if the bitmap starts at an aligned word of the
-/// buffer, and the buffer has no set bits after the bitmap in its last word.
+/// The first bit is the lowest bit of the first word; bits past the end are 0. Shares the buffer if
+/// the bitmap starts at an aligned word, and no bits after the bitmap are set in its last word.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
-    collect_words(&Rank::new(bits))
+    collect_words(&RankedBitmap::new(bits))
 }
 
-fn collect_words(rank: &Rank) -> ScalarBuffer<u64> {
+fn collect_words(rank: &RankedBitmap) -> ScalarBuffer<u64> {
     let (bits, len) = (&rank.bits, rank.bits.len());
     let count = len.div_ceil(64);
     let last = if len.is_multiple_of(64) { u64::MAX } else { u64::MAX >> (64 - len % 64) };
@@ -246,7 +234,7 @@ fn collect_words(rank: &Rank) -> ScalarBuffer<u64> {
         }
     }
     let unaligned = rank.bits();
-    if unaligned.shift == 0 && cfg!(target_endian = "little") {
+    if unaligned.bit_offset == 0 && cfg!(target_endian = "little") {
         let mut bytes = MutableBuffer::from_len_zeroed(count * size_of::<u64>());
         bytes[..unaligned.bytes.len()].copy_from_slice(unaligned.bytes);
         if let Some(word) = bytes.typed_data_mut::<u64>().last_mut() {
@@ -294,7 +282,7 @@ mod tests {
         let map = BooleanBuffer::from(bits.clone());
         for start in (0..70).step_by(3) {
             for len in (0..75).chain([127, 128, 129, 200, 256, 300]) {
-                let rank = Rank::new(&map.slice(start, len));
+                let rank = RankedBitmap::new(&map.slice(start, len));
                 let words = rank.bits();
                 let expected = |at: usize| {
                     let here = bits[start..start + len].iter().skip(at).take(64);
@@ -305,7 +293,7 @@ mod tests {
                 }
                 assert!(words.reach() + 80 >= len && words.reach() <= len);
                 for at in 0..words.reach() {
-                    // SAFETY: `at` is less than the reach.
+                    // SAFETY: `at` is less than `words.reach()`.
                     assert_eq!(unsafe { words.load_bits_unchecked(at) }, expected(at));
                 }
                 let row: Vec<u64> = (0..len.div_ceil(64)).map(|i| expected(i * 64)).collect();
@@ -321,7 +309,7 @@ mod tests {
         let map =
             BooleanBuffer::from((0..300).map(|i| i % 3 == 0 || i % 7 == 2).collect::<Vec<bool>>())
                 .slice(5, 285);
-        let rank = Rank::new(&map);
+        let rank = RankedBitmap::new(&map);
         for at in 0..=285 {
             assert_eq!(rank.count_before(at), bits[..at].iter().filter(|b| **b).count());
             for (i, expected) in bits[at..].iter().take(64).enumerate() {
@@ -336,7 +324,7 @@ mod tests {
                     .copied()
                     .eq(part.bit_chunks().iter_padded().take(len.div_ceil(64)))
             );
-            let rank = Rank::new(&part);
+            let rank = RankedBitmap::new(&part);
             assert_eq!(rank.words(), &align_words(&part)[..]);
             assert_eq!(rank.total(), part.count_set_bits());
             assert_eq!(rank.bits().load_bits((len.div_ceil(64) + 1) * 64), 0);
@@ -354,7 +342,7 @@ mod tests {
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.bits().load_bits(285), 0);
-        assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).count_before(0), 0);
-        assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).count_before(128), 128);
+        assert_eq!(RankedBitmap::new(&BooleanBuffer::new_unset(0)).count_before(0), 0);
+        assert_eq!(RankedBitmap::new(&BooleanBuffer::new_set(128)).count_before(128), 128);
     }
 }

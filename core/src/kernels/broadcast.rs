@@ -6,14 +6,14 @@ use arrow::array::{UInt64Array, UInt64Builder};
 use arrow::compute::take;
 
 use super::align::align_arrays;
-use super::elementwise::{Pair, pair_arrays};
+use super::elementwise::{OperandPair, pair_arrays};
 use super::levels::find_leaf_lists;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 /// Mode of [`broadcast`]: which elements of an inner list receive the value of the outer element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Spread {
+pub enum BroadcastMode {
     /// All elements of the list receive the value.
     #[default]
     Repeat,
@@ -22,7 +22,7 @@ pub enum Spread {
 }
 
 /// Parses `repeat` and `first`.
-impl FromStr for Spread {
+impl FromStr for BroadcastMode {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
@@ -49,11 +49,11 @@ impl FromStr for Spread {
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::broadcast::{Spread, broadcast};
+/// use serrate::kernels::broadcast::{BroadcastMode, broadcast};
 /// let time = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![7, 8])))?;
 /// let axes = vec![Offsets::from_lengths([2, 1])?.into()];
 /// let codes = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
-/// let out = broadcast(&time, &codes, Spread::Repeat)?;
+/// let out = broadcast(&time, &codes, BroadcastMode::Repeat)?;
 /// assert_eq!(out.leaves().as_primitive::<Int32Type>().values(), &[7, 7, 8]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -61,7 +61,11 @@ impl FromStr for Spread {
 /// # Errors
 /// When `outer` does not have fewer levels than `inner`, or a list of `outer` differs in length
 /// from the same list of `inner`.
-pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Result<RaggedArray> {
+pub fn broadcast(
+    outer: &RaggedArray,
+    inner: &RaggedArray,
+    how: BroadcastMode,
+) -> Result<RaggedArray> {
     let levels = outer.axes().len();
     if levels >= inner.axes().len() {
         return Err(Error::invalid(format!(
@@ -70,8 +74,8 @@ pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Resul
         )));
     }
     let (outer, inner) = align_arrays(outer, inner, levels)?;
-    let Pair { shape, left, .. } = pair_arrays(&outer, &inner)?;
-    if how == Spread::Repeat {
+    let OperandPair { shape, left, .. } = pair_arrays(&outer, &inner)?;
+    if how == BroadcastMode::Repeat {
         return shape.with_leaves(left);
     }
     let Some(lists) = find_leaf_lists(&inner.inner(levels)?)? else {

@@ -1,11 +1,9 @@
 use super::simd::{for_avx2, return_avx512};
 
-/// Replaces each value `x` with `e^x`, within one unit in the last place of [`f64::exp`]; exact for results
-/// of 0 and infinity, and NaN for NaN.
-///
-/// The argument is split into a multiple of `ln 2` and a remainder of at most half of `ln 2` (Cody
-/// and Waite, "Software Manual for the Elementary Functions", 1980). The exponential of the
-/// remainder is a Taylor series of degree 13. No step branches on values, so the loop vectorizes.
+/// Replaces `x` with `e^x`, within one unit in the last place of [`f64::exp`]; exact for results of
+/// 0, infinity and NaN. Splits the argument into a multiple of `ln 2` and a remainder of at most
+/// half of `ln 2` (Cody and Waite, "Software Manual for the Elementary Functions", 1980), whose
+/// exponential is a Taylor series of degree 13. No step branches on values, so the loop vectorizes.
 pub(super) fn compute_exp(values: &mut [f64]) {
     return_avx512!(if true, token: fn[](values: &mut [f64]) = apply_exp(values));
     for_avx2!(fn[](values: &mut [f64]) = apply_exp(values));
@@ -20,11 +18,9 @@ fn apply_exp(values: &mut [f64]) {
 
 #[inline(always)]
 fn compute_one_exp(x: f64) -> f64 {
-    /// 1.5 * 2^52. Adding this constant to a float rounds the float to an integer, which is then in the
-    /// lowest bits of the sum; subtracting the constant again gives the integer as a float.
+    /// 1.5 * 2^52. Adding this number rounds a float to an integer in the lowest bits of the sum.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    /// `ln 2` as a sum of two numbers. The first number has so few significant bits that its
-    /// product with an integer is exact.
+    /// `ln 2` as a sum: products of the first number and integers are exact.
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
     // Limit the argument to -746 to 710, because the result is 0 below this range and infinity above it.
     let at = if x > 710.0 { 710.0 } else { x };

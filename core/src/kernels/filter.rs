@@ -2,10 +2,9 @@
 
 use arrow::array::{AsArray, BooleanArray, OffsetSizeTrait};
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
-use arrow::datatypes::DataType;
 
-use super::align::align_arrays;
-use super::bits::Rank;
+use super::align::{align_arrays, check_mask};
+use super::bits::RankedBitmap;
 use super::filter_values::filter_values_by_rank;
 use super::gather::{filter_rows, replace_axis};
 use super::reshape::flatten_all;
@@ -36,7 +35,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When the mask is not boolean, has no levels or more than the array, or two valid lists differ in length.
+/// When the mask is not boolean, has no levels of lists or more levels than the array, or two valid
+/// lists differ in length.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = find_masked_axis(array, mask)?;
     let (array, mask) = align_arrays(array, mask, axis)?;
@@ -77,13 +77,7 @@ pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> 
 }
 
 fn find_masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
-    if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of(
-            "the mask",
-            "booleans (compare or cast the values first)",
-            mask.leaf_type(),
-        ));
-    }
+    check_mask(mask)?;
     let axis = mask.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
@@ -95,7 +89,7 @@ fn find_masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
 }
 
 fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Result<RaggedArray> {
-    let rank = Rank::new(&keep);
+    let rank = RankedBitmap::new(&keep);
     if rank.total() == keep.len() {
         return Ok(array);
     }
@@ -111,8 +105,8 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
     replace_axis(&array, array.len(), axis, level, below)
 }
 
-/// Returns the offsets of the lists if only the elements whose bit in `rank` is set are kept.
-pub(super) fn count_retained(layout: &Layout, rank: &Rank) -> Result<Offsets> {
+/// Returns the offsets of lists that keep only the elements whose bit in `rank` is set.
+pub(super) fn count_retained(layout: &Layout, rank: &RankedBitmap) -> Result<Offsets> {
     Ok(match layout {
         Layout::Ragged(Offsets::I32(o)) => Offsets::from(rank_offsets(o, rank)),
         Layout::Ragged(Offsets::I64(o)) => Offsets::from(rank_offsets(o, rank)),
@@ -123,6 +117,9 @@ pub(super) fn count_retained(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     })
 }
 
-fn rank_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
+fn rank_offsets<O: OffsetSizeTrait>(
+    offsets: &OffsetBuffer<O>,
+    rank: &RankedBitmap,
+) -> OffsetBuffer<O> {
     OffsetBuffer::new(rank.count_before_each(offsets).into())
 }

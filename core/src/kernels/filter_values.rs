@@ -13,7 +13,7 @@ use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
 use super::allocate::allocate_values;
-use super::bits::{BitWords, Rank, align_words, count_ones};
+use super::bits::{BitWords, RankedBitmap, align_words, count_ones};
 use super::native::reinterpret_values;
 #[cfg(target_arch = "x86_64")]
 use crate::array::prefetch::prefetch_ahead;
@@ -22,9 +22,8 @@ use crate::error::Result;
 
 /// Returns the values whose bit in `keep` is set.
 ///
-/// Filters values of fixed width by words of the mask. If a word has no set bits, its 64 values are
-/// skipped; if all its bits are set, the 64 values are copied at once; if few bits are set, their
-/// values are copied one by one. Other words need no branches: each value is stored at the next
+/// Reads the mask by words of 64 bits. If no bit is set, skips 64 values; if all are, copies them
+/// at once; if few are, one by one. Other words need no branches: each value is stored at the next
 /// output index, which advances only if the bit of the value is set.
 pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
@@ -37,7 +36,7 @@ pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<A
 pub(super) fn filter_values_by_rank(
     values: &ArrayRef,
     keep: &BooleanBuffer,
-    rank: &Rank,
+    rank: &RankedBitmap,
 ) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);
@@ -63,7 +62,7 @@ fn dispatch_width(values: &ArrayRef, keep: &[u64], count: usize) -> Result<Array
     }
 }
 
-fn filter_primitive<T: ArrowPrimitiveType<Native: Compress>>(
+fn filter_primitive<T: ArrowPrimitiveType<Native: MaskCompress>>(
     values: &ArrayRef,
     keep: &[u64],
     count: usize,
@@ -78,26 +77,34 @@ fn filter_primitive<T: ArrowPrimitiveType<Native: Compress>>(
     reinterpret_values(&out, values.data_type())
 }
 
-/// If a word of the mask has fewer set bits than this, its selected values are copied one by one.
+/// If a word of the mask has fewer set bits, its values are copied one by one.
 const FEW: u32 = 16;
 
-fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+fn dispatch_compress<V: MaskCompress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     #[cfg(target_arch = "x86_64")]
     {
         use super::simd::{has_avx2, has_avx512, has_vbmi2};
 
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn compress_avx2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+        fn compress_avx2<V: MaskCompress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
             compress_words(flat, keep, count)
         }
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn compress_avx512<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+        unsafe fn compress_avx512<V: MaskCompress>(
+            flat: &[V],
+            keep: &[u64],
+            count: usize,
+        ) -> Vec<V> {
             // SAFETY: the caller guarantees that the CPU supports the features enabled above.
             unsafe { compress_registers(flat, keep, count) }
         }
         #[target_feature(enable = "avx512vbmi2")]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        unsafe fn compress_vbmi2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+        unsafe fn compress_vbmi2<V: MaskCompress>(
+            flat: &[V],
+            keep: &[u64],
+            count: usize,
+        ) -> Vec<V> {
             // SAFETY: the caller guarantees that the CPU supports the features enabled above.
             unsafe { compress_registers(flat, keep, count) }
         }
@@ -117,13 +124,13 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
     compress_words(flat, keep, count)
 }
 
-/// Filters with AVX-512 compress instructions, 64 values at a time.
+/// Filters with AVX-512 compress instructions. `count` bits of `keep` are set.
 ///
 /// # Safety
-/// The CPU must support compression of values of this width (see [`Compress::compress_word`]).
+/// The CPU must support compression of values of this width (see [`MaskCompress::compress_word`]).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+unsafe fn compress_registers<V: MaskCompress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     // Reserve [`WORD`] more values: a compressing store writes a full register, beyond the selected values.
     let mut out: Vec<V> = allocate_values(count + WORD);
     let (whole, rest) = flat.as_chunks::<WORD>();
@@ -141,9 +148,9 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
                     for line in 0..WORD * size_of::<V>() / 64 {
                         prefetch_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
                     }
-                    // SAFETY: the condition of this match arm ensures spare capacity for `WORD`
-                    // values. `compress_word` initializes one value per set bit, and the length grows by
-                    // that number.
+                    // SAFETY: the condition of this match arm ensures that `out` has spare capacity
+                    // for `WORD` values. `compress_word` initializes one value per set bit of
+                    // `word`, and the length grows by the number of these bits.
                     unsafe {
                         V::compress_word(values, word, out.as_mut_ptr().add(out.len()));
                         out.set_len(out.len() + ones as usize);
@@ -164,20 +171,19 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
     out
 }
 
-/// Value of [`FEW`] for AVX-512 code. It is lower, because that code processes a whole word in a few steps.
+/// Replaces [`FEW`] in AVX-512 code, which filters a whole word with a few instructions.
 #[cfg(target_arch = "x86_64")]
 const FEW_MOVED: u32 = 6;
 
-/// Number of mask words per step. Each step first finds the nonzero words and then reads their values.
+/// Mask words per step: first the nonzero words among them are found, then their values are read.
 const BLOCK: usize = 256;
 
-/// Number of nonzero mask words from the current word to the word whose values are prefetched. The
-/// code prefetches values because hardware cannot predict which of them a sparse mask selects.
+/// Prefetch distance in nonzero mask words. Hardware cannot predict the values of a sparse mask.
 const AHEAD: usize = 16;
 
-/// If the mask is sparse, prefetches the first selected value of a later nonzero mask word: the
-/// word that is [`AHEAD`] entries after entry `i` of `found`. `found` has the indices of the
-/// nonzero words.
+/// If fewer than half of the words of `keep` are nonzero, prefetches the first value of nonzero
+/// word `i + AHEAD`. `found` has the indices of these words, and `start` is the first word of
+/// `keep` in the whole mask.
 #[inline(always)]
 fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: usize) {
     if found.len() < keep.len() / 2
@@ -239,7 +245,7 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
 fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
     let (mut next, mut at) = (0, 0u32);
     for word in words {
-        // `next` is less than [`BLOCK`]; the modulo avoids a bounds check.
+        // There are at most [`BLOCK`] words; the modulo avoids a bounds check.
         found[next % BLOCK] = at;
         next += usize::from(*word != 0);
         at += 1;
@@ -247,9 +253,8 @@ fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u3
     &found[..next]
 }
 
-/// Filters a bitmap: returns the bits of `bits` at the indices of the `count` set bits of `keep`.
 fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
-    let bits = Rank::new(bits);
+    let bits = RankedBitmap::new(bits);
     let bits = bits.bits();
     #[cfg(target_arch = "x86_64")]
     {
@@ -264,13 +269,12 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
             return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
         }
     }
-    // SAFETY: without `WIDE` the function needs no CPU features.
+    // SAFETY: only `compress_bitmap::<true>` needs a CPU feature (BMI2).
     let words = unsafe { compress_bitmap::<false>(bits, keep, count) };
     BooleanBuffer::new(Buffer::from_vec(words), 0, count)
 }
 
-/// Extracts the bits of `bits` at the set bits of `mask`, and packs them into the lowest bits:
-/// `0b1010` with the mask `0b0110` gives `0b01`. `WIDE` selects an instruction of BMI2.
+/// Packs the bits of `bits` at the set bits of `mask`: `0b1010` and `0b0110` give `0b01`.
 ///
 /// # Safety
 /// The CPU must support BMI2 if `WIDE` is set.
@@ -290,11 +294,10 @@ unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     out
 }
 
-/// Filters a bitmap: returns the bits of `bits` at the indices of the `count` set bits of `keep`,
-/// as 64-bit words.
+/// `count` bits of `keep` are set.
 ///
 /// # Safety
-/// Same as [`extract_bits`].
+/// The CPU must support BMI2 if `WIDE` is set.
 #[inline(always)]
 unsafe fn compress_bitmap<const WIDE: bool>(
     bits: BitWords<'_>,
@@ -331,9 +334,8 @@ unsafe fn compress_bitmap<const WIDE: bool>(
 const WORD: usize = 64;
 
 /// AVX-512 compress instructions, which move the values with mask bit 1 to the front of a register.
-trait Compress: Copy + Default {
-    /// Stores the values whose bit in `bits` is 1, without gaps, from `to` on. The values after
-    /// them are unspecified.
+trait MaskCompress: Copy + Default {
+    /// Stores the values whose bit is 1 without gaps from `to` on, then unspecified values.
     ///
     /// # Safety
     /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and
@@ -344,7 +346,7 @@ trait Compress: Copy + Default {
 
 macro_rules! compress {
     ($t:ty, $mask:ty, $load:ident, $compress:ident, $store:ident) => {
-        impl Compress for $t {
+        impl MaskCompress for $t {
             #[cfg(target_arch = "x86_64")]
             #[inline(always)]
             unsafe fn compress_word(values: &[Self; WORD], bits: u64, to: *mut Self) {
@@ -394,18 +396,18 @@ mod tests {
                     (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
                 let found = compress_bits(&bits, &align_words(&keep), expected.len());
                 assert_eq!(found.iter().collect::<Vec<_>>(), expected);
-                // SAFETY: without `WIDE` the function needs no CPU features.
+                // SAFETY: only `compress_bitmap::<true>` needs a CPU feature (BMI2).
                 let slow = unsafe {
                     compress_bitmap::<false>(
-                        Rank::new(&bits).bits(),
+                        RankedBitmap::new(&bits).bits(),
                         &align_words(&keep),
                         expected.len(),
                     )
                 };
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
-                // Values of each width are compressed by different instructions.
-                fn moved<V: Compress + PartialEq + std::fmt::Debug + From<u8>>(
+                // Checks values of one width; each width has its own compress instructions.
+                fn moved<V: MaskCompress + PartialEq + std::fmt::Debug + From<u8>>(
                     keep: &BooleanBuffer,
                 ) {
                     let value = |i: usize| V::from(u8::try_from(i * 7 % 251).unwrap());

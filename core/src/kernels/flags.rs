@@ -1,4 +1,4 @@
-//! Bitmaps from predicates: one bit per value, 64 at a time.
+//! Tests a predicate on each value of a slice, and packs the results into a bitmap.
 
 use arrow::buffer::{BooleanBuffer, Buffer};
 
@@ -8,7 +8,7 @@ use super::simd::for_avx2;
 
 pub(super) const WORD: usize = 64;
 
-/// A predicate on values. It is a trait, because a closure might not be inlined in AVX2 functions.
+/// Not an `Fn(T) -> bool`, because the compiler might not inline a closure in AVX2 functions.
 pub(super) trait ValuePredicate<T>: Copy {
     fn holds(self, value: T) -> bool;
 }
@@ -96,9 +96,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy)]
-    struct Divides(u32);
+    struct HasRemainderOne(u32);
 
-    impl ValuePredicate<u32> for Divides {
+    impl ValuePredicate<u32> for HasRemainderOne {
         fn holds(self, value: u32) -> bool {
             value % self.0 == 1
         }
@@ -129,7 +129,7 @@ mod tests {
             let values: Vec<u32> =
                 (0u32..len).map(|i| i.wrapping_mul(2_654_435_761) >> 7).collect();
             for by in [2, 3, 5] {
-                let got = collect_flags(&values, Divides(by));
+                let got = collect_flags(&values, HasRemainderOne(by));
                 assert_eq!(got.len(), values.len());
                 for (i, v) in values.iter().enumerate() {
                     assert_eq!(got.value(i), v % by == 1, "{i} of {len}");

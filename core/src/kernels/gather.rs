@@ -1,7 +1,5 @@
-//! Gathers rows with all levels of lists below them.
-//!
-//! To gather elements of axis `k`, a caller gathers rows of [`RaggedArray::inner`]`(k)`, whose rows
-//! are these elements, and builds the result with `replace_axis`.
+//! Gathers rows of ragged arrays, each row with all levels of lists below it. For elements of axis
+//! `k`, gather rows of [`RaggedArray::inner`]`(k)` and build the result with `replace_axis`.
 
 use std::ops::Range;
 
@@ -89,7 +87,6 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
     let Some(axis) = array.axes().first() else {
         return RaggedArray::try_new(rows.len(), Vec::new(), take(array.leaves(), rows, None)?);
     };
-    // All indices have been checked, so the conversion cannot fail.
     let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
     let layout = axis.layout();
     let nulls = rows.nulls().is_some() || axis.nulls().is_some();
@@ -143,8 +140,7 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Returns an array of `rows` rows: `outer` with `level` instead of its axis `axis` and all deeper
-/// levels. The elements of the lists of `level` are the rows of `below`.
+/// Replaces axis `axis` and all deeper levels; the elements of `level` are the rows of `below`.
 pub(crate) fn replace_axis(
     outer: &RaggedArray,
     rows: usize,
@@ -176,7 +172,7 @@ pub(crate) fn find_row_of_list(array: &RaggedArray, axis: usize, list: usize) ->
     array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 
-/// Returns the rows of `ranges`, which must be within the array and already merged.
+/// The caller ensures that the ranges are within the array, and has merged adjacent ranges.
 pub(super) fn gather_ranges(
     array: &RaggedArray,
     mut ranges: Vec<Range<usize>>,

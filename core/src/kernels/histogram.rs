@@ -1,4 +1,4 @@
-//! Counts of distinct values.
+//! Counts how often each distinct value occurs in arrays.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow::compute::{cast, concat, take};
 use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
 use super::native::reinterpret_values;
-use super::sort::{Order, argsort, make_equality};
+use super::sort::{SortOrder, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -38,14 +38,12 @@ const TABLE_LIMIT: u32 = 1 << 20;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Type of the values; for dictionaries, the type of their values.
-    values: DataType,
-    /// Counts of integers of 8 or 16 bits, and of `UInt32` below [`TABLE_LIMIT`]. The index is the
-    /// integer. The bits of a signed integer are read as an unsigned number, so the index of the
-    /// `Int8` -1 is 255.
+    value_type: DataType,
+    /// Counts of integers of 8 or 16 bits, and of `UInt32` below [`TABLE_LIMIT`]. The index has the
+    /// bits of the integer: 255 for the `Int8` -1.
     table: Vec<u64>,
-    /// Counts that are not in `table`. Each part has distinct values and one count per value. If a
-    /// value is in several parts, its count is the sum of the counts in all of them.
+    /// Values whose counts are not in `table`, and these counts. A value may occur several times,
+    /// also in one part: its count is the sum. Null is not counted.
     parts: Vec<(ArrayRef, UInt64Array)>,
     part_values: usize,
 }
@@ -72,12 +70,17 @@ impl Histogram {
         };
         if values.is_nested() {
             return Err(Error::type_of(
-                "values to count in a histogram",
-                "scalars (not lists or structs; flatten lists first)",
+                "values to count in a histogram (flatten lists first)",
+                "scalars, not lists or structs",
                 values,
             ));
         }
-        Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
+        Ok(Self {
+            value_type: values.clone(),
+            table: Vec::new(),
+            parts: Vec::new(),
+            part_values: 0,
+        })
     }
 
     /// Returns the type of the counted values; for a dictionary, the type of its values.
@@ -90,7 +93,7 @@ impl Histogram {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn value_type(&self) -> &DataType {
-        &self.values
+        &self.value_type
     }
 
     /// Counts the values of an array, such as the leaves of a [`RaggedArray`].
@@ -179,7 +182,7 @@ impl Histogram {
     /// # Errors
     /// When the types differ.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
-        self.check_type(&other.values)?;
+        self.check_type(&other.value_type)?;
         if self.table.len() < other.table.len() {
             self.table.resize(other.table.len(), 0);
         }
@@ -190,9 +193,9 @@ impl Histogram {
         Ok(())
     }
 
-    /// Adds values with given counts, one count per value.
+    /// Adds values that are already counted: adds `counts[i]` to the count of `values[i]`.
     ///
-    /// A null value, and a value with the count 0, adds nothing; the counts must not be null.
+    /// A null value, and a value with the count 0, adds nothing. `counts` must have no nulls.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -211,7 +214,8 @@ impl Histogram {
     /// ```
     ///
     /// # Errors
-    /// When the values have another type, or the number of counts differs.
+    /// When the values have another type than the histogram, or `values` and `counts` differ in
+    /// length.
     pub fn add_counted(&mut self, values: &ArrayRef, counts: &UInt64Array) -> Result<()> {
         self.check_type(values.data_type())?;
         if values.len() != counts.len() {
@@ -252,11 +256,10 @@ impl Histogram {
             let counts = indices.iter().map(|i| self.table[*i]).collect();
             parts.push((self.build_table_values(&indices)?, counts));
         }
-        merge_counts(&self.values, &parts)
+        merge_counts(&self.value_type, &parts)
     }
 
-    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered
-    /// by value.
+    /// Returns the `n` most frequent values by descending count; ties are ordered by value.
     ///
     /// If there are fewer values, returns all of them.
     ///
@@ -291,11 +294,11 @@ impl Histogram {
     }
 
     fn check_type(&self, found: &DataType) -> Result<()> {
-        match *found == self.values {
+        match *found == self.value_type {
             true => Ok(()),
             false => Err(Error::type_of(
                 "values to add to a histogram (cast them first)",
-                self.values.to_string(),
+                self.value_type.to_string(),
                 found,
             )),
         }
@@ -304,7 +307,7 @@ impl Histogram {
     fn build_table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
-        Ok(match &self.values {
+        Ok(match &self.value_type {
             DataType::Int8 => {
                 reinterpret_values(&cast(&numbers, &DataType::UInt8)?, &DataType::Int8)?
             }
@@ -317,16 +320,16 @@ impl Histogram {
 
     fn add_sorted(&mut self, values: &ArrayRef) -> Result<()> {
         let ones = UInt64Array::from(vec![1; values.len()]);
-        let (values, counts) = merge_counts(&self.values, &[(values.clone(), ones)])?;
+        let (values, counts) = merge_counts(&self.value_type, &[(values.clone(), ones)])?;
         self.push_part(values, counts)
     }
 
     fn push_part(&mut self, values: ArrayRef, counts: UInt64Array) -> Result<()> {
         self.part_values += values.len();
         self.parts.push((values, counts));
-        // Merge the counts of equal values, which bounds the memory if the same values occur in many parts.
+        // Add up the counts of equal values, which bounds the memory if values occur in many parts.
         if self.parts.len() > 1 && self.part_values > 1 << 16 {
-            let (values, counts) = merge_counts(&self.values, &self.parts)?;
+            let (values, counts) = merge_counts(&self.value_type, &self.parts)?;
             if values.len() * 2 <= self.part_values || self.parts.len() > 64 {
                 self.part_values = values.len();
                 self.parts = vec![(values, counts)];
@@ -336,10 +339,10 @@ impl Histogram {
     }
 }
 
-/// Returns the distinct values of an array in ascending order, and their counts; nulls are not
-/// counted.
+/// Returns the distinct values in ascending order, and their counts; nulls are not counted.
 ///
-/// Both results of an empty array are empty. See [`Histogram`].
+/// Both results of an empty array are empty. NaN, zeros and dictionaries are treated as in
+/// [`Histogram`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -361,9 +364,8 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     counts.counts()
 }
 
-/// Adds the counts of integers to `table`, with the integers as indices. If there are many values
-/// and none is null, two tables count alternate values, so that a repeated value does not wait for
-/// the previous update of its counter.
+/// Many values without nulls are counted in two tables alternately, so that a repeated value does
+/// not wait for the previous update of its counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where
     T: ArrowPrimitiveType<Native: TryInto<usize>>,
@@ -405,7 +407,6 @@ where
     }
 }
 
-/// Returns the distinct values of all `parts` in ascending order, and the sum of the counts of each.
 fn merge_counts(
     t: &DataType,
     parts: &[(ArrayRef, UInt64Array)],
@@ -418,7 +419,7 @@ fn merge_counts(
     let counts: Vec<u64> = parts.iter().flat_map(|(_, c)| c.values().iter().copied()).collect();
     let nulls = values.logical_nulls();
     let one = vec![Layout::Uniform { size: values.len(), lists: 1 }.into()];
-    let order = argsort(&RaggedArray::try_new(1, one, values.clone())?, Order::ASCENDING)?;
+    let order = argsort(&RaggedArray::try_new(1, one, values.clone())?, SortOrder::ASCENDING)?;
     let same = make_equality(&values)?;
     let (mut kept, mut sums): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     for index in order.leaves().as_primitive::<arrow::datatypes::Int64Type>().values() {

@@ -1,4 +1,4 @@
-//! Slices and integer indices along any axis, by arguments or by a NumPy index expression.
+//! Selects elements along any axis by slices, indices or masks, or by a NumPy index expression.
 
 use std::ops::Range;
 
@@ -21,8 +21,9 @@ use crate::with_offsets;
 /// out-of-range bounds are clamped, a negative step runs backwards, and a missing bound does not
 /// limit the slice.
 ///
-/// Each argument is one number for all rows or one per row. Null lists stay null. The result shares all
-/// buffers if every list stays whole; with a step of 1, whole ranges are copied instead of single elements.
+/// `start`, `stop` and `step` are each one number for all rows, or one per row. Null lists stay
+/// null. The result shares all buffers if every list stays whole; with a step of 1, whole ranges
+/// are copied instead of single elements.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -115,8 +116,7 @@ pub fn slice(
     replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
-/// A bound of a slice, counted from the start or the end of each list, so that it applies to lists
-/// of any size.
+/// Counted from the start or from the end of each list, so that it applies to any length.
 #[derive(Clone, Copy)]
 enum SliceBound {
     FromStart(usize),
@@ -168,8 +168,7 @@ fn slice_by_bounds(
             let first = start.clamp_to(to - from);
             let kept = stop.clamp_to(to - from).saturating_sub(first);
             total += kept;
-            // A slice has at most as many elements as its list, so its offset fits `O`, the type of
-            // the given offsets.
+            // A slice has at most as many elements as its list, so `total` fits `O`.
             ends.push(O::usize_as(total));
             if kept > 0 {
                 if pending.end != from + first {
@@ -300,7 +299,8 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order.
+/// Takes from every list of axis `axis` the elements at the indices `positions`, in the order of
+/// `positions`.
 ///
 /// Indices may repeat, and negative indices count from the end. All lists get the same length. A
 /// null list stays null.
@@ -423,7 +423,7 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 with the first [`Index`], axis 2 with the second, and so on, like `x[:, ...]` in
+/// Indexes axis 1 with the first [`Index`], axis 2 with the second, and so on, like `x[:, i, j]` in
 /// NumPy.
 ///
 /// All elements of an axis without an [`Index`] are kept. An integer gives null for a null list,
@@ -449,7 +449,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 /// # Errors
 /// When the index is for more axes than the array has, or an integer is out of range for a valid
 /// list. Also when an array or mask is combined with another array, mask or integer, because NumPy
-/// would pair their elements; index in two steps instead. Messages name the axes of `array`.
+/// would pair their elements; index in two steps instead. Messages count the axes of `array`, even
+/// if an earlier index drops one of them.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");
@@ -462,7 +463,7 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
         ));
     }
     let mut out = array.clone();
-    // `axis` of `array` is axis `now` of `out`; they differ once an axis is dropped or added.
+    // Axis `axis` of `array` is axis `now` of `out`; they differ once an index drops or adds one.
     let (mut axis, mut now) = (1usize, 1usize);
     for item in &items {
         let at = i64::try_from(now).unwrap_or(i64::MAX);

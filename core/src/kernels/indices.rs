@@ -1,13 +1,13 @@
-//! Conversion between masks and lists of indices.
+//! Converts masks to lists of the indices of their true values, and such lists to masks.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, BooleanBufferBuilder, Int64Array};
-use arrow::datatypes::DataType;
 
-use super::Count;
-use super::args::cast_arg_integers;
-use super::bits::Rank;
+use super::CountArgument;
+use super::align::check_mask;
+use super::argument_casts::cast_arg_integers;
+use super::bits::RankedBitmap;
 use super::filter::count_retained;
 use super::gather::{find_row_of_list, replace_axis};
 use super::scatter::new_lists;
@@ -38,17 +38,11 @@ use crate::limit::check_size;
 /// # Errors
 /// When the leaves are not boolean or there are no lists.
 pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
-    if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of(
-            "the mask",
-            "booleans (compare or cast the values first)",
-            mask.leaf_type(),
-        ));
-    }
+    check_mask(mask)?;
     let axis = mask.axes().len();
     let level = mask.axis(axis)?;
     let bits = find_true_bits(mask.leaves().as_boolean());
-    let layout = count_retained(level.layout(), &Rank::new(&bits))?;
+    let layout = count_retained(level.layout(), &RankedBitmap::new(&bits))?;
     let mut out: Vec<i64> = Vec::with_capacity(layout.children());
     let mut lists = 0..level.layout().lists();
     let mut range = 0..0;
@@ -77,11 +71,11 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{BooleanArray, Int64Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::{Count, indices::mask_from_indices};
+/// use serrate::kernels::{CountArgument, indices::mask_from_indices};
 /// // [[0, 2], [1]]
 /// let leaves = Arc::new(Int64Array::from(vec![0, 2, 1]));
 /// let at = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
-/// let mask = mask_from_indices(&at, Count::All(3))?;
+/// let mask = mask_from_indices(&at, CountArgument::All(3))?;
 /// let expected = BooleanArray::from(vec![true, false, true, false, true, false]);
 /// assert_eq!(mask.leaves().as_ref(), &expected);
 /// # Ok::<(), serrate::Error>(())
@@ -91,7 +85,7 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), indices
 /// or sizes are not integers, or the result exceeds
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
-pub fn mask_from_indices(indices: &RaggedArray, sizes: Count<'_>) -> Result<RaggedArray> {
+pub fn mask_from_indices(indices: &RaggedArray, sizes: CountArgument<'_>) -> Result<RaggedArray> {
     const WHAT: &str = "mask_from_indices";
     let (layout, nulls) = new_lists(WHAT, indices, sizes)?;
     check_size(WHAT, layout.children(), 1)?;

@@ -1,11 +1,11 @@
-//! Membership of leaves in a set of values.
+//! Tests whether each leaf is one of a set of values, like `IN` in SQL.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, Scalar,
-    downcast_primitive, new_empty_array,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, Float64Array,
+    Scalar, downcast_primitive, new_empty_array,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
@@ -13,8 +13,8 @@ use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
 use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type};
 
 use super::canonical::to_canonical_floats;
-use super::dictionary::{look_up, over_values};
-use super::text::is_text;
+use super::dictionary_predicate::{look_up, over_values};
+use super::text::{is_overflow, is_text};
 use super::time_texts::complete_texts;
 use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_parsed_type};
 use super::zones::local_to_instants;
@@ -34,11 +34,12 @@ const BITMAP_LIMIT: u32 = 1 << 20;
 ///
 /// Shares the lists of the array.
 ///
-/// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in SQL. The
-/// values are converted to the type of the leaves; strings are parsed. A number or time that this type cannot
-/// represent matches nothing (1.5 or 300 for `uint8` leaves), but a float type rounds floats and decimals, as
-/// with `=` and a literal.
-/// NaN matches NaN, and 0.0 matches -0.0. If the leaves are a dictionary, each of its values is tested once.
+/// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in
+/// SQL. The values are converted to the type of the leaves; strings are parsed. A number or time
+/// among the values that the type of the leaves cannot represent matches nothing (1.5 or 300 for
+/// `uint8` leaves, the `float64` 0.1 for `float32` leaves). A float and an integer or decimal
+/// compare as `float64`, as with `=`. NaN matches NaN, and 0.0 matches -0.0. If the leaves are a
+/// dictionary, each of its values is tested once.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -77,7 +78,7 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(over_values(leaves, |leaves| wanted.find_each(leaves))?))
 }
 
-/// Checks that values of one type can be searched for among leaves of another.
+/// Checks that leaves of the type `leaves` can be compared with values of the type `values`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -109,15 +110,55 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
-            "the values to search for",
-            format!("a type that compares with {leaf}, the type of the leaves (cast the values)"),
+            format!("the values to search for among leaves of type {leaf} (cast the values)"),
+            format!("a type that compares with {leaf}"),
             value,
         )),
     }
 }
 
-/// Returns whether leaves and values must be compared as floats, as with `=`: decimals with floats,
-/// or 64-bit integers with a float of magnitude 2^53 or more, which equals several integers.
+/// Rounds floats and decimals, the literals to search for among `Float16` or `Float32` leaves, to
+/// the type of these leaves, so that [`isin`] compares them as `=` compares a literal.
+///
+/// Returns the rounded literals as `Float64`. A finite literal that would become infinite is not
+/// rounded. Literals of other types, and literals for leaves of other types, are returned
+/// unchanged.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// use arrow::array::{ArrayRef, AsArray, Float64Array, types::Float64Type};
+/// use arrow::datatypes::DataType;
+/// use serrate::kernels::isin::round_literals;
+/// let literals: ArrayRef = Arc::new(Float64Array::from(vec![0.1]));
+/// let rounded = round_literals(&literals, &DataType::Float32)?;
+/// assert_eq!(rounded.as_primitive::<Float64Type>().value(0), f64::from(0.1f32));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When a cast fails.
+#[doc(hidden)]
+pub fn round_literals(literals: &ArrayRef, leaves: &DataType) -> Result<ArrayRef> {
+    let (leaf, given) = (value_type(leaves), value_type(literals.data_type()));
+    let is_rounded = matches!(leaf, DataType::Float16 | DataType::Float32)
+        && (given.is_floating() || given.is_decimal());
+    if !is_rounded {
+        return Ok(Arc::clone(literals));
+    }
+    let doubles = cast(&cast(literals, given)?, &DataType::Float64)?;
+    let rounded = cast(&cast(&doubles, leaf)?, &DataType::Float64)?;
+    let pairs = doubles.as_primitive::<Float64Type>().iter();
+    let pairs = pairs.zip(rounded.as_primitive::<Float64Type>());
+    let choose = |(x, near): (Option<f64>, Option<f64>)| match (x, near) {
+        (Some(finite), Some(y)) if finite.is_finite() && y.is_infinite() => x,
+        _ => near,
+    };
+    Ok(Arc::new(pairs.map(choose).collect::<Float64Array>()))
+}
+
+/// Whether `=` compares leaves of type `leaf` and `values` as `float64`: decimals with floats, and
+/// 64-bit integers with a float of 2^53 or more, which equals several integers.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if leaf.is_decimal() && value_type(values.data_type()).is_floating() {
         return Ok(true);
@@ -133,9 +174,7 @@ fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     Ok(values.as_primitive::<Float64Type>().iter().flatten().any(large))
 }
 
-/// If only the values have a time zone, returns the type of the leaves with this zone, because `=`
-/// also reads such leaves as local times in the zone of the other operand. Otherwise returns
-/// `None`.
+/// Like `=`, `IN` reads leaves without a zone as local times in the zone of the values, if any.
 fn find_zone_of_values(leaf: &DataType, values: &DataType) -> Option<DataType> {
     match (leaf, value_type(values)) {
         (DataType::Timestamp(unit, None), DataType::Timestamp(_, Some(zone))) => {
@@ -145,8 +184,8 @@ fn find_zone_of_values(leaf: &DataType, values: &DataType) -> Option<DataType> {
     }
 }
 
-/// Converts local times to instants of the timestamp type `leaf`, and drops times that `leaf`
-/// cannot represent. Returns the values unchanged if `leaf` has no zone.
+/// Reads timestamps without a zone as local times in the zone of `leaf`, if it has one, and drops
+/// those that the type `leaf` cannot represent.
 fn convert_local_values(values: &ArrayRef, leaf: &DataType) -> Result<ArrayRef> {
     let DataType::Timestamp(unit, Some(_)) = leaf else { return Ok(Arc::clone(values)) };
     let local = cast(values, &DataType::Timestamp(*unit, None))?;
@@ -173,15 +212,14 @@ fn value_type(t: &DataType) -> &DataType {
 /// The values to search for, in the type of the leaves and without nulls.
 struct SearchSet {
     values: ArrayRef,
-    /// Whether the values contained a null. If so, a leaf that is not found gives null instead of false.
-    unknown: bool,
+    has_null: bool,
 }
 
 impl SearchSet {
     fn new(leaf: &DataType, values: &ArrayRef) -> Result<Self> {
         let mut values = cast(values, value_type(values.data_type()))?;
-        let unknown = values.logical_null_count() > 0;
-        if unknown {
+        let has_null = values.logical_null_count() > 0;
+        if has_null {
             values = filter(&values, &is_not_null(&values)?)?;
         }
         let parsed = find_parsed_type(leaf);
@@ -192,7 +230,7 @@ impl SearchSet {
                 Some(found) => found?,
                 None => cast_with_options(&texts, &parsed, &strict)?,
             };
-            // A string with nanoseconds equals no leaf in a coarser unit, so drop the string.
+            // Leaves have microseconds or a coarser unit, so none equals a time with nanoseconds.
             if matches!(parsed, DataType::Timestamp(TimeUnit::Microsecond, _)) {
                 values = filter(&values, &are_whole_microseconds(&texts)?)?;
             }
@@ -202,39 +240,40 @@ impl SearchSet {
         }
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
-        if given.is_integer() && matches!(to, DataType::Float16 | DataType::Float32) {
+        if given != *to && given.is_numeric() && matches!(to, DataType::Float16 | DataType::Float32)
+        {
             values = keep_exact(&values, to)?;
         } else if given.is_null() {
-            // All values of an array of type `Null` were nulls, so there is no value to search for.
             values = new_empty_array(to);
         } else if is_span(&given) && is_span(to) && given != *to {
             let converted = convert_exactly(&values, to)?;
             values = filter(&converted, &is_not_null(&converted)?)?;
         } else if given != *to {
-            // A string that cannot be parsed is an error. A number that the type `to` cannot
-            // represent becomes null, and equals no leaf.
+            // A number that `to` cannot represent becomes null, and is dropped below.
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // Floats and decimals are rounded to the type of float leaves, and integers to float64.
-            // Other values that the cast changes equal no leaf, so drop them.
+            // Numbers are compared with float64 leaves as float64, so rounding by the cast is
+            // right. Any other value that the cast changes equals no leaf, so drop it.
             let nearest = leaf.is_floating() && given.is_numeric();
             values = match strict || nearest {
+                true if is_text(&given) && leaf.is_floating() => {
+                    drop_overflows(&values, &converted)?
+                }
                 true => converted,
                 false => {
-                    // Arrow distinguishes -0.0, which is 0 for integer leaves, from 0.0.
+                    // Arrow's `eq` distinguishes -0.0 from 0.0, but the integer 0 equals both.
                     let back = to_canonical_floats(&cast(&converted, &given)?)?;
                     filter(&converted, &cmp::eq(&back, &to_canonical_floats(&values)?)?)?
                 }
             };
         }
-        Ok(Self { values, unknown })
+        Ok(Self { values, has_null })
     }
 
     fn find_each(&self, leaves: &ArrayRef) -> Result<BooleanArray> {
         let (values, t) = (&self.values, leaves.data_type());
         let bits = match t {
-            // For a dictionary, the caller passes its values, which can be a dictionary, too.
             DataType::Dictionary(..) => return over_values(leaves, |l| self.find_each(l)),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let set: HashSet<&str> = values.as_string::<i32>().iter().flatten().collect();
@@ -261,24 +300,36 @@ impl SearchSet {
             },
         };
         let mut nulls = leaves.logical_nulls();
-        if self.unknown {
+        // A leaf that is not found could equal the null, so it gives null.
+        if self.has_null {
             nulls = NullBuffer::union(nulls.as_ref(), Some(&NullBuffer::new(bits.clone())));
         }
         Ok(BooleanArray::new(bits, nulls))
     }
 }
 
-/// Converts integers to float64 and then to the float type `to`. Drops each integer whose float64
-/// is not a value of `to`, such as 16777217 for float32.
-fn keep_exact(integers: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let doubles = cast(integers, &DataType::Float64)?;
+/// Drops each number whose float64 is not a value of `to`, such as 16777217 and 0.1 for float32.
+fn keep_exact(numbers: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    // Arrow's `eq` distinguishes -0.0 from 0.0, and NaN with different bits.
+    let doubles = to_canonical_floats(&cast(numbers, &DataType::Float64)?)?;
     let floats = cast(&doubles, to)?;
-    let back = cast(&floats, &DataType::Float64)?;
+    let back = to_canonical_floats(&cast(&floats, &DataType::Float64)?)?;
     Ok(filter(&floats, &cmp::eq(&back, &doubles)?)?)
 }
 
-/// Builds a bitmap in which bit `v` is set for each value `v`. Returns `None` if a value is [`BITMAP_LIMIT`]
-/// or more, or if the bitmap would have more than about 64 bits per leaf.
+/// Drops the floats that are infinite because the numbers in their strings are beyond the range of their type.
+fn drop_overflows(texts: &ArrayRef, floats: &ArrayRef) -> Result<ArrayRef> {
+    let (texts, doubles) = (cast(texts, &DataType::Utf8)?, cast(floats, &DataType::Float64)?);
+    let pairs = texts.as_string::<i32>().iter().zip(doubles.as_primitive::<Float64Type>());
+    let fits = |(text, x): (Option<&str>, Option<f64>)| match (text, x) {
+        (Some(text), Some(x)) => !is_overflow(text, x),
+        _ => true,
+    };
+    let kept: BooleanArray = pairs.map(|pair| Some(fits(pair))).collect();
+    Ok(filter(floats, &kept)?)
+}
+
+/// Returns `None` for a value of [`BITMAP_LIMIT`] or more, or for more than about 64 bits per leaf.
 fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();
@@ -315,7 +366,7 @@ fn find_in_sorted<T: ArrowPrimitiveType>(leaves: &ArrayRef, values: &ArrayRef) -
     }
 }
 
-/// Compares the leaves with one value after the other, for types without a faster search.
+/// For types without a faster search: compares all leaves with one value after the other.
 fn compare_each_value(leaves: &ArrayRef, values: &ArrayRef) -> Result<BooleanBuffer> {
     let mut found = BooleanBuffer::new_unset(leaves.len());
     for i in 0..values.len() {
@@ -328,8 +379,8 @@ fn compare_each_value(leaves: &ArrayRef, values: &ArrayRef) -> Result<BooleanBuf
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int32Array,
-        Int64Array, NullArray, StringArray, TimestampMicrosecondArray, UInt8Array, UInt32Array,
+        Date32Array, Decimal128Array, Float32Array, Int8Array, Int32Array, Int64Array, NullArray,
+        StringArray, TimestampMicrosecondArray, UInt8Array, UInt32Array,
     };
 
     use super::*;
@@ -381,25 +432,28 @@ mod tests {
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);
         assert_eq!(found(tokens(), Int64Array::from(vec![-1])), [NO, NO, NO]);
-        // A bitmap for these large values would cost too much for one leaf, so another search is used.
+        // For one leaf, a bitmap up to the largest value costs too much; sorted values are used.
         for t in [DataType::UInt8, DataType::UInt16, DataType::UInt32] {
             let leaves = cast(&UInt8Array::from(vec![200]), &t).unwrap();
             let values = Int64Array::from(vec![200, 255, 60_000, 1 << 19]);
             assert_eq!(found(leaves.clone(), values), [YES], "{t}");
             assert_eq!(found(leaves, Int64Array::from(vec![201, 60_000, 1 << 19])), [NO], "{t}");
         }
-        // Floats to search for are rounded to the type of the float leaves, as with `=`; integers are not.
+        // Float32 leaves and numbers compare as float64, so no leaf equals 16777217 or 0.1.
         let floats = || Float32Array::from(vec![16_777_216.0, 0.1, f32::INFINITY]);
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_217])), [NO, NO, NO]);
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_216])), [YES, NO, NO]);
-        assert_eq!(found(floats(), Float64Array::from(vec![0.1])), [NO, YES, NO]);
+        assert_eq!(found(floats(), Float64Array::from(vec![0.1, 1e300])), [NO, NO, NO]);
+        let exact = Float64Array::from(vec![f64::from(0.1f32), f64::INFINITY]);
+        assert_eq!(found(floats(), exact), [NO, YES, YES]);
         let decimal = |digits: i128, scale: i8| {
             Decimal128Array::from(vec![digits]).with_precision_and_scale(38, scale).unwrap()
         };
         for tenth in [decimal(1, 1), decimal(1_000_000_001, 10)] {
-            assert_eq!(found(floats(), tenth), [NO, YES, NO]);
+            assert_eq!(found(floats(), tenth), [NO, NO, NO]);
         }
-        assert_eq!(found(floats(), decimal(167_772_170, 1)), [YES, NO, NO]);
+        assert_eq!(found(floats(), decimal(167_772_170, 1)), [NO, NO, NO]);
+        assert_eq!(found(floats(), decimal(167_772_160, 1)), [YES, NO, NO]);
         let nearly_one = decimal(10i128.pow(20) + 1, 20);
         assert_eq!(found(Float64Array::from(vec![1.0, 0.5]), nearly_one), [YES, NO]);
         let many: Vec<i64> = (0..100).map(|i| i * 3 - 60).collect();
@@ -412,7 +466,13 @@ mod tests {
         let leaves = || Float32Array::from(vec![0.0, -0.0, f32::NAN, 0.1]);
         assert_eq!(found(leaves(), Float64Array::from(vec![0.0])), [YES, YES, NO, NO]);
         assert_eq!(found(leaves(), Float64Array::from(vec![-0.0])), [YES, YES, NO, NO]);
-        assert_eq!(found(leaves(), Float64Array::from(vec![0.1, f64::NAN])), [NO, NO, YES, YES]);
+        let literals: ArrayRef =
+            Arc::new(Float64Array::from(vec![Some(0.1), Some(f64::NAN), None]));
+        let rounded = round_literals(&literals, &DataType::Float32).unwrap();
+        assert_eq!(found(leaves(), rounded), [None, None, YES, YES]);
+        let large: ArrayRef = Arc::new(Float64Array::from(vec![1e300]));
+        let rounded = round_literals(&large, &DataType::Float32).unwrap();
+        assert_eq!(found(Float32Array::from(vec![f32::INFINITY]), rounded), [NO]);
         let many = [0.5, 1.5, 2.5, 3.5, -0.0, f64::NAN].to_vec();
         assert_eq!(found(leaves(), Float64Array::from(many.clone())), [YES, YES, YES, NO]);
         let other = Float32Array::from(vec![-f32::NAN]);

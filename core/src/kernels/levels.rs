@@ -6,7 +6,8 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::Result;
 use crate::with_offsets;
 
-/// Returns one list of leaves per row by merging all levels of lists; `None` for a flat array.
+/// Merges all levels of lists into one level, which has one list of leaves per row. Returns `None`
+/// for a flat array, which has no level of lists.
 pub fn find_leaf_lists(array: &RaggedArray) -> Result<Option<ListAxis>> {
     let mut levels = array.axes().iter();
     let Some(first) = levels.next() else { return Ok(None) };
@@ -26,7 +27,7 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
     ListAxis::try_new(layout, outer.nulls().cloned())
 }
 
-/// Merges two levels of lists into one, with 64-bit offsets if either of them has 64-bit offsets.
+/// Gives each list of `outer` the elements of its inner lists; with 64-bit offsets if either has them.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
     fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];

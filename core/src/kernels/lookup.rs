@@ -1,4 +1,4 @@
-//! Finds the row of each key in a table, and the bin of each number among the bin edges of its key.
+//! Finds the row of a key in a table, and the bin of a number among the bin edges of a key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 use arrow::util::display::array_value_to_string;
 
 use super::align::share_lists;
-use super::seeded::Seeded;
+use super::secret_hash::SecretHashState;
 use super::text::is_text;
 use super::times::{compare_exactly, to_exact_seconds};
 use super::zones::{local_to_instants, to_local};
@@ -27,16 +27,16 @@ use crate::error::{Error, Result};
 /// # use serrate_core as serrate;
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, StringArray, UInt32Array};
-/// use serrate::internal::lookup::Lookup;
+/// use serrate::internal::lookup::LookupIndex;
 ///
 /// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
 /// let codes: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), Some("?"), None, Some("a")]));
-/// let found = Lookup::try_new(&keys)?.find_places(&codes)?;
+/// let found = LookupIndex::try_new(&keys)?.find_places(&codes)?;
 /// assert_eq!(found, UInt32Array::from(vec![Some(1), None, None, Some(0)]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Lookup {
+pub struct LookupIndex {
     data_type: DataType,
     index: KeyIndex,
 }
@@ -49,22 +49,22 @@ enum KeyIndex {
         first: i64,
         table: Vec<u32>,
     },
-    Sparse(HashMap<i64, u32, Seeded>),
+    Sparse(HashMap<i64, u32, SecretHashState>),
 }
 
-/// Entry of [`KeyIndex::Dense`] for an integer that is not a key. Tables have fewer rows than this.
+/// Entry of [`KeyIndex::Dense`] for an integer that is not a key; tables have fewer rows.
 const ABSENT: u32 = u32::MAX;
 
-/// Checks that values of one type can be looked up among keys of another.
+/// Checks that values of the type `values` can be looked up among keys of the type `keys`.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, StringArray};
 /// # use arrow::datatypes::DataType;
-/// use serrate::internal::lookup::{Lookup, check_comparable};
+/// use serrate::internal::lookup::{LookupIndex, check_comparable};
 /// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
-/// let lookup = Lookup::try_new(&keys)?;
+/// let lookup = LookupIndex::try_new(&keys)?;
 /// assert!(check_comparable(&DataType::Utf8View, lookup.data_type()).is_ok());
 /// assert!(check_comparable(&DataType::Int64, lookup.data_type()).is_err());
 /// # Ok::<(), serrate::Error>(())
@@ -98,7 +98,7 @@ fn value_type(t: &DataType) -> &DataType {
     }
 }
 
-impl Lookup {
+impl LookupIndex {
     /// Indexes the keys of a table.
     ///
     /// Null keys are skipped; without keys, every lookup gives null.
@@ -108,11 +108,11 @@ impl Lookup {
     /// # use std::sync::Arc;
     /// # use arrow::array::{ArrayRef, StringArray};
     /// # use arrow::datatypes::DataType;
-    /// use serrate::internal::lookup::Lookup;
+    /// use serrate::internal::lookup::LookupIndex;
     /// let keys: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
-    /// assert_eq!(Lookup::try_new(&keys)?.data_type(), &DataType::Utf8);
+    /// assert_eq!(LookupIndex::try_new(&keys)?.data_type(), &DataType::Utf8);
     /// let twice: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "a"]));
-    /// assert!(Lookup::try_new(&twice).is_err());
+    /// assert!(LookupIndex::try_new(&twice).is_err());
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -174,7 +174,7 @@ impl Lookup {
             }
             None => {
                 let mut rows_by_key =
-                    HashMap::with_capacity_and_hasher(numbers.len(), Seeded::default());
+                    HashMap::with_capacity_and_hasher(numbers.len(), SecretHashState::default());
                 for (number, row) in numbers.iter().zip(0..rows) {
                     let Some(number) = number else { continue };
                     if rows_by_key.insert(number, row).is_some() {
@@ -194,10 +194,10 @@ impl Lookup {
     /// # use std::sync::Arc;
     /// # use arrow::array::{ArrayRef, DictionaryArray};
     /// # use arrow::datatypes::{DataType, Int16Type};
-    /// use serrate::internal::lookup::Lookup;
+    /// use serrate::internal::lookup::LookupIndex;
     /// let keys: DictionaryArray<Int16Type> = ["a", "b"].into_iter().collect();
     /// let keys: ArrayRef = Arc::new(keys);
-    /// assert_eq!(Lookup::try_new(&keys)?.data_type(), &DataType::Utf8);
+    /// assert_eq!(LookupIndex::try_new(&keys)?.data_type(), &DataType::Utf8);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn data_type(&self) -> &DataType {
@@ -211,10 +211,10 @@ impl Lookup {
     /// # use serrate_core as serrate;
     /// # use std::sync::Arc;
     /// # use arrow::array::{ArrayRef, Int64Array, UInt32Array};
-    /// use serrate::internal::lookup::Lookup;
+    /// use serrate::internal::lookup::LookupIndex;
     /// let keys: ArrayRef = Arc::new(Int64Array::from(vec![30, 10, 20]));
     /// let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(20), Some(5), None, Some(30)]));
-    /// let rows = Lookup::try_new(&keys)?.find_places(&values)?;
+    /// let rows = LookupIndex::try_new(&keys)?.find_places(&values)?;
     /// assert_eq!(rows, UInt32Array::from(vec![Some(2), None, None, Some(0)]));
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -253,8 +253,7 @@ impl Lookup {
     }
 }
 
-/// Converts each value to the `i64` that stores the equal key of type `of`; null if no key of this
-/// type can equal the value.
+/// A value that equals no key of type `of` becomes null.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = &align_clocks(values, of)?;
@@ -273,9 +272,8 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
 }
 
 /// If only the keys have a time zone, converts the values from local times in this zone to
-/// instants. If only the values have a zone, converts them to local times. If two instants have the
-/// same local time, because clocks are set back, the local time stands for the later instant, and
-/// the earlier instant becomes null. Other values stay unchanged.
+/// instants; if only the values have one, to local times. If clocks are set back, a local time
+/// stands for the later of two instants, and the earlier becomes null.
 fn align_clocks(values: &ArrayRef, keys: &DataType) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};
     match (values.data_type(), keys) {
@@ -292,32 +290,32 @@ fn align_clocks(values: &ArrayRef, keys: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// Returns for every leaf the element of `values` at the row of its key; null if the leaf is null or not a
-/// key. The result shares the lists of the array.
+/// Finds the row of the key that equals each leaf, and returns the elements of `values` in these
+/// rows; null if the leaf is null or not a key. The result shares the lists of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, Float64Array, UInt16Array};
 /// use serrate::array::{Offsets, RaggedArray};
-/// use serrate::internal::lookup::{Lookup, look_up_values};
+/// use serrate::internal::lookup::{LookupIndex, look_up_values};
 ///
 /// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
 /// let weights: ArrayRef = Arc::new(Float64Array::from(vec![0.7, 0.9]));
 /// // [[9, 7], [8]]
 /// let codes = Arc::new(UInt16Array::from(vec![9, 7, 8]));
 /// let codes = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], codes)?;
-/// let found = look_up_values(&codes, &Lookup::try_new(&keys)?, &weights)?;
+/// let found = look_up_values(&codes, &LookupIndex::try_new(&keys)?, &weights)?;
 /// let expected: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.9), Some(0.7), None]));
 /// assert_eq!(found.leaves(), &expected);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
-/// Same as [`Lookup::find_places`].
+/// Same as [`LookupIndex::find_places`].
 pub fn look_up_values(
     array: &RaggedArray,
-    keys: &Lookup,
+    keys: &LookupIndex,
     values: &ArrayRef,
 ) -> Result<RaggedArray> {
     let rows = keys.find_places(array.leaves())?;
@@ -329,15 +327,15 @@ pub fn look_up_values(
 /// key whose cuts apply to it. The bin is null for a null or NaN value, null cuts, and a code that
 /// is null or not a key.
 ///
-/// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
-/// below its element.
+/// `codes` has the lists of `values`, or only their outer levels. In the second case, each element
+/// of an outer axis has a code, which applies to all values below the element.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, Float64Array, UInt16Array, UInt32Array};
 /// use serrate::array::{Offsets, RaggedArray};
-/// use serrate::internal::lookup::{Lookup, find_bins, read_cuts};
+/// use serrate::internal::lookup::{LookupIndex, find_bins, read_cuts};
 ///
 /// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
 /// let lists = arrow::array::ListArray::from_iter_primitive::<arrow::datatypes::Float64Type, _, _>([
@@ -349,7 +347,7 @@ pub fn look_up_values(
 /// };
 /// let values = flat(Arc::new(Float64Array::from(vec![0.5, 2.0, 99.0, 100.0])))?;
 /// let codes = flat(Arc::new(UInt16Array::from(vec![7, 7, 9, 9])))?;
-/// let found = find_bins(&values, &codes, &Lookup::try_new(&keys)?, &read_cuts(&(Arc::new(lists) as _))?)?;
+/// let found = find_bins(&values, &codes, &LookupIndex::try_new(&keys)?, &read_cuts(&(Arc::new(lists) as _))?)?;
 /// let expected: ArrayRef = Arc::new(UInt32Array::from(vec![0, 2, 0, 1]));
 /// assert_eq!(found.leaves(), &expected);
 /// # Ok::<(), serrate::Error>(())
@@ -361,7 +359,7 @@ pub fn look_up_values(
 pub fn find_bins(
     values: &RaggedArray,
     codes: &RaggedArray,
-    keys: &Lookup,
+    keys: &LookupIndex,
     cuts: &ListArray,
 ) -> Result<RaggedArray> {
     let (levels, outer) = (values.axes().len(), codes.axes().len());
@@ -379,7 +377,7 @@ pub fn find_bins(
     }
     if let Some(row) = key_rows.iter().flatten().max().filter(|row| **row as usize >= cuts.len()) {
         return Err(Error::invalid(format!(
-            "bins: a key refers to row {row} (counted from 0) of the cuts, which have only {} row(s); give one list of cuts per key",
+            "the key in row {row} (counted from 0) has no cuts (bin edges), because these have only {} row(s); give one list of cuts per key",
             cuts.len()
         )));
     }
@@ -403,8 +401,9 @@ pub fn find_bins(
     values.with_leaves(Arc::new(out.finish()))
 }
 
-/// Converts the cuts of a table to the argument of [`find_bins`]. Accepts lists of numbers, and structs with one
-/// number per field in ascending order (`values/quantiles` of MEDS metadata).
+/// Converts a column with the cuts (bin edges) of each key to lists, as [`find_bins`] takes them.
+/// Accepts lists of numbers, and structs with one number per field in ascending order
+/// (`values/quantiles` of MEDS metadata).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -492,7 +491,7 @@ mod tests {
     use super::*;
 
     fn places(keys: ArrayRef, values: ArrayRef) -> Vec<Option<u32>> {
-        Lookup::try_new(&keys).unwrap().find_places(&values).unwrap().iter().collect()
+        LookupIndex::try_new(&keys).unwrap().find_places(&values).unwrap().iter().collect()
     }
 
     #[test]
@@ -517,20 +516,20 @@ mod tests {
             places(Arc::clone(&keys), Arc::new(dictionary.clone())),
             [Some(2), None, None, Some(2)]
         );
-        // The dictionary has more values than elements, so the elements are looked up instead of the values.
+        // The slice has more dictionary values than elements, so each element is looked up.
         assert_eq!(places(keys, Arc::new(dictionary.slice(0, 1))), [Some(2)]);
     }
 
     #[test]
     fn what_cannot_be_looked_for_is_refused() {
         let text: ArrayRef = Arc::new(StringArray::from(vec!["a", "a"]));
-        let twice = Lookup::try_new(&text).unwrap_err().to_string();
+        let twice = LookupIndex::try_new(&text).unwrap_err().to_string();
         assert!(twice.contains("\"a\" occurs twice"), "{twice}");
         let numbers: ArrayRef = Arc::new(Int32Array::from(vec![5, 6, 5]));
-        assert!(Lookup::try_new(&numbers).unwrap_err().to_string().contains("5 occurs twice"));
+        assert!(LookupIndex::try_new(&numbers).unwrap_err().to_string().contains("5 occurs twice"));
         let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
-        assert!(Lookup::try_new(&floats).is_err());
+        assert!(LookupIndex::try_new(&floats).is_err());
         let one: ArrayRef = Arc::new(Int32Array::from(vec![5]));
-        assert!(Lookup::try_new(&one).unwrap().find_places(&text).is_err());
+        assert!(LookupIndex::try_new(&one).unwrap().find_places(&text).is_err());
     }
 }

@@ -12,7 +12,7 @@ pub mod broadcast;
 pub(crate) mod canonical;
 pub mod concat;
 pub mod coords;
-pub mod dictionary;
+pub mod dictionary_predicate;
 pub mod elementwise;
 mod exp;
 pub mod filter;
@@ -40,12 +40,11 @@ pub mod text;
 pub mod time_formats;
 pub mod unary;
 pub mod window;
-pub mod zones;
 
 pub(crate) mod align;
 mod allocate;
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
-pub(crate) mod args;
+pub(crate) mod argument_casts;
 pub(crate) mod bits;
 mod filter_values;
 mod flags;
@@ -53,7 +52,7 @@ pub(crate) mod levels;
 pub(crate) mod lookup;
 mod native;
 mod row_arg;
-pub(crate) mod seeded;
+pub(crate) mod secret_hash;
 pub(crate) mod side;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) mod simd;
@@ -64,6 +63,7 @@ pub(crate) mod time_parts;
 pub(crate) mod time_texts;
 mod time_units;
 pub(crate) mod times;
+pub(crate) mod zones;
 
-pub use args::Count;
+pub use argument_casts::CountArgument;
 pub use row_arg::RowArg;

@@ -1,4 +1,4 @@
-//! Dispatch on the leaf type; types stored as integers, such as timestamps, share the code of the integers.
+//! Dispatches on the leaf type. Timestamps and the like share the code of their integers.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns `Int32` or `Int64` if Arrow stores values of type `t` as such integers, which compare
-/// like the values.
+/// Returns `Int32` or `Int64` if Arrow stores values of type `t` as such integers, in the same order.
 pub(super) fn find_native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,
@@ -27,8 +26,7 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // Avoid `ArrayDataBuilder::build`: it counts the nulls, which takes as long as adding up the
-    // values.
+    // `ArrayDataBuilder::build` counts the nulls, which takes as long as adding up the values.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());
@@ -45,8 +43,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     Ok(make_array(data.into_builder().data_type(to.clone()).build()?))
 }
 
-/// Evaluates `$typed` with `$values` of the primitive type `$t`; evaluates `$other` for other types, such
-/// as strings. Dates, times and decimals are reinterpreted as integers; booleans and `Float16` are cast.
+/// Evaluates `$typed`, in which `$values` is a primitive array of type `$t`, or `$other` for other
+/// leaves. Times and decimals become integers, booleans `UInt8`, and `Float16` becomes `Float32`.
 macro_rules! dispatch_native {
     ($leaves:expr, $values:ident, $t:ident => $typed:expr, $other:expr) => {{
         macro_rules! run {

@@ -139,8 +139,7 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
         let (mut norm, mut eps) = (compute_norm(values, p), eps);
         let largest = if norm.is_infinite() { compute_norm(values, f64::INFINITY) } else { norm };
         if largest < norm {
-            // The values are finite, but their powers overflow, so first divide the values by the
-            // largest absolute value.
+            // The powers of finite values overflow: first divide by the largest absolute value.
             values.iter_mut().for_each(|v| *v /= largest);
             (norm, eps) = (compute_norm(values, p), eps / largest);
         }
@@ -174,8 +173,7 @@ fn choose_larger_or_nan(m: f64, v: f64) -> f64 {
 
 /// Subtracts the largest value from all values. If any value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
-    // Eight lanes shorten the dependency chain. A lane that is NaN stays NaN, because no value
-    // compares greater than NaN.
+    // Eight maxima shorten the dependency chain. NaN stays, because no value compares greater.
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
@@ -201,8 +199,7 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum NormalizeGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// For an outer axis: `order` has the indices of all leaves, group by group; `ends` has the end
-    /// of each group in `order`.
+    /// Groups along an outer axis. `order` has the leaf indices by group, `ends` each group's end in it.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -212,10 +209,9 @@ impl NormalizeGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // `on` has the number of the slot of each element of the current level. On the reduced
-        // axis, the slot is the index of the list that contains the element. On deeper axes, two
-        // elements share a slot if their lists share a slot and they have the same index in their
-        // lists. Leaves that share a slot are a group.
+        // `on[i]` is the slot of element `i` of the current level: on axis `axis` the index of its
+        // list. On deeper axes, elements at the same index of lists that share a slot also share a
+        // slot. Leaves of one slot are a group.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);
@@ -267,7 +263,7 @@ macro_rules! float {
                 $wide(value)
             }
             fn narrow(value: f64) -> Self::Native {
-                // A sum yields different NaN on different CPUs, so write the canonical NaN.
+                // The bits of a computed NaN depend on the CPU, so write the canonical NaN.
                 $narrow(if value.is_nan() { f64::NAN } else { value })
             }
         }

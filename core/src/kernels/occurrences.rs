@@ -1,4 +1,4 @@
-//! Counts given values in lists, or tests whether lists contain them.
+//! Counts the leaves of each list that equal one of several values, or tests whether any does.
 
 use std::sync::Arc;
 
@@ -95,23 +95,19 @@ fn find_any_in_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArra
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 
-/// The value to search for, if it is the only one, as the bits of an integer. If the leaves are a
-/// dictionary, the integer is the dictionary key of the value.
+/// The bits of the only value to search for, or its key if the leaves are a dictionary.
 struct Needle {
     bits: u64,
 }
 
 impl Needle {
-    /// Creates a needle if one comparison per leaf is enough: `values` is one integer for integer
-    /// leaves, or one value with exactly one key in the dictionary of the leaves. Otherwise returns
-    /// `None`.
+    /// Returns `None` unless `values` is one integer for integer leaves, or one value with one dictionary key.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {
             return Ok(None);
         }
         if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-            // Find the dictionary key of the value; return `None` unless there is exactly one.
             let found = RaggedArray::try_new(
                 dictionary.values().len(),
                 Vec::new(),
@@ -127,8 +123,7 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // The cast gives null for a value that the type of the leaves cannot represent. No leaf
-        // equals such a value.
+        // A value that the type of the leaves cannot represent becomes null.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);
@@ -166,7 +161,7 @@ fn read_first_value_bits(values: &ArrayRef) -> Result<u64> {
     })
 }
 
-/// Number of leaves compared with the value without a branch; one branch then tests all results.
+/// Number of leaves that are compared with the value before a branch tests whether any is equal.
 const STEP: usize = 128;
 
 fn search_lists<T>(leaves: &ArrayRef, bits: u64, lists: &Layout) -> BooleanBuffer
@@ -183,8 +178,7 @@ where
         let mut at = range.start;
         for step in flat[range].chunks(STEP) {
             if step.iter().fold(false, |found, v| found | (*v == wanted)) {
-                // Check that an equal leaf is not null: the buffer has an arbitrary value for a
-                // null leaf, too.
+                // An equal leaf may be null: the buffer has an arbitrary value for a null leaf.
                 let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(at + i));
                 if step.iter().enumerate().any(|(i, v)| *v == wanted && valid(i)) {
                     return true;

@@ -6,33 +6,33 @@ use arrow::compute::take;
 use arrow::datatypes::DataType;
 
 use super::RowArg;
-use super::args::cast_exactly;
+use super::argument_casts::cast_exactly;
 use crate::array::{ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
-use crate::kernels::side::Side;
+use crate::kernels::side::PaddingSide;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
 /// Options of [`pad`].
 #[derive(Clone, Debug)]
 pub struct PadOptions {
     /// The side on which lists are padded or truncated.
-    pub side: Side,
+    pub side: PaddingSide,
     /// Value of new leaves: an array of length 1, which is cast to the type of the leaves; null if `None`.
     pub fill: Option<ArrayRef>,
-    /// Whether to truncate longer lists; otherwise they keep their length.
+    /// Whether to truncate lists that are longer than the size to pad to; otherwise these keep
+    /// their length.
     pub truncate: bool,
-    /// Approximate maximum size of the result in bytes, checked before allocation.
+    /// Approximate maximum size of the result in bytes, checked in advance; no limit if `None`.
     pub limit: Option<u64>,
 }
 
 impl Default for PadOptions {
     fn default() -> Self {
-        Self { side: Side::Right, fill: None, truncate: true, limit: Some(DEFAULT_LIMIT) }
+        Self { side: PaddingSide::Right, fill: None, truncate: true, limit: Some(DEFAULT_LIMIT) }
     }
 }
 
-/// Adjacent elements of the result: copies of the input from index `source` on, or new elements if
-/// `source` is `None`.
+/// Adjacent elements of the result: copies from index `source` on, or new if `source` is `None`.
 struct ElementRun {
     source: Option<usize>,
     len: usize,
@@ -66,7 +66,7 @@ struct ElementRun {
 ///
 /// # Errors
 /// When the number of sizes is wrong, a size is negative, the fill is not one value of the type of
-/// the leaves, or the result exceeds the byte limit.
+/// the leaves, or the result exceeds [`PadOptions::limit`].
 pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Result<RaggedArray> {
     if sizes.len() != array.axes().len() {
         return Err(Error::invalid(format!(
@@ -111,8 +111,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.sum_counts().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Maximum number of [`ElementRun`]s of the next level: each padded or truncated list adds
-        // at most two.
+        // Maximum number of [`ElementRun`]s: each padded or truncated list adds at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
@@ -133,7 +132,7 @@ struct PaddedLength {
 }
 
 impl PaddedLength {
-    /// Returns `new`, which fits a `usize` because the size of the result was checked.
+    /// Fits a `usize`, because the size of the result was checked.
     fn new_elements(self) -> usize {
         usize::try_from(self.new).unwrap_or(usize::MAX)
     }
@@ -144,7 +143,7 @@ const OFFSET: usize = 8;
 struct LevelTotals {
     kept: u128,
     new: u128,
-    /// Number of padded or truncated lists. Each of them ends an [`ElementRun`] of copied elements.
+    /// Number of padded or truncated lists, which interrupt the copied [`ElementRun`]s.
     changed: u128,
 }
 
@@ -164,8 +163,7 @@ impl LevelTotals {
     }
 }
 
-/// Estimates the size of the padded leaves in bytes. Assumes that the leaves that remain after
-/// truncation have the average size of all leaves, which matters for strings.
+/// Assumes that truncation keeps leaves of average size, which matters for strings.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.sum_counts();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };
@@ -248,7 +246,7 @@ fn list_child_runs(
     level: &ListAxis,
     runs: &[ElementRun],
     lengths: &[PaddedLength],
-    side: Side,
+    side: PaddingSide,
 ) -> Vec<ElementRun> {
     let mut out: Vec<ElementRun> = Vec::with_capacity(runs.len());
     let mut push = |source: Option<usize>, len: usize, row: usize| match out.last_mut() {
@@ -275,11 +273,11 @@ fn list_child_runs(
             };
             let children = level.layout().range(first + k);
             match side {
-                Side::Right => {
+                PaddingSide::Right => {
                     push(Some(children.start), kept, run.row);
                     push(None, new, run.row);
                 }
-                Side::Left => {
+                PaddingSide::Left => {
                     push(None, new, run.row);
                     push(Some(children.end - kept), kept, run.row);
                 }

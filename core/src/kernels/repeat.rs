@@ -1,9 +1,9 @@
-//! Repetition of elements.
+//! Repeats each element of an axis a given number of times.
 
 use arrow::array::UInt64Array;
 
-use super::Count;
-use super::args::bits_of;
+use super::CountArgument;
+use super::argument_casts::find_bit_width;
 use super::elementwise::repeat_values;
 use super::gather::{replace_axis, take_rows};
 use super::shape::list_axis;
@@ -22,20 +22,21 @@ use crate::limit::check_size;
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::{Count, repeat::repeat};
+/// use serrate::kernels::{CountArgument, repeat::repeat};
 /// // [[1, 2], [3]]
 /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
 /// let per_row = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![2, 3])))?;
-/// let b = repeat(&a, 1, Count::Each(&per_row))?;
+/// let b = repeat(&a, 1, CountArgument::Each(&per_row))?;
 /// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[1, 1, 2, 2, 3, 3, 3]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0, counts are negative or not integers, lists of counts
-/// differ in length, or the result exceeds [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
-pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<RaggedArray> {
+/// When the array has no such axis or `axis` is 0, counts are negative or not integers, lists of
+/// `counts` and of the array differ in length, or the result exceeds
+/// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+pub fn repeat(array: &RaggedArray, axis: i64, counts: CountArgument<'_>) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;
     let layout = level.layout();
@@ -46,7 +47,7 @@ pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<Ragge
         .collect();
     let elements = array.inner(axis)?;
     let total = counts.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
-    check_size("repeat", total, bits_of(array.leaf_type()))?;
+    check_size("repeat", total, find_bit_width(array.leaf_type()))?;
     let new = match (layout, counts.first()) {
         (Layout::Uniform { size, lists }, Some(n)) if counts.iter().all(|c| c == n) => {
             Layout::Uniform { size: size * n, lists: *lists }

@@ -1,4 +1,4 @@
-//! Merging, adding and dropping levels of lists.
+//! Merges, adds, drops and reshapes levels of lists.
 
 use super::gather::find_row_of_list;
 use super::index::{new_axis, pick};
@@ -181,8 +181,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         fixed = product;
     }
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // Returns the size that replaces -1 in a list of `n` elements (1 if no size is -1); `None` if
-    // `n` elements do not fit the sizes.
+    // The size for -1 in a list of `n` elements (1 without -1); `None` if `n` does not fit the sizes.
     let share = |n: usize| match open {
         None => (n == fixed).then_some(1),
         Some(_) if fixed == 0 => (n == 0).then_some(0),
@@ -207,8 +206,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     };
     let mut axes = array.axes()[..at - 1].to_vec();
     let mut parents = lists;
-    // All lists of a new level have the given size. For the size -1, the size depends on the input
-    // list that they come from.
+    // One new level per size; for -1, the length of a list depends on the input list.
     for (i, size) in sizes.iter().enumerate() {
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();

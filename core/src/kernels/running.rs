@@ -21,7 +21,7 @@ use arrow::datatypes::{
 use arrow::util::bit_util;
 
 use super::allocate::allocate_values;
-use super::args::cast_exactly;
+use super::argument_casts::cast_exactly;
 use super::elementwise::for_each_length;
 use super::native::{find_native_int, reinterpret_values};
 use super::reduce::{AxisGroups, Reduction, group_along_axis};
@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 /// A running operation, which combines each value with all values before it: the sums of
 /// `[1, 2, 3]` are `[1, 3, 6]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Running {
+pub enum RunningOp {
     /// Sum.
     Sum,
     /// Product.
@@ -43,13 +43,13 @@ pub enum Running {
     Max,
 }
 
-impl Running {
+impl RunningOp {
     /// Returns the name used in error messages: `cumsum`, ...
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::kernels::running::Running;
-    /// assert_eq!(Running::Sum.name(), "cumsum");
+    /// use serrate::kernels::running::RunningOp;
+    /// assert_eq!(RunningOp::Sum.name(), "cumsum");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn name(self) -> &'static str {
@@ -69,8 +69,8 @@ impl Running {
     /// ```
     /// # use serrate_core as serrate;
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::running::{Running, find_diff_type};
-    /// assert_eq!(Running::Sum.output_type(&DataType::Int16)?, DataType::Int64);
+    /// use serrate::kernels::running::{RunningOp, find_diff_type};
+    /// assert_eq!(RunningOp::Sum.output_type(&DataType::Int16)?, DataType::Int64);
     /// assert_eq!(find_diff_type(&DataType::Int16)?, DataType::Int64);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -99,8 +99,8 @@ impl Running {
     }
 }
 
-/// Returns the primitive type in which running minimum and maximum compare leaves of type `leaf`,
-/// such as `Int64` for timestamps; `None` if there is none.
+/// The primitive type in which running minimum and maximum compare, such as `Int64` for timestamps;
+/// `None` for types such as strings.
 fn find_native_type(leaf: &DataType) -> Option<DataType> {
     Some(match leaf {
         DataType::Dictionary(_, values) => return find_native_type(values),
@@ -111,7 +111,7 @@ fn find_native_type(leaf: &DataType) -> Option<DataType> {
     })
 }
 
-/// Returns the [`Running`] sum, product, minimum or maximum of every leaf and the leaves before it
+/// Returns the [`RunningOp`] sum, product, minimum or maximum of every leaf and the leaves before it
 /// along axis `axis` (negative axes count from the innermost).
 ///
 /// A null leaf stays null and is skipped. NaN propagates to all later leaves. Integers give 64-bit
@@ -136,7 +136,7 @@ fn find_native_type(leaf: &DataType) -> Option<DataType> {
 ///
 /// # Errors
 /// When the array has no such axis, the leaves do not support the operation, or an integer overflows.
-pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArray> {
+pub fn running(array: &RaggedArray, how: RunningOp, axis: i64) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
         DataType::Dictionary(_, values) => &cast(array.leaves(), values)?,
@@ -168,7 +168,7 @@ pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArr
 /// # Errors
 /// Same as [`running`].
 pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
-    running(array, Running::Sum, axis)
+    running(array, RunningOp::Sum, axis)
 }
 
 /// Returns the [`running`] products.
@@ -190,11 +190,11 @@ pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`running`].
 pub fn cumprod(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
-    running(array, Running::Prod, axis)
+    running(array, RunningOp::Prod, axis)
 }
 
 fn accumulate_lists(
-    how: Running,
+    how: RunningOp,
     leaves: &ArrayRef,
     lists: &Layout,
     axis: i64,
@@ -204,10 +204,10 @@ fn accumulate_lists(
         let list = lists.list_of(leaf);
         Error::Overflow(format!("the {} of list {list} along axis {axis}", how.name()))
     };
-    if matches!(how, Running::Min | Running::Max) {
-        return scan_extremes(how == Running::Max, leaves, lists);
+    if matches!(how, RunningOp::Min | RunningOp::Max) {
+        return scan_extremes(how == RunningOp::Max, leaves, lists);
     }
-    let product = how == Running::Prod;
+    let product = how == RunningOp::Prod;
     if out.is_floating() {
         let step = |acc: f64, v: f64| Some(if product { acc * v } else { acc + v });
         let start = if product { 1.0 } else { 0.0 };
@@ -215,7 +215,7 @@ fn accumulate_lists(
         return match leaves.data_type() {
             DataType::Float64 => {
                 let leaves = leaves.as_primitive::<Float64Type>();
-                // A sum yields different NaN on different CPUs, so write the canonical NaN.
+                // The bits of a computed NaN depend on the CPU, so write the canonical NaN.
                 let finish = |acc: f64| if acc.is_nan() { f64::NAN } else { acc };
                 scan_lists::<_, Float64Type, _>(leaves, lists, start, step, finish)
             }
@@ -237,7 +237,7 @@ fn accumulate_lists(
         return scan_lists::<_, UInt64Type, _>(leaves, lists, start, step, |acc| acc)
             .map_err(overflow);
     }
-    // Signed integers, booleans and durations remain; they are accumulated as 64-bit integers.
+    // Signed integers, booleans and durations accumulate as 64-bit integers.
     let leaves = match leaves.data_type() {
         DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
@@ -249,7 +249,8 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Accumulates each list with `step`; `Err` is the index of the first leaf at which `step` fails.
+/// Applies `step` to an accumulator (`start` in each new list) and each valid leaf, and returns
+/// `finish` of each result. The error is the first leaf of a list in which `step` returns `None`.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -407,8 +408,8 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves as if they were one list. If this moves a leaf into another list, replaces the leaf with
-/// null. Also returns a bit per leaf of the result: whether the leaf was in the same list before the shift.
+/// Shifts all leaves towards the end, or the start if `back` is set; those that enter another list
+/// become null. Also returns whether each leaf of the result was in the same list before.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -424,8 +425,7 @@ fn shift_lists(
     Ok((replace_validity(&moved, nulls)?, same_list))
 }
 
-/// Returns a bit per leaf: whether the leaf that lies `distance` leaves before it is in the same
-/// list. If `back` is set, tests the leaf that lies `distance` leaves after it.
+/// Whether the leaf `distance` leaves before each leaf (after it if `back` is set) is in its list.
 fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);
@@ -439,8 +439,7 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts leaves by `far` indices towards the end, or towards the start if `back` is set. The `far`
-/// indices without a source have unspecified values.
+/// Shifts towards the end, or the start if `back` is set. Indices without a source have any value.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -522,15 +521,15 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(&array, n, None, axis)?;
     let found = numeric::sub(array.leaves(), before.leaves()).map_err(|e| match e {
         arrow::error::ArrowError::ArithmeticOverflow(e) => {
-            Error::Overflow(format!("diff: {}", e.trim_start_matches("Overflow happened on: ")))
+            let difference = e.trim_start_matches("Overflow happened on: ");
+            Error::Overflow(format!("diff: {difference}"))
         }
         other => other.into(),
     })?;
     array.with_leaves(found)
 }
 
-/// Computes [`diff`] of floats in one pass. Returns `None` for other types, for arrays with null leaves, for
-/// outer axes, and if `n` is 0 or exceeds the number of leaves.
+/// Returns `None` unless leaves are floats without null, `axis` is innermost, 0 < |`n`| <= leaves.
 fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<ArrayRef>> {
     fn subtract_typed<T: ArrowPrimitiveType>(
         leaves: &ArrayRef,
@@ -596,8 +595,7 @@ pub fn find_diff_type(leaf: &DataType) -> Result<DataType> {
     })
 }
 
-/// Computes [`diff`] of unsigned integers in 128 bits, so that only the differences must fit
-/// `Int64`, and values above the range of `Int64` are allowed.
+/// Computes in 128 bits, because values may exceed `Int64`; a difference that does is an error.
 fn compute_unsigned_diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(array, n, None, axis)?;
     let (a, b) = (array.leaves().as_primitive::<UInt64Type>(), before.leaves());
@@ -715,8 +713,7 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each(range, source)` for every run of nulls within a list: `range` holds the nulls, and
-/// `source` is the leaf before them (after them if `back` is set). Skips runs without such a leaf.
+/// Calls `each` with each run of nulls in a list and the leaf before it (after it if `back`).
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,
@@ -746,8 +743,7 @@ fn for_each_gap(
     }
 }
 
-/// Applies `work` to the lists of leaves along `axis`. For an outer axis, first reorders the
-/// leaves, so that leaves at the same index of successive elements form a list.
+/// Along an outer axis, `work` gets lists of the leaves at the same index of successive elements.
 fn apply_in_lists(
     array: &RaggedArray,
     axis: i64,

@@ -9,10 +9,10 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{concat as concat_leaves, take};
 use arrow::downcast_primitive_array;
 
-use super::Count;
+use super::CountArgument;
 use super::align::align_arrays;
 use super::allocate::allocate_values;
-use super::args::{bits_of, cast_arg_integers, cast_exactly};
+use super::argument_casts::{cast_arg_integers, cast_exactly, find_bit_width};
 use super::concat::concat;
 use super::gather::{find_row_of_list, replace_axis, take_rows};
 use super::take::{align_indices, merge_outer_nulls};
@@ -23,7 +23,7 @@ use crate::limit::check_size;
 
 /// Treatment of several values that are written to the same element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Duplicates {
+pub enum DuplicateWrites {
     /// The last value, in the order of the indices, is written.
     #[default]
     Last,
@@ -49,7 +49,7 @@ pub enum Duplicates {
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::scatter::{Duplicates, scatter};
+/// use serrate::kernels::scatter::{DuplicateWrites, scatter};
 /// let lists = |lengths: [usize; 2], leaves: Vec<i32>| {
 ///     let axes = vec![Offsets::from_lengths(lengths)?.into()];
 ///     RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(leaves)))
@@ -57,19 +57,19 @@ pub enum Duplicates {
 /// let into = lists([3, 1], vec![0, 0, 0, 0])?;
 /// let at = lists([2, 1], vec![2, 0, -1])?;
 /// let values = lists([2, 1], vec![7, 8, 9])?;
-/// let out = scatter(&into, &at, &values, Duplicates::Last)?;
+/// let out = scatter(&into, &at, &values, DuplicateWrites::Last)?;
 /// assert_eq!(out.leaves().as_primitive::<Int32Type>().values(), &[8, 0, 7, 9]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size) or is
-/// repeated with [`Duplicates::Refuse`], lists differ in length, or a value does not fit the type.
+/// repeated with [`DuplicateWrites::Refuse`], lists differ in length, or a value does not fit the type.
 pub fn scatter(
     into: &RaggedArray,
     indices: &RaggedArray,
     values: &RaggedArray,
-    duplicates: Duplicates,
+    duplicates: DuplicateWrites,
 ) -> Result<RaggedArray> {
     let axis = indices.axes().len();
     if values.axes().len() != into.axes().len() || axis > values.axes().len() {
@@ -114,8 +114,7 @@ pub fn scatter(
         }
     }
     let elements = to.layout().children();
-    // For each element of the result, its index in the concatenation of the elements of `into` and
-    // of `values`.
+    // Indices in the concatenation of the elements of `into` and of `values`.
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
     let order = UInt64Array::from(order);
@@ -134,14 +133,15 @@ struct ScatterWrite<'a> {
     from: &'a ListAxis,
     to: &'a ListAxis,
     axis: usize,
-    duplicates: Duplicates,
+    duplicates: DuplicateWrites,
 }
 
 impl ScatterWrite<'_> {
-    /// Calls `write` for every value, with the index of the element to replace and the index of the value.
+    /// Calls `write` with the indices of the element to replace and of the value. Returns an error
+    /// for an index that is out of range or, with [`DuplicateWrites::Refuse`], repeated.
     fn for_each(&self, mut write: impl FnMut(usize, usize)) -> Result<()> {
         let (from, to) = (self.from.layout(), self.to.layout());
-        let refuse = self.duplicates == Duplicates::Refuse;
+        let refuse = self.duplicates == DuplicateWrites::Refuse;
         let mut seen = vec![false; if refuse { to.children() } else { 0 }];
         let indices = self.at.values();
         let plain = self.at.null_count() == 0;
@@ -168,7 +168,7 @@ impl ScatterWrite<'_> {
                 let target_index = target.start + target_index;
                 if refuse && std::mem::replace(&mut seen[target_index], true) {
                     return Err(Error::invalid(format!(
-                        "scatter: the element at index {index} (position {position} of list {list} in row {}) occurs twice in the indices of the list; make these indices distinct, or allow duplicates with `Duplicates::Last`",
+                        "scatter: index {index} at position {position} of list {list} (row {}) selects the same element as an earlier index of this list; make the indices of a list distinct, or allow duplicates with `DuplicateWrites::Last`",
                         self.find_row_index(list)
                     )));
                 }
@@ -209,13 +209,13 @@ impl ScatterWrite<'_> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, Int64Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::Count;
-/// use serrate::kernels::scatter::{Duplicates, scatter_new};
+/// use serrate::kernels::CountArgument;
+/// use serrate::kernels::scatter::{DuplicateWrites, scatter_new};
 /// // [2, 0] and [7, 8]
 /// let lists = || Offsets::from_lengths([2]).map(|o| vec![o.into()]);
 /// let at = RaggedArray::try_new(1, lists()?, Arc::new(Int64Array::from(vec![2, 0])))?;
 /// let values = RaggedArray::try_new(1, lists()?, Arc::new(Int32Array::from(vec![7, 8])))?;
-/// let new = scatter_new(&at, &values, Count::All(3), None, Duplicates::default())?;
+/// let new = scatter_new(&at, &values, CountArgument::All(3), None, DuplicateWrites::default())?;
 /// let new: Vec<_> = new.leaves().as_primitive::<Int32Type>().iter().collect();
 /// assert_eq!(new, [Some(8), None, Some(7)]);
 /// # Ok::<(), serrate::Error>(())
@@ -227,14 +227,14 @@ impl ScatterWrite<'_> {
 pub fn scatter_new(
     indices: &RaggedArray,
     values: &RaggedArray,
-    sizes: Count<'_>,
+    sizes: CountArgument<'_>,
     fill: Option<&ArrayRef>,
-    duplicates: Duplicates,
+    duplicates: DuplicateWrites,
 ) -> Result<RaggedArray> {
     let axis = indices.axes().len();
     let (layout, nulls) = new_lists("scatter", indices, sizes)?;
     let elements = layout.children();
-    check_size("scatter", elements, bits_of(values.leaf_type()))?;
+    check_size("scatter", elements, find_bit_width(values.leaf_type()))?;
     let inner = values.inner(axis.min(values.axes().len()))?;
     let below = match fill {
         Some(fill) if inner.axes().is_empty() => {
@@ -259,11 +259,11 @@ pub fn scatter_new(
     scatter(&into, indices, values, duplicates)
 }
 
-/// Returns the layout and validity of lists of the given sizes, one per innermost list of `indices`.
+/// Makes one list of the given size per innermost list of `indices`; null if its size or that list is null.
 pub(super) fn new_lists(
     what: &'static str,
     indices: &RaggedArray,
-    sizes: Count<'_>,
+    sizes: CountArgument<'_>,
 ) -> Result<(Layout, Option<NullBuffer>)> {
     let axis = indices.axes().len();
     if axis == 0 {

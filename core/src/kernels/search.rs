@@ -37,11 +37,11 @@ pub enum SearchSide {
 ///
 /// See [`searchsorted_lists`] for several needles per list.
 ///
-/// `needles` is one value for all rows or one per row. Numbers of different types compare by value
-/// (an integer or a decimal with a float as floats), and times of different units compare exactly. A
-/// string needle is parsed as a time if the lists hold times. NaN sorts after all numbers, null
-/// elements after NaN; a null row or a null needle gives null. For an unsorted list, the result is an
-/// unspecified index from 0 to its length.
+/// `needles` is one value for all rows or one per row. Numbers of different types compare by value,
+/// but an integer or a decimal is converted to a float to compare with a float. Times of different
+/// units compare exactly. A string needle is parsed as a time if the lists hold times. NaN sorts
+/// after all numbers, null elements after NaN; a null row or a null needle gives null. For an
+/// unsorted list, the result is an unspecified index from 0 to its length.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -88,10 +88,11 @@ pub fn searchsorted(
 /// Returns, for every needle, the index in its ascending list at which it would be inserted: 0 to
 /// the length of the list.
 ///
-/// The result has the lists of the needles.
+/// The result is nested like the needles.
 ///
-/// The needles have the outer levels of the array, and a list of needles for each innermost list or (with one
-/// level fewer) one needle. Types, NaN and nulls are as in [`searchsorted`]; a null list gives null.
+/// The outer levels of the needles are those of the array. Each innermost list of the array has a list of needles,
+/// or one needle if the needles have one level fewer. Types, NaN and nulls are as in [`searchsorted`]; a null
+/// list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -114,7 +115,8 @@ pub fn searchsorted(
 /// ```
 ///
 /// # Errors
-/// When the array is flat, levels do not match, valid outer lists differ in length, or types do not compare.
+/// When the array has no lists, its levels and those of the needles do not match, outer lists that are not null
+/// differ in length, or the two types cannot be compared.
 pub fn searchsorted_lists(
     array: &RaggedArray,
     needles: &RaggedArray,
@@ -148,7 +150,6 @@ pub fn searchsorted_lists(
     needles.with_leaves(std::sync::Arc::new(found))
 }
 
-/// Returns whether `t` is a date or timestamp type that cannot represent nanoseconds.
 fn drops_nanoseconds(t: &DataType) -> bool {
     match t {
         DataType::Date32 | DataType::Date64 => true,
@@ -208,7 +209,7 @@ fn find_positions(
         // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
         (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
     } else if leaf.is_numeric() && needle.is_numeric() {
-        // Neither type may hold all values of the other: DECIMAL(3, 1) holds 0.5 and not 1000.
+        // DECIMAL(3, 1) holds 0.5 but not 1000, and an integer type holds 1000 but not 0.5.
         let common = find_common_decimal(&leaf, &needle).ok_or_else(no_match)?;
         (cast(&leaves, &common)?, cast(&needles, &common)?)
     } else {
@@ -250,7 +251,9 @@ struct ListSearch<'a> {
 }
 
 impl ListSearch<'_> {
-    /// Finds the index for every needle; `compare` takes the indices of a leaf and of a needle.
+    /// Returns, for each needle, the index in its list at which it would be inserted; null if the
+    /// needle or the list is null. `compare(i, j)` compares leaf `i` of all leaves with needle `j` of
+    /// all needles.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,
@@ -335,11 +338,11 @@ fn compare_nan_last(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-type Get<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
+type NumberGetter<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
 
 enum NumberReader<'a> {
-    Int(Get<'a, i128>),
-    Float(Get<'a, f64>),
+    Int(NumberGetter<'a, i128>),
+    Float(NumberGetter<'a, f64>),
 }
 
 impl<'a> NumberReader<'a> {
@@ -374,7 +377,7 @@ impl<'a> NumberReader<'a> {
         })
     }
 
-    fn into_floats(self) -> Get<'a, f64> {
+    fn into_floats(self) -> NumberGetter<'a, f64> {
         match self {
             #[expect(
                 clippy::cast_precision_loss,

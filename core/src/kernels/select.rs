@@ -5,7 +5,10 @@ use arrow::compute::kernels::zip::zip;
 use arrow::compute::{CastOptions, cast_with_options, is_not_null};
 use arrow::datatypes::DataType;
 
-use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair_arrays};
+use super::align::check_mask;
+use super::elementwise::{
+    BinaryOp, Operand, OperandPair, OperandType, OperationTypes, pair_arrays,
+};
 use super::times::cast_time;
 use super::zones::{local_to_instants, may_change};
 use crate::array::RaggedArray;
@@ -30,13 +33,14 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // `where_` and `fill_null` return one of two operands, as `minimum` does, so they accept the
-    // same types as `minimum`.
-    Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
-        Error::Type { expected, found, .. } => {
-            Error::Type { what: "a choice of two values".into(), expected, found }
+    // `where_` and `fill_null` return one of two operands, as `minimum` does.
+    OperationTypes::new(BinaryOp::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| {
+        match e {
+            Error::Type { expected, found, .. } => {
+                Error::Type { what: "a choice of two values".into(), expected, found }
+            }
+            other => other,
         }
-        other => other,
     })
 }
 
@@ -66,19 +70,13 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 /// # Errors
 /// When the mask is not boolean, the types are incompatible, or lists differ in length.
 pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<RaggedArray> {
-    if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of(
-            "the mask",
-            "booleans (compare or cast the values first)",
-            mask.leaf_type(),
-        ));
-    }
+    check_mask(mask)?;
     let to = common_type(yes.operand_type(), no.operand_type())?;
     // First find `shape`, the common lists of the mask and both operands. Then broadcast the operands to it.
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {
-            let Pair { shape: all, left, .. } = pair_arrays(&shape, a)?;
+            let OperandPair { shape: all, left, .. } = pair_arrays(&shape, a)?;
             shape = all.with_leaves(left)?;
         }
     }
@@ -152,8 +150,8 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
 
 /// Casts the leaves and shares the lists.
 ///
-/// Floats are truncated to integers, as in Arrow. Dates and timestamps without a zone become
-/// timestamps with a zone as local times in this zone.
+/// Floats are truncated to integers, as in Arrow. If `to` is a timestamp with a time zone, dates
+/// and timestamps without a zone are read as local times in this zone.
 ///
 /// ```
 /// # use serrate_core as serrate;

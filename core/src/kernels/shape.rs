@@ -1,4 +1,4 @@
-//! Lengths, counts and shapes of rows.
+//! Computes lengths of lists, and counts and shapes of rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::ArrowNativeType;
 
-use super::bits::Rank;
+use super::bits::RankedBitmap;
 use super::levels::find_leaf_lists;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
@@ -21,8 +21,7 @@ fn to_i64(n: usize) -> i64 {
 /// innermost): one `Int64` per row for axis 1, lists of lengths with `axis - 1` levels for deeper
 /// axes.
 ///
-/// Null elements count; the length of a null list is null. The outer levels are shared with the
-/// input.
+/// Null elements count; a null list has a null length. Outer levels are shared with the input.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -83,7 +82,7 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
     let values: ScalarBuffer<i64> = match &nulls {
         None => (0..layout.lists()).map(|i| to_i64(layout.length(i))).collect(),
         Some(n) => {
-            let rank = Rank::new(n.inner());
+            let rank = RankedBitmap::new(n.inner());
             let count =
                 |r: Range<usize>| to_i64(rank.count_before(r.end) - rank.count_before(r.start));
             (0..layout.lists()).map(|i| count(layout.range(i))).collect()
@@ -198,8 +197,7 @@ fn collect_shapes(
     RaggedArray::try_new(array.len(), vec![ListAxis::try_new(offsets, nulls)?], leaves)
 }
 
-/// Returns the index of an axis of lists; a negative `axis` counts from the innermost. Returns an
-/// error for axis 0 and for an axis that the array does not have.
+/// A negative `axis` counts from the innermost. Returns an error for axis 0 and for a missing axis.
 pub(crate) fn list_axis(array: &RaggedArray, axis: i64) -> Result<usize> {
     match resolve_axis(axis, array.ndim(), "the array")? {
         0 if array.ndim() == 1 => Err(Error::invalid(

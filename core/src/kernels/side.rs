@@ -2,10 +2,9 @@ use crate::error::{Error, Result};
 
 /// Side on which lists are padded, at every level.
 ///
-/// Lists that are too long are truncated on the same side: `Right` keeps the first elements, `Left`
-/// the last.
+/// Longer lists are truncated on the same side: `Right` keeps the first elements, `Left` the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum PaddingSide {
     /// Values first, then padding: `[1, 2, 0]`.
     #[default]
     Right,
@@ -14,7 +13,7 @@ pub enum Side {
 }
 
 /// Parses `left` and `right`.
-impl std::str::FromStr for Side {
+impl std::str::FromStr for PaddingSide {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {

@@ -1,11 +1,9 @@
-//! Selects the instruction set of the kernels. Each kernel is compiled for several instruction sets; the CPU
-//! and the environment variable `SERRATE_SIMD` determine which version runs.
+//! Selects an instruction set for the kernels by the CPU and the variable `SERRATE_SIMD`.
 
 use std::env;
 use std::ffi::OsStr;
 use std::sync::LazyLock;
 
-/// The environment variable that limits the instruction set to a [`SimdLevel`].
 const VARIABLE: &str = "SERRATE_SIMD";
 
 /// Instruction sets that kernels are compiled for; a CPU that supports one supports all before it.
@@ -15,7 +13,7 @@ enum SimdLevel {
     Scalar,
     /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
-    /// Also AVX-512 F, VL, DQ and BW, and VBMI2 if the CPU has it.
+    /// AVX-512 F, VL, DQ and BW (and VBMI2 if the CPU has it), and the instructions of `Avx2`.
     Avx512,
 }
 
@@ -52,8 +50,8 @@ impl SimdLevel {
     }
 }
 
-/// Returns the level that `value` (of [`VARIABLE`]) names. If `value` is missing or empty, returns
-/// `highest`, the CPU's highest level; if it is unknown or too high, also returns a warning.
+/// Returns the level that `value` names. Without `value`, returns `highest`, the level of the CPU;
+/// also, with a warning, if `value` is unknown or higher.
 fn choose_level(value: Option<&OsStr>, highest: SimdLevel) -> (SimdLevel, Option<String>) {
     let Some(value) = value.filter(|v| !v.is_empty()) else { return (highest, None) };
     let names = SimdLevel::ALL.map(SimdLevel::name).join(", ");
@@ -66,7 +64,6 @@ fn choose_level(value: Option<&OsStr>, highest: SimdLevel) -> (SimdLevel, Option
     (highest, Some(format!("{VARIABLE} is {value:?}, but {reason}; kernels use {used}")))
 }
 
-/// The level that all kernels use. It is determined when the first kernel of the process runs.
 static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
     let (level, warning) =
         choose_level(env::var_os(VARIABLE).as_deref(), SimdLevel::detect_level());
@@ -78,14 +75,12 @@ static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
 });
 
 /// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in the
-/// surrounding function. The `#[inline(always)]` functions that the expression calls are compiled
-/// twice. The macro may return from the surrounding function, so the macro call must be the last
-/// expression of this function.
+/// surrounding function. `#[inline(always)]` functions in the expression are compiled twice. The
+/// macro may return from the surrounding function, so it must be the last expression there.
 ///
 /// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only
-/// these generics and arguments. `::[..]` after the generics is a turbofish: it passes generics
-/// that the arguments of the call do not determine. `else` gives a different expression for CPUs
-/// without AVX2.
+/// these generics and arguments. `::[..]` after the generics is a turbofish for those that the
+/// arguments do not determine. `else` gives a different expression for CPUs without AVX2.
 macro_rules! for_avx2 {
     (
         fn[$($g:tt)*]$(::[$($c:tt)*])?($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr
@@ -114,9 +109,8 @@ macro_rules! for_avx2 {
 }
 pub(crate) use for_avx2;
 
-/// Evaluates an expression in a function compiled for AVX-512 and returns its value from the surrounding
-/// function, if `$condition` holds and the CPU supports AVX-512; otherwise does nothing. The expression can
-/// use `$token`, an [`Avx512`]. The signature has the syntax of [`for_avx2`].
+/// Returns the expression, compiled for AVX-512, from the surrounding function, if `$condition`
+/// holds and the CPU supports it. It can use `$token`, an [`Avx512`]. Syntax as of [`for_avx2`].
 macro_rules! return_avx512 {
     (
         if $condition:expr, $token:ident:
@@ -140,15 +134,13 @@ macro_rules! return_avx512 {
 }
 pub(crate) use return_avx512;
 
-/// Returns whether kernels use AVX2, BMI1, BMI2, LZCNT and POPCNT. The default x86-64 target
-/// has only 128-bit registers, so loops over leaves are compiled a second time for these features.
+/// The default x86-64 target has only 128-bit registers, so some loops are compiled again for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
     *LEVEL >= SimdLevel::Avx2
 }
 
-/// Returns whether kernels use AVX-512 F, VL, DQ and BW.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx512() -> bool {
@@ -181,8 +173,7 @@ impl Avx2 {
         has_avx2().then_some(Self(()))
     }
 
-    /// Gathers the bits of `word` at the set bits of `mask` in the lowest bits of the result: the
-    /// word `0b1010` with the mask `0b0110` gives `0b01`.
+    /// Packs the bits of `word` at the set bits of `mask`: `0b1010` and `0b0110` give `0b01`.
     #[cfg(feature = "parquet")]
     #[inline(always)]
     pub(crate) fn gather_bits(self, word: u64, mask: u64) -> u64 {
@@ -197,8 +188,7 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns two masks, whose bit `i` is for word `i`. In the first mask, the bit is set if the
-    /// word, shifted right by `SHIFT`, equals `wanted`; in the second mask, if the word is 0.
+    /// Returns as bits which words equal `wanted` once shifted right by `SHIFT`, and which words are 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
         // SAFETY: a token exists only on CPUs with AVX2.

@@ -1,4 +1,4 @@
-//! Order within lists: sorting, argsort, ranks, distinct values.
+//! Sorts the leaves of each list, and finds their order, ranks and distinct values.
 //!
 //! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is greater than
 //! any number, as in the SQL of this crate: it is last in ascending order, first in descending order.
@@ -25,14 +25,14 @@ use crate::error::{Error, Result};
 ///
 /// The default is ascending with nulls last, as in DuckDB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Order {
+pub struct SortOrder {
     /// Sorts in descending order.
     pub descending: bool,
     /// Sorts nulls before all values instead of after them.
     pub nulls_first: bool,
 }
 
-impl Order {
+impl SortOrder {
     /// Smallest first, nulls last.
     pub const ASCENDING: Self = Self { descending: false, nulls_first: false };
     /// Largest first, nulls last.
@@ -48,11 +48,11 @@ impl Order {
 /// # use std::sync::Arc;
 /// # use arrow::array::{Array, Int32Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::sort::{Order, sort};
+/// use serrate::kernels::sort::{SortOrder, sort};
 /// // [[3, NULL, 1], [2]]
 /// let leaves = Arc::new(Int32Array::from(vec![Some(3), None, Some(1), Some(2)]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
-/// let found = sort(&a, Order::DESCENDING)?;
+/// let found = sort(&a, SortOrder::DESCENDING)?;
 /// let expected = Int32Array::from(vec![Some(3), Some(1), None, Some(2)]);
 /// assert_eq!(found.leaves().as_ref(), &expected);
 /// # Ok::<(), serrate::Error>(())
@@ -60,7 +60,7 @@ impl Order {
 ///
 /// # Errors
 /// When the array is flat, or its leaves cannot be compared.
-pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+pub fn sort(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let lists = find_innermost_level(array)?.layout();
     let leaves = array.leaves();
     if leaves.logical_null_count() == 0
@@ -81,18 +81,18 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{Int32Array, Int64Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::sort::{Order, argsort};
+/// use serrate::kernels::sort::{SortOrder, argsort};
 /// // [[30, 10, 20], [7]]
 /// let leaves = Arc::new(Int32Array::from(vec![30, 10, 20, 7]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
-/// let found = argsort(&a, Order::ASCENDING)?;
+/// let found = argsort(&a, SortOrder::ASCENDING)?;
 /// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![1, 2, 0, 0]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// Same as [`sort`].
-pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+pub fn argsort(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let lists = find_innermost_level(array)?.layout();
     let positions = argsort_leaves(array.leaves(), lists, order)?;
     let mut found: Vec<i64> = Vec::with_capacity(positions.len());
@@ -112,22 +112,22 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{Int32Array, Int64Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::sort::{Order, rank};
+/// use serrate::kernels::sort::{SortOrder, rank};
 /// // [[30, 10, 20], [7]]
 /// let leaves = Arc::new(Int32Array::from(vec![30, 10, 20, 7]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
-/// let found = rank(&a, Order::ASCENDING)?;
+/// let found = rank(&a, SortOrder::ASCENDING)?;
 /// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![2, 0, 1, 0]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// Same as [`sort`].
-pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+pub fn rank(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let lists = find_innermost_level(array)?.layout();
     let leaves = array.leaves();
     // Ranks count only valid leaves: sort nulls last, so that they do not shift the ranks of values.
-    let positions = argsort_leaves(leaves, lists, Order { nulls_first: false, ..order })?;
+    let positions = argsort_leaves(leaves, lists, SortOrder { nulls_first: false, ..order })?;
     let mut found = vec![0i64; leaves.len()];
     for_each_list(lists, |list| {
         for (rank, position) in positions.values()[list].iter().enumerate() {
@@ -149,19 +149,19 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::sort::{Order, sort_by};
+/// use serrate::kernels::sort::{SortOrder, sort_by};
 /// // [[1, 2, 3]] by [[9, 7, 8]]
 /// let lists = || -> serrate::Result<_> { Ok(vec![Offsets::from_lengths([3])?.into()]) };
 /// let a = RaggedArray::try_new(1, lists()?, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
 /// let by = a.with_leaves(Arc::new(Int32Array::from(vec![9, 7, 8])))?;
-/// let found = sort_by(&a, &by, Order::ASCENDING)?;
+/// let found = sort_by(&a, &by, SortOrder::ASCENDING)?;
 /// assert_eq!(found.leaves().as_primitive::<Int32Type>().values(), &[2, 3, 1]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// When `by` is flat or has more levels than the array, lists differ in length, or values cannot be compared.
-pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<RaggedArray> {
+pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let axis = by.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
@@ -203,7 +203,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
 pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
     let level = find_innermost_level(array)?;
     let leaves = array.leaves();
-    let positions = argsort_leaves(leaves, level.layout(), Order::ASCENDING)?;
+    let positions = argsort_leaves(leaves, level.layout(), SortOrder::ASCENDING)?;
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
     let same = make_equality(leaves)?;
     let mut kept: Vec<u64> = Vec::new();
@@ -246,8 +246,7 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// A type whose values have unsigned integers as keys, which sort like the values. NaN has the
-/// largest key, and 0.0 and -0.0 have the same key.
+/// Unsigned keys sort like the values: NaN has the largest key, and both zeros the same.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
@@ -316,11 +315,11 @@ macro_rules! floats {
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
 /// Sorts values without nulls by their unsigned keys ([`Sortable`]); `None` for types without such keys.
-fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
+fn sort_values(leaves: &ArrayRef, lists: &Layout, order: SortOrder) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
         lists: &Layout,
-        order: Order,
+        order: SortOrder,
     ) -> ArrayRef {
         let mut out: Vec<T::Native> = values.as_primitive::<T>().values().to_vec();
         let mut keys = Vec::new();
@@ -351,7 +350,7 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Returns integers that compare like the leaves, NaN greatest; `None` for types such as strings.
+/// Integers in the order of the leaves, with NaN greatest; `None` for types such as strings.
 pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
         values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()
@@ -359,8 +358,8 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Calls `each` for every list, with integers that compare like its leaves, NaN greatest; the
-/// integers of nulls are arbitrary. Returns false, without a call, for types such as strings.
+/// Calls `each` with the range of every list and the integers of [`order_keys`], arbitrary for
+/// nulls. Returns false for types without such integers.
 pub(super) fn for_each_list_of_keys(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -384,8 +383,7 @@ pub(super) fn for_each_list_of_keys(
     Ok(true)
 }
 
-/// Unpacks a dictionary of floats, because Arrow would distinguish its two zeros and its different
-/// NaN. Returns `None` for other leaves.
+/// Arrow would distinguish the two zeros and the NaN of a dictionary. `None` for other leaves.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -396,7 +394,7 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
 pub(super) fn argsort_leaves(
     leaves: &ArrayRef,
     lists: &Layout,
-    order: Order,
+    order: SortOrder,
 ) -> Result<UInt64Array> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return argsort_leaves(&leaves, lists, order);
@@ -418,13 +416,12 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     values: &ArrayRef,
     nulls: Option<&NullBuffer>,
     lists: &Layout,
-    order: Order,
+    order: SortOrder,
 ) -> UInt64Array {
     let flat = values.as_primitive::<T>().values();
     let key = |i: usize| -> u64 {
         let key = flat[i].key();
-        // Invert the key before it is widened; inverting 64 bits would also set the bits above the
-        // key.
+        // Invert the key before it is widened, so that the bits above it stay 0.
         (if order.descending { T::Native::flip(key) } else { key }).into()
     };
     if size_of::<T::Native>() > 4 {
@@ -439,8 +436,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
                 (least.min(key), greatest.max(key))
             });
             // The keys of a list, such as times in microseconds, often span a small range. Then
-            // pack the key and the index of each leaf into one integer, because integers sort
-            // faster than pairs.
+            // pack key and index into one integer, because integers sort faster than pairs.
             let index_bits = u64::BITS - (last - first).leading_zeros();
             if (greatest - least).leading_zeros() >= index_bits && index_bits < u64::BITS {
                 packed.clear();
@@ -457,8 +453,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
             out.extend(scratch.iter().map(|(_, i)| *i));
         });
     }
-    // Each integer in `scratch` has a 32-bit key in its upper half and the index of the leaf within its
-    // list in its lower half. Leaves with equal keys keep their order, because their indices ascend.
+    // Sort integers of a key (upper half) and its index in the list (lower half): equal keys stay in order.
     let mut scratch: Vec<u64> = Vec::new();
     argsort_lists(nulls, lists, order, |valid, out| {
         let Some(first) = valid.first().copied() else { return };
@@ -479,7 +474,7 @@ fn argsort_by_comparison(
     leaves: &ArrayRef,
     nulls: Option<&NullBuffer>,
     lists: &Layout,
-    order: Order,
+    order: SortOrder,
 ) -> Result<UInt64Array> {
     let compare = make_leaf_comparator(leaves)?;
     Ok(argsort_lists(nulls, lists, order, |valid, out| {
@@ -491,26 +486,25 @@ fn argsort_by_comparison(
     }))
 }
 
-type Compare = Box<dyn Fn(usize, usize) -> Ordering + Send + Sync>;
+type LeafComparator = Box<dyn Fn(usize, usize) -> Ordering + Send + Sync>;
 
-fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
+fn make_leaf_comparator(leaves: &ArrayRef) -> Result<LeafComparator> {
     let sortable = |t: &DataType| !t.is_nested() && !matches!(t, DataType::RunEndEncoded(..));
     if !sortable(leaves.data_type()) {
         return Err(Error::type_of(
-            "values to sort",
-            "scalars (not lists or structs; flatten lists first)",
+            "values to sort (flatten lists first)",
+            "scalars, not lists or structs",
             leaves.data_type(),
         ));
     }
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }
 
-/// Returns the indices of all leaves, list by list. `sort` gets the indices of the valid leaves of
-/// a list, and appends them, sorted, to its second argument; `order` puts nulls first or last.
+/// `sort` gets the indices of the valid leaves of a list, and appends them, sorted, to its second argument.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,
-    order: Order,
+    order: SortOrder,
     mut sort: impl FnMut(&mut Vec<u64>, &mut Vec<u64>),
 ) -> UInt64Array {
     let mut out: Vec<u64> = Vec::with_capacity(lists.children());
@@ -566,18 +560,18 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
 /// # use std::sync::Arc;
 /// # use arrow::array::{BooleanArray, Int32Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::sort::{Order, is_sorted};
+/// use serrate::kernels::sort::{SortOrder, is_sorted};
 /// // [[1, 3, 2], [7]]
 /// let leaves = Arc::new(Int32Array::from(vec![1, 3, 2, 7]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
-/// let found = is_sorted(&a, Order::ASCENDING)?;
+/// let found = is_sorted(&a, SortOrder::ASCENDING)?;
 /// assert_eq!(found.leaves().as_ref(), &BooleanArray::from(vec![false, true]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// Same as [`sort`].
-pub fn is_sorted(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+pub fn is_sorted(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let level = find_innermost_level(array)?;
     let positions = argsort_leaves(array.leaves(), level.layout(), order)?;
     let mut sorted = Vec::with_capacity(level.layout().lists());

@@ -183,8 +183,7 @@ fn format_duration(nanoseconds: i128) -> String {
     }
 }
 
-/// Formats a number of nanoseconds, 0 or more, as `03:00`, or as `03:00:01.5` if the seconds are
-/// not zero.
+/// Formats nanoseconds, 0 or more, as `03:00`, or as `03:00:01.5` if the seconds are not zero.
 fn format_clock(nanoseconds: i128) -> String {
     let (seconds, fraction) = (nanoseconds / SECOND, nanoseconds % SECOND);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -9,7 +9,7 @@ use arrow::downcast_primitive_array;
 use super::RowArg;
 use super::align::align_arrays;
 use super::allocate::allocate_values;
-use super::args::cast_arg_integers;
+use super::argument_casts::cast_arg_integers;
 use super::gather::{find_row_of_list, replace_axis, take_rows};
 use super::index::slice;
 use super::shape::list_axis;
@@ -64,7 +64,7 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
             _ => None,
         );
         if let Some(out) = out {
-            let out = out.map_err(|(list, position)| outside(list, position))?;
+            let out = out.map_err(|at| outside(at.list, at.position))?;
             return merge_outer_nulls(&indices.with_leaves(out)?, &array, axis);
         }
     }
@@ -122,9 +122,8 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Checks the arguments of `take` and `scatter`. Returns the axis that the indices select from, the
-/// two arrays with the same outer lists (see [`align_arrays`]), and the leaves of `indices` as integers.
-/// Returns an error if the indices have no level of lists, or more levels than the array.
+/// Returns the axis that the indices select from, both arrays with the same outer lists, and the
+/// indices as integers. Refuses indices without lists, or with more levels than the array.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,
@@ -158,14 +157,21 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Takes the values of every list at the indices in `at`; neither values nor indices have nulls. If
-/// an index is out of range, returns its list, and its position in the list, as the error.
+/// An index that is out of range: its list among all lists of indices, and its position in this list.
+struct OutsideIndex {
+    list: usize,
+    position: usize,
+}
+
+/// Takes from every list of `values` (layout `from`) the values at the indices in the same list of
+/// `at` (layout `to`); neither values nor indices have nulls. The error is the first index that is
+/// out of range.
 fn take_primitive<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     from: &Layout,
     at: &Int64Array,
     to: &Layout,
-) -> std::result::Result<ArrayRef, (usize, usize)> {
+) -> std::result::Result<ArrayRef, OutsideIndex> {
     let data_type = values.data_type();
     let (values, indices) = (values.values(), at.values());
     let mut out: Vec<T::Native> = allocate_values(indices.len());
@@ -183,7 +189,7 @@ fn take_primitive<T: ArrowPrimitiveType>(
             }
         }));
         if let Some(position) = outside {
-            return Err((list, position));
+            return Err(OutsideIndex { list, position });
         }
     }
     let out = PrimitiveArray::<T>::new(out.into(), None);

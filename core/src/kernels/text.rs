@@ -1,4 +1,4 @@
-//! String predicates on leaves: LIKE, prefixes, regular expressions.
+//! Tests a string predicate on every leaf: LIKE, a prefix or a regular expression.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow::compute::kernels::comparison::{ilike, like, starts_with};
 use arrow::compute::kernels::regexp::regexp_is_match_scalar;
 use arrow::datatypes::DataType;
 
-use super::dictionary::over_values;
+use super::dictionary_predicate::over_values;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -81,8 +81,7 @@ fn match_pattern(values: &ArrayRef, pattern: &str, flags: Option<&str>) -> Resul
     })
 }
 
-/// Returns the part of an error of the `regex` crate that explains the fault: the text between two
-/// lines of `~`. Returns all of `error` if it has no such lines.
+/// Returns the lines between two lines of `~` in an error of the `regex` crate, or the whole error.
 fn extract_explanation(error: &str) -> String {
     let is_rule = |line: &str| line.len() > 8 && line.chars().all(|c| c == '~');
     let mut lines = error.lines().skip_while(|line| !is_rule(line)).skip(1).peekable();
@@ -90,6 +89,11 @@ fn extract_explanation(error: &str) -> String {
         return error.to_owned();
     }
     lines.take_while(|line| !is_rule(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a float is infinite because the number in the string it was parsed from is beyond the range of its type.
+pub(crate) fn is_overflow(text: &str, parsed: f64) -> bool {
+    parsed.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// Returns whether leaves of this type are strings: Utf8, LargeUtf8, Utf8View, or a dictionary of these.

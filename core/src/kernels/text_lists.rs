@@ -43,7 +43,7 @@ pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<Arr
     }
     let mut lists = ListLevels::new(depth);
     for text in texts {
-        let parsed = text.map(|text| (text, ListParser { rest: text }.parse_text(depth)));
+        let parsed = text.map(|text| (text, ListParser { rest: text }.parse_whole_text(depth)));
         match parsed {
             None => lists.append_element(ParsedElement::Null, 0),
             Some((_, Some(list))) => lists.append_element(list, 0),
@@ -66,14 +66,12 @@ enum ParsedElement {
     List(Vec<ParsedElement>),
 }
 
-/// A parser; `rest` is the part of the string that is not parsed yet.
 struct ListParser<'a> {
     rest: &'a str,
 }
 
 impl ListParser<'_> {
-    /// Parses the whole string as a list of `depth` levels. Returns `None` if the string is not such a list.
-    fn parse_text(mut self, depth: usize) -> Option<ParsedElement> {
+    fn parse_whole_text(mut self, depth: usize) -> Option<ParsedElement> {
         self.skip_blanks();
         let list = self.parse_list(depth)?;
         self.skip_blanks();
@@ -140,8 +138,7 @@ impl ListParser<'_> {
         })
     }
 
-    /// Parses a quoted value after its opening quote, up to the closing quote. Returns `None` if
-    /// there is no closing quote.
+    /// Parses after the opening quote. Returns `None` without a closing quote.
     fn parse_quoted(&mut self, quote: char) -> Option<String> {
         let mut value = String::new();
         let mut chars = self.rest.char_indices();
@@ -159,7 +156,6 @@ impl ListParser<'_> {
     }
 }
 
-/// Collects nested lists of strings, which [`build_lists`](Self::build_lists) converts to an array.
 struct ListLevels {
     /// Lengths and validity of the lists of each level, outermost first.
     levels: Vec<(Vec<usize>, Vec<bool>)>,
@@ -192,7 +188,8 @@ impl ListLevels {
         }
     }
 
-    /// Converts the strings to the type `leaf` and returns nested `LargeList`s of them.
+    /// Converts the strings to the type `leaf` and returns nested `LargeList`s of them. Returns an
+    /// error if a string is not a value of this type, unless `options.safe` makes it null.
     fn build_lists(mut self, leaf: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef> {
         let mut values: ArrayRef = Arc::new(self.leaves.finish());
         let is_time = matches!(leaf, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);

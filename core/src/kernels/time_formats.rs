@@ -63,7 +63,6 @@ pub fn format_times_each(times: &ArrayRef, formats: &StringArray) -> Result<Stri
     LocalClock::try_new(times)?.format_each(formats)
 }
 
-/// A directive of a format, or literal text between directives.
 #[derive(Debug, PartialEq, Eq)]
 enum FormatPart {
     Text(String),
@@ -189,7 +188,6 @@ fn parse_format(format: &str) -> Result<Vec<FormatPart>> {
     Ok(parts)
 }
 
-/// Timestamps of one type, which are read as local times in the time zone of the type.
 struct LocalClock {
     times: Int64Array,
     /// Nanoseconds per unit of `times`, from 1 to 10^9.
@@ -215,7 +213,8 @@ impl LocalClock {
         })
     }
 
-    /// Returns the local time of a row and its offset from UTC in seconds; `None` for a null.
+    /// Returns local time and offset from UTC in seconds; `None` for a null. Returns an error
+    /// outside the years of `chrono` (-262143 to 262142).
     fn find_local_time(&self, row: usize) -> Result<Option<(NaiveDateTime, i32)>> {
         if self.times.is_null(row) {
             return Ok(None);
@@ -238,7 +237,7 @@ impl LocalClock {
         }))
     }
 
-    /// Appends the formatted time of a row to `out`; returns false, without appending, for a null.
+    /// Returns false for a null. Returns errors of [`find_local_time`](Self::find_local_time).
     fn format_row(&self, row: usize, parts: &[FormatPart], out: &mut Vec<u8>) -> Result<bool> {
         let Some((time, offset)) = self.find_local_time(row)? else { return Ok(false) };
         for part in parts {
@@ -382,7 +381,6 @@ const MONTHS: &[&str] = &[
     "December",
 ];
 
-/// Appends a name, or its first three letters if `short` is set.
 fn push_name(names: &[&str], at: u32, short: bool, out: &mut Vec<u8>) {
     let name = usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or_default();
     let name = if short { name.get(..3).unwrap_or(name) } else { name };
@@ -407,7 +405,6 @@ mod tests {
 
     #[test]
     fn directives_are_formatted() {
-        // 2024-03-05 01:02:03.045678, a Tuesday.
         let time: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1_709_600_523_045_678]));
         for (format, text) in [
             ("%Y-%m-%d %H:%M:%S.%f", "2024-03-05 01:02:03.045678"),

@@ -87,9 +87,7 @@ fn complete_strings<O: OffsetSizeTrait>(texts: &ArrayRef) -> ArrayRef {
     Arc::new(GenericStringArray::<O>::from_iter(complete))
 }
 
-/// Prepares `values` for a cast to the type `to`: if `to` is a date, a timestamp or
-/// [`EXACT_SECONDS`], rewrites strings with [`complete_times`]. Otherwise returns the values
-/// unchanged.
+/// Rewrites strings with [`complete_times`] if `to` is a date, a timestamp or [`EXACT_SECONDS`].
 pub(super) fn complete_texts(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};
     let is_time = matches!(to, Timestamp(..) | Date32 | Date64) || *to == EXACT_SECONDS;
@@ -116,7 +114,7 @@ fn complete_lists<O: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
 /// `text` may lack the seconds, and may have one digit for a month, day or hour, `/` instead of `-`, several
 /// blanks before the time, and blanks at both ends. The time zone is `Z`, `UTC`, an offset such as `+02`, or a name
 /// such as `Europe/Berlin`. With a name, the result is in UTC, because Arrow rejects local times that clocks skip or
-/// repeat ([`zones`](super::zones)).
+/// repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -133,7 +131,7 @@ pub fn complete_time(text: &str) -> Option<String> {
         _ => false,
     };
     let may_name_zone = matches!(bytes, [.., before, last] if before.is_ascii_alphabetic() && last.is_ascii_alphabetic());
-    if is_usual && !may_name_zone || bytes.len() > LONGEST {
+    if is_usual && !may_name_zone || bytes.len() > MAX_TEXT_BYTES {
         return None;
     }
     let mut rest = TimeParser { rest: text.trim_matches(' ') };
@@ -167,18 +165,16 @@ pub fn complete_time(text: &str) -> Option<String> {
     (rest.is_empty() && complete != text).then_some(complete)
 }
 
-/// Returns the UTC time at which the local time in a zone is `local`; `None` if the zone is
-/// unknown, or the year of the UTC time is not 0 to 9999.
+/// Returns the UTC time at which the local time in a zone is `local`; `None` if `local` is not a
+/// date with a time, the zone is unknown, or the year of the UTC time is not 0 to 9999.
 fn convert_to_utc(local: &str, zone: &str) -> Option<String> {
     let local = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok()?;
     let instant = find_instant(local, zone.parse::<Tz>().ok()?)?;
     (0..=9999).contains(&instant.year()).then(|| format!("{instant:?}Z"))
 }
 
-/// Maximum length in bytes of a string that [`complete_time`] parses.
-const LONGEST: usize = 64;
+const MAX_TEXT_BYTES: usize = 64;
 
-/// A parser; `rest` is the part of the string that is not parsed yet.
 struct TimeParser<'a> {
     rest: &'a str,
 }
@@ -188,8 +184,7 @@ impl<'a> TimeParser<'a> {
         self.rest.is_empty()
     }
 
-    /// Removes all leading digits from `rest` and returns them; `None` if their number is not
-    /// between `least` and `most`.
+    /// Returns `None` for fewer than `least` or more than `most` leading digits.
     fn take_digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
         let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
         if !(least..=most).contains(&end) {
@@ -213,8 +208,7 @@ impl<'a> TimeParser<'a> {
         Some(())
     }
 
-    /// Returns the rest of the string if it may be the name of a time zone: if it begins with a
-    /// letter and is neither `Z` nor `UTC`. Otherwise returns `None`.
+    /// Returns the rest of the string if it begins with a letter and is neither `Z` nor `UTC`.
     fn take_zone_name(&mut self) -> Option<&'a str> {
         let name = self.rest.trim_start_matches(' ');
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || is_utc(name) {
@@ -224,8 +218,7 @@ impl<'a> TimeParser<'a> {
         Some(name)
     }
 
-    /// Parses the rest as a zone: empty, `Z`, `UTC` or an offset such as `+02`. Returns the zone in
-    /// Arrow's format, such as `+02:00`; `None` for another string.
+    /// Parses an empty rest, `Z`, `UTC` or an offset such as `+02` into Arrow's format (`+02:00`).
     fn take_zone(&mut self) -> Option<String> {
         self.rest = self.rest.trim_start_matches(' ');
         if self.is_empty() {

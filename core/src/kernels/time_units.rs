@@ -1,5 +1,3 @@
-//! Units of times as numbers of nanoseconds.
-
 use arrow::datatypes::TimeUnit;
 
 /// Returns the number of nanoseconds in a unit.

@@ -1,7 +1,6 @@
-//! Exact comparison and conversion of instants (dates and timestamps), durations and intervals in
-//! different units. A cast to the finer of two units may overflow (the year 2999 in nanoseconds),
-//! and a cast to the coarser unit drops digits. Values are therefore compared as `i128`, which
-//! represents all of them.
+//! Exact comparison and conversion of instants (dates and timestamps), durations and intervals. A
+//! cast to the finer of two units may overflow (the year 2999 in nanoseconds), and a cast to the
+//! coarser drops digits. Values are therefore compared as `i128`.
 
 use std::sync::Arc;
 
@@ -27,8 +26,7 @@ pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Returns whether [`to_exact_seconds`] converts values of a type: dates, timestamps, durations and
-/// intervals.
+/// Returns whether [`to_exact_seconds`] converts a type: dates, timestamps, durations, intervals.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -63,8 +61,9 @@ pub fn to_exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 }
 
 /// Parses strings as dates or timestamps, and converts them to seconds since 1970
-/// ([`EXACT_SECONDS`]), with nine fractional digits in all years. A string without an offset is a
-/// local time in `zone`, or in UTC if there is none. Nulls stay null.
+/// ([`EXACT_SECONDS`]). Keeps nine fractional digits, also for years that 64-bit nanoseconds cannot
+/// represent. A string without an offset is a local time in `zone`, or in UTC if there is none.
+/// Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -82,8 +81,7 @@ pub fn to_exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 pub fn parse_exact_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
-    // 64-bit nanoseconds do not cover all years, so parse the time as microseconds, and add its
-    // seventh to ninth fractional digits afterwards.
+    // Nanoseconds do not cover all years: parse microseconds, and add the other digits later.
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let instants = match cast_time(&texts, &wide) {
         Some(instants) => instants?,
@@ -103,8 +101,7 @@ pub(super) fn are_whole_microseconds(texts: &dyn Array) -> Result<BooleanArray> 
     Ok(texts.as_string::<i32>().iter().map(|text| Some(whole(text))).collect())
 }
 
-/// Returns the number of nanoseconds that the seventh to ninth fractional digits of a time
-/// represent: 789 for `10:00:00.123456789`.
+/// Returns the value of the seventh to ninth digits after the point: 789 for `10:00:00.123456789`.
 fn parse_digits_below_microseconds(text: &str) -> i128 {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let mut digits = fraction.bytes().take_while(u8::is_ascii_digit).skip(6);
@@ -196,9 +193,8 @@ pub fn convert_all_exactly(values: &dyn Array, to: &DataType) -> Result<Option<A
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns the type to which strings are parsed before they are compared with values of the type
-/// `times`. It has a finer unit than `times` if necessary: parsed to a timestamp in seconds,
-/// `10:00:00.5` would lose its fraction and equal `10:00:00`.
+/// Returns the type to which strings are parsed for comparisons with values of the type `times`. The
+/// unit may be finer than that of `times`: parsed to seconds, `10:00:00.5` would equal `10:00:00`.
 pub(super) fn find_parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {
@@ -250,9 +246,10 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 /// ```
 ///
 /// # Errors
-/// For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`]; for an interval that is
-/// not a 64-bit integer in the unit of a duration `to`; for a string that is not a time; and for a
-/// local time outside the range of a timestamp with a zone.
+/// * For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`].
+/// * For an interval that the 64-bit integers of a duration `to` cannot represent exactly.
+/// * For a string that is not a time.
+/// * For a local time outside the range of `to`, if this is a timestamp with a zone.
 pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));
@@ -295,7 +292,9 @@ fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
     Ok(Arc::new(values.with_data_type(to.clone())))
 }
 
-/// Converts values to nanoseconds. If `days_per_month` is `None`, an interval with months is an error.
+/// Converts dates and timestamps to nanoseconds since 1970, and durations and intervals to their
+/// length in nanoseconds. In an interval, a month has `days_per_month` days; if this is `None`, an
+/// interval with months is an error.
 fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let strict = CastOptions { safe: false, ..CastOptions::default() };

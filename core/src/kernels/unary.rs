@@ -1,6 +1,5 @@
-//! Functions of one value, applied to every leaf.
-//!
-//! Results share the lists of the array. A null leaf stays null, except in [`Unary::IsNull`].
+//! Functions of one value, applied to every leaf. Results share the lists of the array. A null leaf
+//! stays null, except in [`UnaryOp::IsNull`].
 
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ use crate::error::{Error, Result};
 /// The definitions are NumPy's: NaN stays NaN, the square root of a negative number is NaN, and the logarithm
 /// of 0 is negative infinity. Half precision is computed in 32 bits, all other types in their own width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unary {
+pub enum UnaryOp {
     /// Negation. An error for the smallest integer of its type, whose negative does not fit.
     Neg,
     /// Absolute value. An error for the smallest integer of its type.
@@ -67,13 +66,13 @@ pub enum Unary {
     IsNan,
 }
 
-impl Unary {
+impl UnaryOp {
     /// Returns the name used in error messages: `abs`, `round`, ...
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::kernels::unary::Unary;
-    /// assert_eq!((Unary::IsNull.name(), Unary::Round(2).name()), ("is_null", "round"));
+    /// use serrate::kernels::unary::UnaryOp;
+    /// assert_eq!((UnaryOp::IsNull.name(), UnaryOp::Round(2).name()), ("is_null", "round"));
     /// ```
     pub fn name(self) -> &'static str {
         match self {
@@ -99,9 +98,9 @@ impl Unary {
     /// ```
     /// # use serrate_core as serrate;
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::unary::Unary;
-    /// assert_eq!(Unary::Sqrt.output_type(&DataType::Int32)?, DataType::Float64);
-    /// assert_eq!(Unary::Sqrt.name(), "sqrt");
+    /// use serrate::kernels::unary::UnaryOp;
+    /// assert_eq!(UnaryOp::Sqrt.output_type(&DataType::Int32)?, DataType::Float64);
+    /// assert_eq!(UnaryOp::Sqrt.name(), "sqrt");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -133,7 +132,7 @@ impl Unary {
 
 /// Applies a function to every leaf.
 ///
-/// A null leaf stays null, except in [`Unary::IsNull`]; the lists stay as they are, null lists as
+/// A null leaf stays null, except in [`UnaryOp::IsNull`]; the lists stay as they are, null lists as
 /// well.
 ///
 /// ```
@@ -141,10 +140,10 @@ impl Unary {
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Float32Array, types::Float32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::unary::{Unary, unary};
+/// use serrate::kernels::unary::{UnaryOp, unary};
 /// let leaves = Arc::new(Float32Array::from(vec![2.25, -0.5, 3.5]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
-/// let b = unary(Unary::Round(0), &a)?;
+/// let b = unary(UnaryOp::Round(0), &a)?;
 /// assert_eq!(b.leaves().as_primitive::<Float32Type>().values(), &[2.0, -0.0, 4.0]);
 /// assert_eq!(b.lengths(1)?, a.lengths(1)?);
 /// # Ok::<(), serrate::Error>(())
@@ -152,17 +151,17 @@ impl Unary {
 ///
 /// # Errors
 /// When the leaves do not support the function, or the result of an integer overflows.
-pub fn unary(function: Unary, array: &RaggedArray) -> Result<RaggedArray> {
+pub fn unary(function: UnaryOp, array: &RaggedArray) -> Result<RaggedArray> {
     function.output_type(array.leaf_type())?;
     let leaves = array.leaves();
     let out: ArrayRef = match function {
-        Unary::Neg => return elementwise::neg(array),
-        Unary::Not => return elementwise::not(array),
-        Unary::IsNull => match leaves.logical_nulls() {
+        UnaryOp::Neg => return elementwise::neg(array),
+        UnaryOp::Not => return elementwise::not(array),
+        UnaryOp::IsNull => match leaves.logical_nulls() {
             Some(nulls) => Arc::new(BooleanArray::new(!nulls.inner(), None)),
             None => Arc::new(find_null(leaves)?),
         },
-        Unary::IsNan => Arc::new(find_nan(leaves)),
+        UnaryOp::IsNan => Arc::new(find_nan(leaves)),
         _ if leaves.data_type().is_integer() => apply_to_integers(function, leaves)?,
         _ => apply_to_floats(function, leaves)?,
     };
@@ -174,9 +173,9 @@ macro_rules! shorthand {
         $(#[$doc])*
         ///
         /// # Errors
-        #[doc = concat!("Same as [`unary`] with [`Unary::", stringify!($function), "`].")]
+        /// Same as [`unary`] with this function.
         pub fn $name(array: &RaggedArray) -> Result<RaggedArray> {
-            unary(Unary::$function, array)
+            unary(UnaryOp::$function, array)
         }
     )*};
 }
@@ -218,9 +217,9 @@ shorthand! {
 /// ```
 ///
 /// # Errors
-/// Same as [`unary`] with [`Unary::Round`].
+/// Same as [`unary`] with [`UnaryOp::Round`].
 pub fn round(array: &RaggedArray, decimals: i32) -> Result<RaggedArray> {
-    unary(Unary::Round(decimals), array)
+    unary(UnaryOp::Round(decimals), array)
 }
 
 fn find_nan(leaves: &ArrayRef) -> BooleanArray {
@@ -240,9 +239,9 @@ fn find_nan(leaves: &ArrayRef) -> BooleanArray {
     BooleanArray::new(bits, leaves.nulls().cloned())
 }
 
-fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
+fn apply_to_integers(function: UnaryOp, leaves: &ArrayRef) -> Result<ArrayRef> {
     fn apply_typed<T: ArrowPrimitiveType>(
-        function: Unary,
+        function: UnaryOp,
         values: &PrimitiveArray<T>,
     ) -> Result<ArrayRef>
     where
@@ -250,7 +249,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
     {
         let zero = T::Native::ZERO;
         let out: PrimitiveArray<T> = match function {
-            Unary::Abs => {
+            UnaryOp::Abs => {
                 let made =
                     try_unary(values, |v| if v.is_lt(zero) { v.neg_checked() } else { Ok(v) });
                 made.map_err(|e| {
@@ -260,7 +259,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                     ))
                 })?
             }
-            Unary::Sign => map_values(values, |v| {
+            UnaryOp::Sign => map_values(values, |v| {
                 if v.is_gt(zero) {
                     T::Native::ONE
                 } else if v.is_lt(zero) {
@@ -269,7 +268,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                     zero
                 }
             }),
-            Unary::Round(decimals) if decimals < 0 => {
+            UnaryOp::Round(decimals) if decimals < 0 => {
                 let made = try_unary::<_, _, T>(values, |v| {
                     let rounded = round_tens(v.into(), decimals.unsigned_abs());
                     T::Native::try_from(rounded).map_err(|_| {
@@ -285,7 +284,10 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
         };
         Ok(Arc::new(out))
     }
-    if matches!(function, Unary::Sqrt | Unary::Exp | Unary::Ln | Unary::Log2 | Unary::Log10) {
+    if matches!(
+        function,
+        UnaryOp::Sqrt | UnaryOp::Exp | UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10
+    ) {
         return apply_to_floats(function, &cast(leaves, &DataType::Float64)?);
     }
     macro_rules! of {
@@ -304,7 +306,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
 
 /// Rounds to a multiple of `10^digits`, halves to even.
 fn round_tens(value: i128, digits: u32) -> i128 {
-    // If `10^digits` overflows 128 bits, half of it exceeds every 64-bit value: all round to 0.
+    // If `10^digits` overflows an `i128`, half of it exceeds every 64-bit value, so the result is 0.
     let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
     let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
     let up = match (rest * 2).cmp(&unit) {
@@ -315,26 +317,26 @@ fn round_tens(value: i128, digits: u32) -> i128 {
     (whole + up) * unit
 }
 
-fn apply_to_floats(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
+fn apply_to_floats(function: UnaryOp, leaves: &ArrayRef) -> Result<ArrayRef> {
     macro_rules! of {
         ($t:ty, $native:ident) => {{
             let values = leaves.as_primitive::<$t>();
             let out: PrimitiveArray<$t> = match function {
-                Unary::Abs => map_values(values, $native::abs),
-                Unary::Sign => {
+                UnaryOp::Abs => map_values(values, $native::abs),
+                UnaryOp::Sign => {
                     map_values(values, |v| if v == 0.0 || v.is_nan() { v } else { v.signum() })
                 }
-                Unary::Ceil => map_values(values, $native::ceil),
-                Unary::Floor => map_values(values, $native::floor),
-                Unary::Round(0) => map_values(values, $native::round_ties_even),
-                Unary::Round(decimals) => {
+                UnaryOp::Ceil => map_values(values, $native::ceil),
+                UnaryOp::Floor => map_values(values, $native::floor),
+                UnaryOp::Round(0) => map_values(values, $native::round_ties_even),
+                UnaryOp::Round(decimals) => {
                     map_values(values, |v| $native::from_double(round_to(v.into(), decimals)))
                 }
-                Unary::Sqrt => map_values(values, $native::sqrt),
-                Unary::Exp => map_values(values, $native::exp),
-                Unary::Ln => map_values(values, $native::ln),
-                Unary::Log2 => map_values(values, $native::log2),
-                Unary::Log10 => map_values(values, $native::log10),
+                UnaryOp::Sqrt => map_values(values, $native::sqrt),
+                UnaryOp::Exp => map_values(values, $native::exp),
+                UnaryOp::Ln => map_values(values, $native::ln),
+                UnaryOp::Log2 => map_values(values, $native::log2),
+                UnaryOp::Log10 => map_values(values, $native::log10),
                 _ => {
                     return Err(Error::type_of(
                         function.name(),
@@ -378,8 +380,7 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // `scale` is infinite from 309 decimals on. Rounding to a multiple of 10^309 or more then gives 0,
-        // because no float reaches half of that; rounding to 309 or more decimals keeps the value.
+        // No float reaches half of 10^309, or has digits at decimal 309.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }

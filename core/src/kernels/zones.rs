@@ -1,8 +1,7 @@
-//! Conversion of local times in time zones whose offset from UTC changes (daylight saving time).
-//!
-//! Clocks that go forward skip the local times of an hour; clocks that go back repeat them. Arrow
-//! converts neither to an instant. As in PostgreSQL and DuckDB, a skipped time is converted with
-//! the offset before the change, and a repeated time becomes the later of its two instants.
+//! Conversion of local times in time zones whose offset from UTC changes. Clocks that go forward
+//! skip the local times of an hour; clocks that go back repeat them. Arrow converts neither. As in
+//! PostgreSQL and DuckDB, a skipped time is converted with the offset before the change, and a
+//! repeated time becomes the later of its two instants.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::kernels::zones::may_change;
+/// use serrate::internal::zones::may_change;
 /// assert!(may_change("Europe/Berlin") && !may_change("UTC") && !may_change("+02:00"));
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -36,15 +35,15 @@ pub fn may_change(zone: &str) -> bool {
 /// `to`, a timestamp with a zone.
 ///
 /// A string may name another zone or an offset. If `safe` is set, a time outside the range of `to`
-/// and a string that is not a time become null. For local times that clocks skip or repeat, see the
-/// [module](self).
+/// and a string that is not a time become null. A local time that clocks skip is converted with the
+/// offset before the change; a local time that they repeat becomes the later of its two instants.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, TimestampSecondArray};
 /// # use arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
-/// use serrate::kernels::zones::local_to_instants;
+/// use serrate::internal::zones::local_to_instants;
 /// let east = DataType::Timestamp(TimeUnit::Second, Some("+01:00".into()));
 /// let local: ArrayRef = Arc::new(TimestampSecondArray::from(vec![3600, 7200]));
 /// let instants = local_to_instants(&local, &east, false)?;
@@ -65,7 +64,7 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
     let counts = count_units(&cast_with_options(times, &local, &options)?)?;
     map_counts(&counts, safe, to, |count| {
         let local = make_time(count, unit)?;
-        count_of(&find_instant(local, zone)?, unit)
+        count_since_epoch(&find_instant(local, zone)?, unit)
     })
 }
 
@@ -78,7 +77,7 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, TimestampSecondArray};
 /// # use arrow::datatypes::TimestampSecondType;
-/// use serrate::kernels::zones::to_local;
+/// use serrate::internal::zones::to_local;
 /// let times = TimestampSecondArray::from(vec![0]).with_timezone("+01:00");
 /// let local = to_local(&(Arc::new(times) as ArrayRef))?;
 /// assert_eq!(local.as_primitive::<TimestampSecondType>().values(), &[3600]);
@@ -94,11 +93,12 @@ pub fn to_local(times: &ArrayRef) -> Result<ArrayRef> {
     map_counts(&count_units(times)?, false, &to, |count| {
         let instant = make_time(count, unit)?;
         let offset = zone.offset_from_utc_datetime(&instant).fix();
-        count_of(&instant.checked_add_offset(offset)?, unit)
+        count_since_epoch(&instant.checked_add_offset(offset)?, unit)
     })
 }
 
-/// Converts each string with Arrow's cast or, if this fails, as a local time in the zone of `to`.
+/// Reads strings that Arrow's cast rejects as local times in the zone of `to`. A string that both
+/// reject is an error, or null with `options.safe`.
 fn convert_strings_to_instants(
     times: &ArrayRef,
     to: &DataType,
@@ -132,7 +132,7 @@ fn convert_strings_to_instants(
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray, TimestampSecondArray};
 /// # use arrow::datatypes::{IntervalMonthDayNano, TimestampSecondType};
-/// use serrate::kernels::zones::add_intervals;
+/// use serrate::internal::zones::add_intervals;
 /// let local = TimestampSecondArray::from(vec![3600]).with_timezone("+01:00");
 /// let day = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(0, 1, 0)]);
 /// let (times, day): (ArrayRef, ArrayRef) = (Arc::new(local), Arc::new(day));
@@ -194,7 +194,7 @@ fn move_time(
             true => local.checked_sub_days(days)?,
             false => local.checked_add_days(days)?,
         };
-        moved = count_of(&find_instant(local, zone)?, unit)?;
+        moved = count_since_epoch(&find_instant(local, zone)?, unit)?;
     }
     let nanoseconds = i128::from(by.nanoseconds) / count_nanoseconds(unit);
     let nanoseconds = if subtract { -nanoseconds } else { nanoseconds };
@@ -235,7 +235,6 @@ fn map_counts(
     reinterpret_values(&(Arc::new(found) as ArrayRef), to)
 }
 
-/// Converts a count of units since 1970 to a date and time; `None` if it is out of range.
 fn make_time(count: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     let per_second = 1_000_000_000 / count_nanoseconds(unit);
     let seconds = i128::from(count).div_euclid(per_second);
@@ -244,14 +243,13 @@ fn make_time(count: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     Some(time?.naive_utc())
 }
 
-fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
+fn count_since_epoch(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
     let time = instant.and_utc();
     let nanoseconds =
         i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
     i64::try_from(nanoseconds.div_euclid(count_nanoseconds(unit))).ok()
 }
 
-/// Returns the time in UTC at which the local time in a zone is `local`; `None` if it is out of range.
 pub(super) fn find_instant(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
     let offset = match zone.offset_from_local_datetime(&local) {
         MappedLocalTime::Single(offset) => offset.fix(),
@@ -265,8 +263,7 @@ pub(super) fn find_instant(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTi
     local.checked_sub_offset(offset)
 }
 
-/// Returns the offset of a zone before the clock change that skips `local`. A change skips at most one day
-/// (Samoa in 2011), so a local time 25 hours earlier exists.
+/// A change skips at most one day (Samoa in 2011), so a local time 25 hours earlier exists.
 fn find_offset_before(local: NaiveDateTime, zone: Tz) -> chrono::FixedOffset {
     let known = [1, 3, 6, 12, 25].into_iter().find_map(|hours| {
         let earlier = local.checked_sub_signed(TimeDelta::hours(hours))?;

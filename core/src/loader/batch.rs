@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::items::Item;
-use super::options::Form;
+use super::items::BatchItem;
+use super::options::BatchForm;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// One batch: tensors by name, and the [items](Item) that they were built from.
+/// One batch: tensors by name, and the [items](BatchItem) that they were built from.
 ///
 /// The memory of a batch returns to the loader when the batch and all clones of its tensors are
 /// dropped.
@@ -28,14 +28,14 @@ use crate::error::{Error, Result};
 /// # use std::sync::Arc;
 /// # use arrow::array::UInt16Array;
 /// # use serrate::table::RaggedTable;
-/// use serrate::loader::{Form, Loader, LoaderOptions};
+/// use serrate::loader::{BatchForm, Loader, LoaderOptions};
 /// let table = RaggedTable::builder()
 ///     .lengths([2, 1])?
 ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
 ///     .build()?;
 /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
 /// let batch = loader.epoch(0)?.next().unwrap()?;
-/// assert_eq!((batch.number(), batch.form(), batch.len()), (0, Form::Padded, 2));
+/// assert_eq!((batch.number(), batch.form(), batch.len()), (0, BatchForm::Padded, 2));
 /// assert_eq!(batch.tensor("code")?.to_string(), "uint16[2, 2] [[7, 8], [9, 0]]");
 /// let names: Vec<&str> = batch.tensors().iter().map(|(name, _)| name.as_ref()).collect();
 /// assert_eq!(names, ["code", "dim1/mask"]);
@@ -47,8 +47,8 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(super) number: usize,
-    pub(super) form: Form,
-    pub(super) items: Vec<Item>,
+    pub(super) form: BatchForm,
+    pub(super) items: Vec<BatchItem>,
     pub(super) tensors: Vec<(Arc<str>, DenseTensor)>,
     pub(super) axes: Vec<AxisCounts>,
     pub(super) occupied: usize,
@@ -89,7 +89,7 @@ impl Batch {
     /// # use serrate_core as serrate;
     /// use std::sync::Arc;
     /// use serrate::arrow::array::UInt16Array;
-    /// use serrate::loader::{Form, Loader, LoaderOptions};
+    /// use serrate::loader::{BatchForm, Loader, LoaderOptions};
     /// use serrate::table::RaggedTable;
     /// let table = RaggedTable::builder()
     ///     .lengths([3, 1])?
@@ -97,10 +97,10 @@ impl Batch {
     ///     .build()?;
     /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
     /// let batch = loader.epoch(0)?.next().unwrap()?;
-    /// assert_eq!(batch.form(), Form::Padded);
+    /// assert_eq!(batch.form(), BatchForm::Padded);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> BatchForm {
         self.form
     }
 
@@ -165,7 +165,7 @@ impl Batch {
     /// assert_eq!((batch.items()[0].row, batch.items()[1].row), (0, 1));
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[BatchItem] {
         &self.items
     }
 
@@ -191,7 +191,7 @@ impl Batch {
         &self.tensors
     }
 
-    /// Converts the batch to its tensors with their names; drops the [items](Item) that they were built from.
+    /// Converts the batch to its tensors with their names; drops the [items](BatchItem) that they were built from.
     ///
     /// ```
     /// # use serrate_core as serrate;

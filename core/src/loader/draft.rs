@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::batch::AxisCounts;
 use super::epoch_plan::EpochPlan;
-use super::frame::Frame;
-use super::grid::Grid;
-use super::items::Item;
+use super::frame::BatchFrame;
+use super::grid::PaddedGrid;
+use super::items::BatchItem;
 use super::loader_source::LoaderSource;
-use super::options::{Form, LoaderOptions};
+use super::options::{BatchForm, LoaderOptions};
 use super::shard_timeline::EventSpan;
 use super::tensor_output::{TensorContent, TensorOutput};
 use crate::dense::densify::count_bytes;
-use crate::dense::{DType, DenseOptions, Side, Size};
+use crate::dense::{AxisSize, DType, DenseOptions, PaddingSide};
 use crate::error::{Error, Result};
 
 /// Returns the largest shape that a padded batch can have: the number of items, then the size of
@@ -28,16 +28,16 @@ pub(super) fn find_largest_shape(source: &LoaderSource, options: &LoaderOptions)
             longest = longest.min(window);
         }
         shape.push(match options.sizes.get(axis - 1).copied().unwrap_or_default() {
-            Size::Longest => longest,
-            Size::AtMost(n) => longest.min(n),
-            Size::Exactly(n) => n,
+            AxisSize::Longest => longest,
+            AxisSize::AtMost(n) => longest.min(n),
+            AxisSize::Exactly(n) => n,
         });
     }
     shape
 }
 
 pub(super) struct BatchDraft {
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<BatchItem>,
     /// For each item, the index of its label or, without labels, of its row (counted over all
     /// shards). Like `windows` and `spans`, empty if no tensor needs it.
     pub(super) bases: Vec<usize>,
@@ -56,40 +56,42 @@ pub(super) struct BatchDraft {
 /// The lists of a batch. `grid` determines the positions of the elements of these lists in padded
 /// tensors. It is `None` for a packed batch, which has no padding.
 pub(super) struct BatchLists {
-    frame: Frame,
-    pub(super) grid: Option<Arc<Grid>>,
+    frame: BatchFrame,
+    pub(super) grid: Option<Arc<PaddedGrid>>,
 }
 
 impl EpochPlan {
-    /// Determines the shapes of batch `batch`. Returns an error if the batch exceeds the size
-    /// limit.
+    /// Determines the shapes of a batch. Returns an error if the batch exceeds
+    /// [`LoaderOptions::limit`], or has more than 2^31 - 1 elements on an axis.
     pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
         let inner = &self.inner;
         let options = &inner.options;
         let depth =
             |facts: bool| inner.outputs.iter().filter(|o| o.facts == facts).map(|o| o.axis).max();
         let named = |e: Error| Error::invalid(format!("batch {batch}: {e}"));
-        let padded = options.form == Form::Padded;
+        let padded = options.form == BatchForm::Padded;
         let own = depth(false).unwrap_or(0);
         let (mut frame, items) =
-            Frame::new(&inner.source, self.items(batch), own).map_err(named)?;
+            BatchFrame::new(&inner.source, self.items(batch), own).map_err(named)?;
         let axes = (0..=own)
             .map(|d| AxisCounts {
                 total: frame.count_elements(d),
                 longest_item: frame.find_longest_item(d),
             })
             .collect();
-        let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));
+        let grid =
+            padded.then(|| Arc::new(PaddedGrid::new(&mut frame, &options.sizes, options.side)));
         let lists = BatchLists { frame, grid };
         let facts = match (&inner.source.facts, depth(true)) {
             (Some(facts), Some(depth)) => {
                 // Windows do not apply to static facts, so take all facts of the row.
                 let rows = items.iter().map(|item| {
                     let n = facts.source.shards[item.shard].layouts[0].length(item.row);
-                    Item { events: 0..n, ..*item }
+                    BatchItem { events: 0..n, ..*item }
                 });
-                let (mut frame, _) = Frame::new(&facts.source, rows, depth).map_err(named)?;
-                let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &[], Side::Right)));
+                let (mut frame, _) = BatchFrame::new(&facts.source, rows, depth).map_err(named)?;
+                let grid =
+                    padded.then(|| Arc::new(PaddedGrid::new(&mut frame, &[], PaddingSide::Right)));
                 Some(BatchLists { frame, grid })
             }
             _ => None,
@@ -124,7 +126,7 @@ impl EpochPlan {
             },
         )?;
         draft.occupied = match options.form {
-            Form::Padded => {
+            BatchForm::Padded => {
                 // `count_occupied` walks over all lists, so call it once per axis instead of once per tensor.
                 let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
                     let grid = lists.grid.as_ref();
@@ -138,7 +140,7 @@ impl EpochPlan {
                 };
                 inner.outputs.iter().map(|o| cells(o) * o.dtype.size()).sum()
             }
-            Form::Packed => draft.bytes,
+            BatchForm::Packed => draft.bytes,
         };
         Ok(draft)
     }
@@ -177,7 +179,7 @@ impl BatchDraft {
         self.facts.as_ref().filter(|_| facts).unwrap_or(&self.lists)
     }
 
-    pub(super) fn select_frame(&self, facts: bool) -> &Frame {
+    pub(super) fn select_frame(&self, facts: bool) -> &BatchFrame {
         &self.select_lists(facts).frame
     }
 

@@ -1,5 +1,5 @@
-//! Converts the elements of a column to a common type if the shards store different types. Converts
-//! tokens to int64.
+//! Converts the elements of a column: to a common type if the shards store different types, and
+//! integers to int64 if the option `tokens_as_i64` requires it.
 
 use half::f16;
 
@@ -7,7 +7,7 @@ use crate::dense::DType;
 
 /// Converts values in native byte order from one type to another. Returns `false` if a value is out
 /// of the range of the new type.
-pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
+pub(super) type ElementCast = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
     const SIZE: usize;
@@ -119,11 +119,11 @@ fn convert_all<S: NativeNumber, D: NativeNumber + FromNumber<S>>(
     fits
 }
 
-/// Returns the function that converts `from` to `to`; `None` if type promotion never converts
-/// `from` to `to`.
-pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
+/// Returns the function that converts values of type `from` to `to`; `None` if type promotion never
+/// converts `from` to `to`.
+pub(super) fn find_converter(from: DType, to: DType) -> Option<ElementCast> {
     use DType as T;
-    fn to_number<S: NativeNumber>(to: DType) -> Option<Convert>
+    fn to_number<S: NativeNumber>(to: DType) -> Option<ElementCast>
     where
         u16: FromNumber<S>,
         u32: FromNumber<S>,

@@ -1,5 +1,4 @@
-//! [`Epoch`]: an iterator over the batches of an epoch. The calling thread or a thread pool builds
-//! the batches.
+//! [`Epoch`]: an iterator over batches of an epoch, built by the calling thread or a thread pool.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,11 +20,11 @@ use crate::error::{Error, Result};
 pub struct Epoch {
     plan: Arc<EpochPlan>,
     next: usize,
-    workers: Option<Workers>,
+    workers: Option<EpochWorkers>,
 }
 
 #[derive(Debug)]
-struct Workers {
+struct EpochWorkers {
     pool: Arc<ThreadPool>,
     /// Whether the caller passed the thread pool in the options. Such a pool may be busy with other
     /// work, so the thread that requests a batch may build the batch itself.
@@ -58,8 +57,7 @@ struct EpochProgress {
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
-    /// Whether a job is running that builds large batches one after the other, each with all
-    /// threads of the pool.
+    /// Whether a job builds large batches one after the other, each with all threads.
     in_turn: bool,
     /// Number of skipped batches that are still being built.
     skipped: usize,
@@ -86,7 +84,7 @@ impl Epoch {
             let in_flight =
                 if together { options.prefetch.saturating_add(1) } else { options.max_in_flight() };
             let shared = Arc::new(EpochState::new(Arc::clone(&epoch.plan), 0));
-            epoch.workers = Some(Workers { pool, foreign, in_flight, together, shared });
+            epoch.workers = Some(EpochWorkers { pool, foreign, in_flight, together, shared });
         }
         epoch.skip_to(first)
     }
@@ -188,8 +186,8 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches without building them, and returns the batch after them. Keeps prefetched
-    /// batches that come later.
+    /// Skips `n` batches without building them, and returns the batch after them; `None` if the
+    /// epoch has no such batch. Keeps prefetched batches that come later.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -208,12 +206,11 @@ impl Drop for Epoch {
     }
 }
 
-impl Workers {
+impl EpochWorkers {
     fn next_batch(&self, batch: usize) -> Result<Batch> {
         let shared = &self.shared;
         let mut state = shared.lock_state();
-        // Skipped batches that threads are still building hold memory, so fewer other batches may
-        // be built in advance.
+        // Skipped batches that are still being built hold memory, so prefetch fewer other batches.
         let ahead = self.in_flight.saturating_sub(state.skipped).max(1);
         let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
         let added = end.saturating_sub(state.limit);
@@ -234,8 +231,7 @@ impl Workers {
             }
         }
         // If the caller passed the pool, or this thread belongs to the pool, all other threads may
-        // be busy. This thread then builds the batch itself, unless another thread has started to
-        // build it.
+        // be busy. This thread then builds the batch, unless another thread already builds it.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -329,7 +325,8 @@ impl EpochState {
         true
     }
 
-    /// Prevents the start of further batches, and waits until the running ones are complete.
+    /// Prevents threads from starting further batches, and waits until the batches that they are
+    /// building are complete.
     fn stop_workers(&self) {
         let mut state = self.lock_state();
         state.limit = 0;
@@ -373,7 +370,7 @@ mod tests {
     use arrow::array::UInt16Array;
 
     use super::LARGE;
-    use crate::dense::Size;
+    use crate::dense::AxisSize;
     use crate::loader::{Loader, LoaderOptions};
     use crate::table::RaggedTable;
 
@@ -394,7 +391,7 @@ mod tests {
             for taken in 1..4 {
                 STARTED.store(0, Ordering::SeqCst);
                 let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
-                let loader = loader(40, options).with_fault(|_| {
+                let loader = loader(40, options).set_fault(|_| {
                     STARTED.fetch_add(1, Ordering::SeqCst);
                     sleep(Duration::from_millis(5));
                 });
@@ -414,7 +411,7 @@ mod tests {
         static MADE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
         for (threads, prefetch) in [(1, 0), (1, 2), (3, 2)] {
             let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
-            let loader = loader(60, options).with_fault(|batch| MADE.lock().unwrap().push(batch));
+            let loader = loader(60, options).set_fault(|batch| MADE.lock().unwrap().push(batch));
             let in_flight = threads + prefetch;
             let made = || {
                 let mut made = std::mem::take(&mut *MADE.lock().unwrap());
@@ -442,7 +439,7 @@ mod tests {
         static MADE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
         for (threads, prefetch) in [(1, 6), (2, 6)] {
             let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
-            let loader = loader(40, options).with_fault(|batch| {
+            let loader = loader(40, options).set_fault(|batch| {
                 MADE.lock().unwrap().push(batch);
                 if batch.is_multiple_of(4) {
                     sleep(Duration::from_millis(3));
@@ -462,13 +459,14 @@ mod tests {
         }
     }
 
-    /// Number of running calls of the hook, and the largest number that ran at the same time.
+    /// Number of calls of the test hook that are running, and the largest number so far.
     static NOW: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // `MOST` counts batches that start at the same time: `hook` runs when a batch starts.
+        // `hook` runs before a batch is built, so `MOST` is the largest number of batches that
+        // threads begin to build at the same time.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);
@@ -477,9 +475,12 @@ mod tests {
         };
         for (size, at_once) in [(LARGE, 1), (1, 2)] {
             MOST.store(0, Ordering::SeqCst);
-            let options =
-                LoaderOptions::new(1).sizes([Size::Exactly(size)]).masks([]).threads(2).prefetch(3);
-            let batches = loader(6, options).with_fault(hook).epoch(0).unwrap();
+            let options = LoaderOptions::new(1)
+                .sizes([AxisSize::Exactly(size)])
+                .masks([])
+                .threads(2)
+                .prefetch(3);
+            let batches = loader(6, options).set_fault(hook).epoch(0).unwrap();
             assert_eq!(batches.map(Result::unwrap).count(), 6);
             assert_eq!(MOST.load(Ordering::SeqCst), at_once, "{size}");
         }
@@ -490,7 +491,7 @@ mod tests {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
         for _ in 0..20 {
             let options = LoaderOptions::new(1)
-                .sizes([Size::Exactly(LARGE / 2)])
+                .sizes([AxisSize::Exactly(LARGE / 2)])
                 .pool(Arc::clone(&pool))
                 .prefetch(1);
             let epoch = Arc::new(Mutex::new(loader(12, options).epoch(0).unwrap()));
@@ -519,7 +520,7 @@ mod tests {
         for (threads, prefetch) in [(1, 0), (1, 1), (2, 0), (3, 2)] {
             let options = LoaderOptions::new(2).threads(threads).prefetch(prefetch);
             let loader = Loader::try_new([table.clone()], options).unwrap();
-            let loader = loader.with_fault(|batch| assert!(batch != 2, "batch {batch} is bad"));
+            let loader = loader.set_fault(|batch| assert!(batch != 2, "batch {batch} is bad"));
             let all: Vec<_> = loader.epoch(0).unwrap().collect();
             assert_eq!(all.len(), 5);
             for (i, batch) in all.iter().enumerate() {

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::items::{Item, RowPrefix};
+use super::items::{BatchItem, ItemOrigin, RowPrefix};
+use super::loader_source::ShardRow;
+use super::options::ProcessPart;
 use super::random::{derive_random, new_epoch_rng, shuffle_items};
 use super::row_windows::RowWindows;
 use super::state::LoaderState;
@@ -42,8 +44,7 @@ pub struct EpochPlan {
     items: usize,
     /// Number of items per batch.
     size: usize,
-    /// The rank of this process and the number of processes that share the batches of the epoch.
-    part: (usize, usize),
+    part: ProcessPart,
 }
 
 impl EpochPlan {
@@ -64,7 +65,7 @@ impl EpochPlan {
         if order.is_empty() {
             return Err(Error::invalid("no items are given for the batch; give at least one"));
         }
-        let (items, part) = (order.len(), (0, 1));
+        let (items, part) = (order.len(), ProcessPart { rank: 0, world: 1 });
         Ok(Self { inner, epoch, order: Some(order), parts: None, items, size: items, part })
     }
 
@@ -73,7 +74,7 @@ impl EpochPlan {
         let size = options.batch_size;
         let items = if options.drop_last { all - all % size } else { all };
         let mut rng = new_epoch_rng(options.seed, epoch);
-        // `EpochItems::new` checked that the number of items fits a `u32`.
+        // `EpochItems::new` checked that the number of items fits a `u32`, so this cannot fail.
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut order = None;
         if options.shuffle || options.bucket.is_some() {
@@ -152,7 +153,7 @@ impl EpochPlan {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn num_batches(&self) -> usize {
-        let (rank, world) = self.part;
+        let ProcessPart { rank, world } = self.part;
         let all = self.items.div_ceil(self.size);
         if self.inner.options.drop_last {
             all / world
@@ -198,11 +199,11 @@ impl EpochPlan {
     /// assert_eq!(plan.items(2).len(), 0); // no such batch
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
+    pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = BatchItem> + '_ {
         self.locate_batch(batch).map(|position| {
             let (row, events) = self.find_window_of_item(self.find_item_at(position));
-            let (shard, row) = self.inner.source.locate_row(row);
-            Item { shard, row, events }
+            let ShardRow { shard, row } = self.inner.source.locate_row(row);
+            BatchItem { shard, row, events }
         })
     }
 
@@ -212,7 +213,7 @@ impl EpochPlan {
         if batch >= self.num_batches() {
             return 0..0;
         }
-        let (rank, world) = self.part;
+        let ProcessPart { rank, world } = self.part;
         let batch = batch * world + rank;
         let part = match &self.parts {
             Some(parts) => parts.get(batch).map_or(usize::MAX, |p| *p as usize),
@@ -226,7 +227,7 @@ impl EpochPlan {
     /// Returns the row of an item, as an index over all shards, and the range of its events within the row.
     fn find_window_of_item(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
-        let (base, step) = inner.items.locate_item(item);
+        let ItemOrigin { base, step } = inner.items.locate_item(item);
         let RowPrefix { row, events } = inner.items.make_row_prefix(&inner.source, base);
         let Some(window) = RowWindows::from_row(&inner.source, &inner.options, row) else {
             return (row, 0..events);
@@ -238,7 +239,7 @@ impl EpochPlan {
     /// Returns, for each item of a batch, the index of its row or, with labels, of its label.
     pub(super) fn list_bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
         self.locate_batch(batch)
-            .map(|position| self.inner.items.locate_item(self.find_item_at(position)).0)
+            .map(|position| self.inner.items.locate_item(self.find_item_at(position)).base)
     }
 
     pub(super) fn count_windows(&self, base: usize) -> usize {

@@ -83,16 +83,16 @@ impl fmt::Display for EpochStats {
             "{}, {}, {} (the largest batch {}), {:.1} % occupied",
             plural(self.batches, "batch", "batches"),
             plural(self.items, "item", "items"),
-            Bytes(self.bytes),
-            Bytes(self.largest_batch),
+            ShownBytes(self.bytes),
+            ShownBytes(self.largest_batch),
             100.0 * self.occupied_share()
         )
     }
 }
 
-struct Bytes(u64);
+struct ShownBytes(u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ShownBytes {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.0 as f64;
@@ -124,7 +124,8 @@ impl EpochPlan {
     /// ```
     ///
     /// # Errors
-    /// If a batch exceeds the size limit.
+    /// If a batch exceeds [`LoaderOptions::limit`](super::LoaderOptions::limit), or has more than
+    /// 2^31 - 1 elements on an axis.
     pub fn stats(&self) -> Result<EpochStats> {
         let mut stats = EpochStats::default();
         for batch in 0..self.num_batches() {

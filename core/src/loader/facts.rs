@@ -12,7 +12,7 @@ pub(super) enum FactsPlace {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Prefix {
+pub(super) struct FactsPrefix {
     pub(super) elements: usize,
     /// For [`FactsPlace::List`], the number of facts in the list that is prepended to a row; `None`
     /// for the other variants.

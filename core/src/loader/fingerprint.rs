@@ -3,11 +3,11 @@
 
 use super::epoch_plan::EpochPlan;
 use super::facts::FactsPlace;
-use super::items::Bases;
+use super::items::ItemRows;
 use super::loader_source::LoaderSource;
-use super::options::{Form, LoaderOptions, Sampling};
-use crate::dense::{Fill, Side, Size};
-use crate::kernels::seeded::mix_bits;
+use super::options::{BatchForm, LoaderOptions, WindowSampling};
+use crate::dense::{AxisSize, Fill, PaddingSide};
+use crate::kernels::secret_hash::mix_bits;
 
 struct Fingerprint(u64);
 
@@ -43,35 +43,35 @@ impl Fingerprint {
     fn add_options(&mut self, options: &LoaderOptions) {
         self.add_count(options.batch_size);
         let window = options.window.map_or([0; 3], |(len, sampling)| match sampling {
-            Sampling::Random => [1, len, 0],
-            Sampling::FromStart => [2, len, 0],
-            Sampling::ToEnd => [3, len, 0],
-            Sampling::Step { stride } => [4, len, stride],
-            Sampling::BalancedRandom => [5, len, 0],
+            WindowSampling::Random => [1, len, 0],
+            WindowSampling::FromStart => [2, len, 0],
+            WindowSampling::ToEnd => [3, len, 0],
+            WindowSampling::Step { stride } => [4, len, stride],
+            WindowSampling::BalancedRandom => [5, len, 0],
         });
         window.into_iter().for_each(|n| self.add_count(n));
         self.add(options.seed);
         self.add(options.shuffle.into());
         self.add_count(options.bucket.unwrap_or(0));
         self.add(options.drop_last.into());
-        self.add_count(options.part.0);
-        self.add_count(options.part.1);
+        self.add_count(options.part.rank);
+        self.add_count(options.part.world);
         self.add(match options.form {
-            Form::Padded => 0,
-            Form::Packed => 1,
+            BatchForm::Padded => 0,
+            BatchForm::Packed => 1,
         });
         self.add_count(options.sizes.len());
         for size in &options.sizes {
             let size = match *size {
-                Size::Longest => [0, 0],
-                Size::AtMost(n) => [1, n],
-                Size::Exactly(n) => [2, n],
+                AxisSize::Longest => [0, 0],
+                AxisSize::AtMost(n) => [1, n],
+                AxisSize::Exactly(n) => [2, n],
             };
             size.into_iter().for_each(|n| self.add_count(n));
         }
         self.add(match options.side {
-            Side::Right => 0,
-            Side::Left => 1,
+            PaddingSide::Right => 0,
+            PaddingSide::Left => 1,
         });
         self.add_count(options.fills.len());
         self.add(options.fill.is_some().into());
@@ -147,7 +147,7 @@ impl EpochPlan {
             print.add_count(output.axis());
         }
         print.add_source(&inner.source);
-        if let Bases::Cuts(cuts) = &inner.items.bases {
+        if let ItemRows::Cuts(cuts) = &inner.items.bases {
             print.add_text("cuts");
             for (row, end) in cuts.rows.iter().zip(&cuts.ends) {
                 print.add((u64::from(*row) << 32) | u64::from(*end));

@@ -1,11 +1,11 @@
-//! [`Frame`]: the offsets of one batch, computed from the windows of its items.
+//! [`BatchFrame`]: the offsets of one batch, computed from the windows of its items.
 
 use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;
 
-use super::facts::Prefix;
-use super::items::Item;
+use super::facts::FactsPrefix;
+use super::items::BatchItem;
 use super::loader_source::LoaderSource;
 use crate::array::Layout;
 use crate::error::{Error, Result};
@@ -13,9 +13,9 @@ use crate::with_offsets;
 
 /// The list offsets of a batch, and the indices of its elements in the shards. The elements of an
 /// axis are numbered from 0 through the whole batch, not anew in each item. On each axis, the
-/// elements of an [`Item`] are contiguous in the batch and in the shard.
+/// elements of an [`BatchItem`] are contiguous in the batch and in the shard.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct BatchFrame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
     pub(super) starts: Vec<Vec<usize>>,
     /// `rows[d][i]` is the number of elements of axis `d` before item `i`; the last entry of
@@ -25,17 +25,17 @@ pub(super) struct Frame {
     pub(super) offsets: Vec<Vec<u32>>,
     /// For each item, the number of elements with static facts that are prepended to it. Empty if
     /// the source has no facts.
-    before: Vec<Prefix>,
+    before: Vec<FactsPrefix>,
 }
 
-impl Frame {
+impl BatchFrame {
     /// Computes the frame of `items` for the axes 0 to `depth`; also returns the items as a vector.
     /// Returns an error if an axis has more than 2^31 - 1 elements.
     pub(super) fn new(
         source: &LoaderSource,
-        items: impl ExactSizeIterator<Item = Item>,
+        items: impl ExactSizeIterator<Item = BatchItem>,
         depth: usize,
-    ) -> Result<(Self, Vec<Item>)> {
+    ) -> Result<(Self, Vec<BatchItem>)> {
         let n = items.len();
         let mut frame = Self {
             starts: vec![Vec::with_capacity(n); depth + 1],
@@ -102,8 +102,7 @@ impl Frame {
         }
     }
 
-    /// Returns the indices, within the shard, of the elements of an item on axis `axis`, without
-    /// prepended facts.
+    /// Returns the indices in the shard of an item's elements on `axis`, without prepended facts.
     pub(super) fn find_shard_range(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
         start..start + self.locate_elements(axis, item).len() - self.count_facts_before(axis, item)
@@ -135,8 +134,9 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of the lists `lists` to `out`. Returns the range of the elements of these
-/// lists in the shard.
+/// Appends the offsets of the lists `lists` of `layout` to `out`, so that they continue from the
+/// last offset in `out`. Returns the range of the elements of these lists in the shard, or an error
+/// if the last offset exceeds 2^31 - 1.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

@@ -1,10 +1,10 @@
-//! [`Grid`]: which positions of padded tensors hold values of a batch, and which hold padding.
+//! [`PaddedGrid`]: which positions of padded tensors hold values of a batch, and which hold padding.
 
 use std::ops::Range;
 
-use super::frame::Frame;
+use super::frame::BatchFrame;
 use crate::array::prefetch::prefetch_for_write;
-use crate::dense::{Side, Size};
+use crate::dense::{AxisSize, PaddingSide};
 
 /// Offsets and sizes of all axes of a batch, which determine where a padded tensor holds values. A
 /// memory block keeps the grid of its last batch, to overwrite the old values with padding.
@@ -16,12 +16,12 @@ use crate::dense::{Side, Size};
 /// tensor   | 1 2 | . . | 3 . |    list i starts at position i * shape[1]; a dot is padding
 /// ```
 #[derive(Debug)]
-pub(super) struct Grid {
+pub(super) struct PaddedGrid {
     /// For each axis from axis 1 on: the offsets of its lists in the batch. The first offset is 0.
     offsets: Vec<Vec<u32>>,
     /// Number of items, then the size of each axis.
     shape: Vec<usize>,
-    side: Side,
+    side: PaddingSide,
 }
 
 pub(super) trait WriteSlots {
@@ -30,15 +30,16 @@ pub(super) trait WriteSlots {
     fn put(&mut self, first: usize, cell: &mut [u8]);
 }
 
-impl Grid {
-    /// Builds the grid; moves the offsets from `frame`. See [`sizes`](super::LoaderOptions::sizes).
-    pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
+impl PaddedGrid {
+    /// Builds the grid of a batch and moves the offsets of `frame` into it. `sizes` is the option
+    /// [`sizes`](super::LoaderOptions::sizes) of the loader.
+    pub(super) fn new(frame: &mut BatchFrame, sizes: &[AxisSize], side: PaddingSide) -> Self {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
             shape.push(match sizes.get(axis - 1).copied().unwrap_or_default() {
-                Size::Longest => frame.find_longest_list(axis),
-                Size::AtMost(n) => frame.find_longest_list(axis).min(n),
-                Size::Exactly(n) => n,
+                AxisSize::Longest => frame.find_longest_list(axis),
+                AxisSize::AtMost(n) => frame.find_longest_list(axis).min(n),
+                AxisSize::Exactly(n) => n,
             });
         }
         Self { offsets: std::mem::take(&mut frame.offsets), shape, side }
@@ -70,15 +71,15 @@ impl Grid {
             .sum()
     }
 
-    /// Returns the elements that list `i` of axis `level` keeps after truncation, as indices within
-    /// the batch.
+    /// Returns the elements that list `i` of axis `level` keeps after truncation, as indices in the
+    /// batch.
     fn find_retained_children(&self, level: usize, i: usize) -> Range<usize> {
         let offsets = &self.offsets[level - 1];
         let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
         let kept = (end - start).min(self.shape[level]);
         match self.side {
-            Side::Right => start..start + kept,
-            Side::Left => end - kept..end,
+            PaddingSide::Right => start..start + kept,
+            PaddingSide::Left => end - kept..end,
         }
     }
 
@@ -103,14 +104,13 @@ impl Grid {
 }
 
 pub(super) struct GridSlots<'a> {
-    grid: &'a Grid,
+    grid: &'a PaddedGrid,
     /// `blocks[d]` is the size in bytes of one element of axis `d` in the tensor, including padding.
     blocks: Vec<usize>,
 }
 
 impl GridSlots<'_> {
-    /// Calls `put` for each innermost list of an item, with the bytes of `out` that hold the values
-    /// of the list.
+    /// Calls `put` for each innermost list of an item, with the bytes of `out` for its values.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
         self.write_elements(0, item..item + 1, out, put);
     }
@@ -147,13 +147,13 @@ impl GridSlots<'_> {
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
         // Returns the index of the first element that a list keeps after truncation, and the byte
-        // range of the kept elements within the list.
+        // range of the kept elements within the padded slot of the list.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);
             match self.grid.side {
-                Side::Right => (start, 0..kept * child),
-                Side::Left => (end - kept, (size - kept) * child..size * child),
+                PaddingSide::Right => (start, 0..kept * child),
+                PaddingSide::Left => (end - kept, (size - kept) * child..size * child),
             }
         };
         if !innermost {

@@ -22,8 +22,9 @@ impl TensorOutput {
         }
     }
 
-    /// Returns the values of an item as bytes in the type of the tensor. For
-    /// [`TensorContent::Number`], returns the float32 values that the caller tests for NaN.
+    /// Returns the values of an item as bytes in the type of the tensor. For the boolean tensor
+    /// [`TensorContent::Number`], returns float32 values instead, which the caller tests for NaN.
+    /// Returns an error if a value does not fit the type of the tensor.
     pub(super) fn values<'a>(
         &self,
         inner: &'a LoaderState,

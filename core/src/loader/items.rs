@@ -1,15 +1,15 @@
-//! [`Item`]: a window of a row. With labels, the row ends at the time of a label.
+//! [`BatchItem`]: a window of a row. With labels, the row ends at the time of a label.
 
 use std::ops::Range;
 
 use super::loader_source::LoaderSource;
-use super::options::{LoaderOptions, Sampling};
+use super::options::{LoaderOptions, WindowSampling};
 use super::row_windows::RowWindows;
 use crate::error::{Error, Result};
 
 /// An item of a batch: a range of events (elements of axis 1) of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Item {
+pub struct BatchItem {
     /// Index of the shard.
     pub shard: usize,
     /// Index of the row within the shard.
@@ -26,19 +26,26 @@ pub(super) struct RowPrefix {
     pub(super) events: usize,
 }
 
+/// The base (row or label) of an item, and the index of the item among the windows of the base.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ItemOrigin {
+    pub(super) base: usize,
+    pub(super) step: usize,
+}
+
 /// The items of every epoch, which are windows of rows or labels, in source order.
 #[derive(Debug)]
 pub(super) struct EpochItems {
-    pub(super) bases: Bases,
-    /// The base (row or label) of each item, and the index of the window within the base. `None`
-    /// unless the options divide a base into several windows; item `i` is then the only window of
-    /// base `i`.
+    pub(super) bases: ItemRows,
+    /// The base (row or label) of each item, and the index of the window within the base. If the
+    /// options do not divide a base into several windows, this is `None`, and item `i` is the only
+    /// window of base `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
 /// The rows that items are windows of: all rows, or rows that end early at the time of a label.
 #[derive(Debug)]
-pub(super) enum Bases {
+pub(super) enum ItemRows {
     /// All rows, each at its full length. The field is the number of rows.
     Rows(usize),
     /// For each label, in order, its subject's row, cut off at the label's time. Rows may repeat.
@@ -59,7 +66,7 @@ impl EpochItems {
     pub(super) fn new(
         source: &LoaderSource,
         options: &LoaderOptions,
-        bases: Bases,
+        bases: ItemRows,
     ) -> Result<Self> {
         let number = |n: usize| {
             u32::try_from(n).map_err(|_| {
@@ -71,7 +78,7 @@ impl EpochItems {
         let mut items = Self { bases, windows: None };
         let n = items.num_bases();
         number(n)?;
-        if !matches!(options.window, Some((_, Sampling::Step { .. }))) {
+        if !matches!(options.window, Some((_, WindowSampling::Step { .. }))) {
             return Ok(items);
         }
         let (mut of, mut steps) = (Vec::new(), Vec::new());
@@ -98,17 +105,16 @@ impl EpochItems {
 
     fn num_bases(&self) -> usize {
         match &self.bases {
-            Bases::Rows(n) => *n,
-            Bases::Cuts(cuts) => cuts.rows.len(),
+            ItemRows::Rows(n) => *n,
+            ItemRows::Cuts(cuts) => cuts.rows.len(),
         }
     }
 
-    /// Returns the base (row or label) of an item, and its index among the windows of the base.
-    pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
+    pub(super) fn locate_item(&self, item: u32) -> ItemOrigin {
         let item = item as usize;
         match &self.windows {
-            None => (item, 0),
-            Some((of, steps)) => (of[item] as usize, steps[item] as usize),
+            None => ItemOrigin { base: item, step: 0 },
+            Some((of, steps)) => ItemOrigin { base: of[item] as usize, step: steps[item] as usize },
         }
     }
 
@@ -116,8 +122,8 @@ impl EpochItems {
     /// if the base is a row, or those up to the time of a label.
     pub(super) fn make_row_prefix(&self, source: &LoaderSource, base: usize) -> RowPrefix {
         match &self.bases {
-            Bases::Rows(_) => RowPrefix { row: base, events: source.len(base) },
-            Bases::Cuts(cuts) => {
+            ItemRows::Rows(_) => RowPrefix { row: base, events: source.len(base) },
+            ItemRows::Cuts(cuts) => {
                 RowPrefix { row: cuts.rows[base] as usize, events: cuts.ends[base] as usize }
             }
         }

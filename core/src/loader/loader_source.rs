@@ -8,14 +8,21 @@ use arrow::array::{Array, AsArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 
-use super::element_casts::{Convert, find_converter};
-use super::facts::{FactsPlace, Prefix};
+use super::element_casts::{ElementCast, find_converter};
+use super::facts::{FactsPlace, FactsPrefix};
 use super::options::LoaderOptions;
 use super::shard_timeline::ShardTimeline;
 use crate::array::Layout;
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable, promote_types};
+
+/// A row, as the index of its shard and its index within the shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShardRow {
+    pub(super) shard: usize,
+    pub(super) row: usize,
+}
 
 #[derive(Debug)]
 pub(super) struct LoaderSource {
@@ -64,7 +71,7 @@ pub(super) struct ColumnValues {
     stored: usize,
     /// Number of bytes of an element in a batch.
     size: usize,
-    convert: Option<Convert>,
+    convert: Option<ElementCast>,
 }
 
 #[derive(Debug)]
@@ -82,12 +89,12 @@ pub(super) struct StaticFacts {
 }
 
 impl StaticFacts {
-    pub(super) fn find_facts_prefix(&self, shard: usize, row: usize) -> Prefix {
+    pub(super) fn find_facts_prefix(&self, shard: usize, row: usize) -> FactsPrefix {
         let facts = || self.source.shards[shard].layouts[0].length(row);
         match self.place {
-            FactsPlace::Beside => Prefix::default(),
-            FactsPlace::Elements(most) => Prefix { elements: facts().min(most), list: None },
-            FactsPlace::List => Prefix { elements: 1, list: Some(facts()) },
+            FactsPlace::Beside => FactsPrefix::default(),
+            FactsPlace::Elements(most) => FactsPrefix { elements: facts().min(most), list: None },
+            FactsPlace::List => FactsPrefix { elements: 1, list: Some(facts()) },
         }
     }
 }
@@ -132,34 +139,32 @@ impl LoaderSource {
         self.firsts.last().copied().unwrap_or(0)
     }
 
-    /// Returns the shard of a row, and the index of the row within the shard.
-    pub(super) fn locate_row(&self, row: usize) -> (usize, usize) {
+    pub(super) fn locate_row(&self, row: usize) -> ShardRow {
         // An empty shard starts at the same row as the next shard. Of several shards that start
         // there, the last has the row.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
-        (shard, row - self.firsts[shard])
+        ShardRow { shard, row: row - self.firsts[shard] }
     }
 
     /// Returns the number of elements of a row on axis 1; 0 in a table with only axis 0.
     pub(super) fn len(&self, row: usize) -> usize {
-        let (shard, row) = self.locate_row(row);
+        let ShardRow { shard, row } = self.locate_row(row);
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
-    /// Returns the number of elements of axis 1 that hold static facts and are prepended to each
-    /// window of a row.
+    /// Returns how many elements of axis 1 hold the static facts before each window of a row.
     pub(super) fn count_events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
         }
-        let (shard, row) = self.locate_row(row);
+        let ShardRow { shard, row } = self.locate_row(row);
         self.find_prefix(shard, row).elements
     }
 
-    pub(super) fn find_prefix(&self, shard: usize, row: usize) -> Prefix {
+    pub(super) fn find_prefix(&self, shard: usize, row: usize) -> FactsPrefix {
         self.facts
             .as_ref()
-            .map_or_else(Prefix::default, |facts| facts.find_facts_prefix(shard, row))
+            .map_or_else(FactsPrefix::default, |facts| facts.find_facts_prefix(shard, row))
     }
 
     pub(super) fn for_each_len(&self, mut f: impl FnMut(usize)) {
@@ -225,7 +230,7 @@ fn select_columns<'a>(
     selected.collect()
 }
 
-/// Returns an error if the axes or columns of a shard differ from the first shard.
+/// Returns an error if the axes or columns of a shard differ from those of the first shard.
 fn check_shard(
     first: &RaggedTable,
     first_depth: usize,
@@ -258,7 +263,7 @@ fn check_shard(
         let axis = table.column(column.name())?.axis();
         if axis != column.axis() {
             return Err(Error::invalid(format!(
-                "column {:?} is on axis {} in shard 0 but on axis {axis} in shard {shard}; give it the same axis in all shards, or select the other columns",
+                "column {:?} is on axis {} in shard 0 but on axis {axis} in shard {shard}; give it the same axis in all shards, or select only the other columns",
                 column.name(),
                 column.axis()
             )));
@@ -268,7 +273,8 @@ fn check_shard(
 }
 
 /// Determines how batches hold a column: its element type, which all shards have or are converted
-/// to, and its padding.
+/// to, and its padding. Returns an error if the types of the shards have no common type, tensors
+/// cannot hold the type, or the padding does not fit it.
 fn unify_column(
     first: &Column,
     tables: &[Cow<'_, RaggedTable>],
@@ -296,9 +302,9 @@ fn unify_column(
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {
                 Error::type_of(
-                    format!("{what} of shard {i}"),
+                    format!("{what} of shard {i} (cast it first)"),
                     format!(
-                        "{target}, as in the earlier shards, or numbers that can be combined with {target} (cast the column in this shard)"
+                        "{target}, as in the earlier shards, or numbers that have a common type with {target}"
                     ),
                     found,
                 )
@@ -384,9 +390,8 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // The conversion of all slots has failed. Convert only the valid slots again,
-                // because the stored value of a null slot may be out of range, and is overwritten
-                // below.
+                // The conversion of all slots has failed. Convert only valid slots again: the value
+                // of a null slot may be out of range, and is overwritten below.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);

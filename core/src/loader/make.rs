@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::batch::Batch;
 use super::draft::BatchDraft;
 use super::epoch_plan::EpochPlan;
-use super::grid::Grid;
+use super::grid::PaddedGrid;
 use super::item_values::WorkBuffers;
 use super::put::{
     FiniteCopier, NumberFlags, ValueCopier, WriteOnes, write_finite, write_is_number,
@@ -19,7 +19,9 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
 impl EpochPlan {
-    /// Builds a batch; if `together` is set, all threads of the current pool build it.
+    /// Builds a batch; if `together` is set, all threads of the current pool build it. Returns an
+    /// error if the batch is too large (see [`draft_batch`](Self::draft_batch)) or a tensor cannot
+    /// be built.
     pub(super) fn make_batch(&self, batch: usize, together: bool) -> Result<Batch> {
         let inner = &self.inner;
         let draft = self.draft_batch(batch)?;
@@ -67,7 +69,7 @@ impl TensorOutput {
         &self,
         inner: &LoaderState,
         draft: &BatchDraft,
-        grid: &Arc<Grid>,
+        grid: &Arc<PaddedGrid>,
         work: &mut WorkBuffers,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
@@ -124,7 +126,7 @@ impl TensorOutput {
     ) -> Result<DenseTensor> {
         let frame = draft.select_frame(self.facts);
         let copied = |offsets: &[u32]| {
-            // `Frame` limits offsets to 31 bits, so the signed offsets are not negative.
+            // `BatchFrame` limits offsets to 31 bits, so the signed offsets are not negative.
             let signed = offsets.iter().map(|o| o.cast_signed()).collect::<Vec<_>>();
             DenseTensor::from_vec([signed.len()], signed)
         };

@@ -21,7 +21,7 @@
 //! # use serrate_core as serrate;
 //! use std::sync::Arc;
 //! use serrate::arrow::array::{Float32Array, UInt16Array};
-//! use serrate::loader::{Form, Loader, LoaderOptions, Sampling};
+//! use serrate::loader::{BatchForm, Loader, LoaderOptions, WindowSampling};
 //! use serrate::table::RaggedTable;
 //!
 //! // three patients with 2, 3 and 1 events, which have 1, 2, 1, 0, 3 and 1 codes
@@ -32,7 +32,7 @@
 //!     .column("code", 2, Arc::new(UInt16Array::from(vec![1, 2, 3, 4, 5, 6, 7, 8])))
 //!     .build()?;
 //!
-//! let options = LoaderOptions::new(2).window(2, Sampling::ToEnd);
+//! let options = LoaderOptions::new(2).window(2, WindowSampling::ToEnd);
 //! let loader = Loader::try_new([table.clone()], options.clone())?;
 //! let mut epoch = loader.epoch(0)?;
 //! let batch = epoch.next().unwrap()?;
@@ -47,7 +47,7 @@
 //! ]);
 //!
 //! // the same items, packed for attention kernels of variable length
-//! let loader = Loader::try_new([table], options.form(Form::Packed))?;
+//! let loader = Loader::try_new([table], options.form(BatchForm::Packed))?;
 //! let batch = loader.epoch(0)?.next().unwrap()?;
 //! assert_eq!(batch.tensor("code")?.as_slice::<u16>()?, [1, 2, 3, 5, 6, 7]);
 //! assert_eq!(batch.tensor("dim2/cu_seqlens")?.as_slice::<i32>()?, [0, 3, 6]);
@@ -91,13 +91,13 @@ pub use batch::Batch;
 pub use epoch::Epoch;
 pub use epoch_plan::EpochPlan;
 pub use epoch_stats::EpochStats;
-pub use items::Item;
-pub use options::{Form, LoaderOptions, Sampling};
+pub use items::BatchItem;
+pub use options::{BatchForm, LoaderOptions, WindowSampling};
 pub use save::{BatchFolder, BatchStream};
 #[doc(hidden)]
 pub use table_stack::{StackTensor, TableStack};
 
-use self::items::{Bases, EpochItems};
+use self::items::{EpochItems, ItemRows};
 use self::loader_source::LoaderSource;
 use self::state::{LoaderState, LoaderTarget};
 use self::tensor_output::TensorOutput;
@@ -140,9 +140,10 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// If there are no shards; shards differ in depth or columns, or have types without a common type; a
-    /// column is not a number, boolean, date or time (omit or encode it first); a fill value does not fit the
-    /// type of its column; a table has scalars from indexing, or only scalars; options are invalid.
+    /// If there are no shards; shards differ in depth or columns, or have types without a common
+    /// type; a column is not a number, boolean, date or time (omit or encode it first); a fill
+    /// value does not fit the type of its column; a table has [scalars](RaggedTable::scalars) or no
+    /// axes; options are invalid.
     pub fn try_new(
         shards: impl IntoIterator<Item = RaggedTable>,
         options: LoaderOptions,
@@ -150,7 +151,7 @@ impl Loader {
         options.check_valid()?;
         let shards: Vec<RaggedTable> = shards.into_iter().collect();
         let source = LoaderSource::new(&shards, &options)?;
-        let items = EpochItems::new(&source, &options, Bases::Rows(source.rows()))?;
+        let items = EpochItems::new(&source, &options, ItemRows::Rows(source.rows()))?;
         let outputs = tensor_output::list_outputs(&source, &options)?;
         Ok(Self::from_parts(source, options, items, Vec::new(), outputs))
     }
@@ -191,15 +192,15 @@ impl Loader {
     /// ```
     /// # use serrate_core as serrate;
     /// # #[cfg(feature = "generate")] {
-    /// use serrate::generate::Patients;
-    /// use serrate::loader::{Loader, LoaderOptions, Sampling};
+    /// use serrate::generate::SyntheticPatients;
+    /// use serrate::loader::{Loader, LoaderOptions, WindowSampling};
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("patients.nrt");
-    /// Patients::new(42, 10)?.write_nrt(&path, &Default::default(), |_| ())?;
+    /// SyntheticPatients::new(42, 10)?.write_nrt(&path, &Default::default(), |_| ())?;
     ///
     /// let options = LoaderOptions::new(4)
     ///     .columns(["time_delta_days", "code", "numeric_value"])
-    ///     .window(64, Sampling::Random)
+    ///     .window(64, WindowSampling::Random)
     ///     .shuffle(7);
     /// let loader = Loader::open([&path], options)?;
     /// for epoch in 0..2 {
@@ -308,7 +309,7 @@ impl Loader {
 
     /// Returns the plan of epoch `epoch`.
     ///
-    /// Takes nanoseconds per item, or constant time in source order.
+    /// Planning takes some nanoseconds per item, or constant time if the items are in source order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -427,7 +428,7 @@ impl Loader {
     }
 
     /// Returns the thread pool, and whether the caller passed it in the options; `None` if the
-    /// calling thread builds batches.
+    /// calling thread builds batches. Returns an error if the threads cannot be started.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {
@@ -453,7 +454,7 @@ impl Loader {
     }
 
     #[cfg(test)]
-    fn with_fault(mut self, before: fn(usize)) -> Self {
+    fn set_fault(mut self, before: fn(usize)) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.before = Some(before);
         }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-use crate::dense::{DType, DenseOptions, Fill, Side, Size};
+use crate::dense::{AxisSize, DType, DenseOptions, Fill, PaddingSide};
 use crate::error::{Error, Result};
 
 /// Selects the window, or windows, of a row that is longer than the maximum length of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Sampling {
+pub enum WindowSampling {
     /// A window with a uniformly distributed start, chosen anew in every epoch. It depends only on
     /// the seed, the epoch and the row (or the label): of `n` starts, start `mix(mix(mix(seed) ^
     /// epoch) ^ row) * n / 2^64` is chosen, where `mix` is a step of splitmix64.
@@ -35,12 +35,20 @@ pub enum Sampling {
 
 /// How tensors hold lists of different lengths; see [`Batch`](super::Batch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum BatchForm {
     /// Tensors with one axis per level of lists; short lists are padded.
     #[default]
     Padded,
     /// Flat tensors without padding, with offsets that divide them into items and lists.
     Packed,
+}
+
+/// The batches of an epoch that a process builds: every `world`-th batch from batch `rank` on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProcessPart {
+    pub(super) rank: usize,
+    /// Number of processes that share the batches of the epoch.
+    pub(super) world: usize,
 }
 
 /// Options of a [`Loader`](super::Loader).
@@ -49,13 +57,13 @@ pub enum Form {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::dense::{Side, Size};
-/// use serrate::loader::{LoaderOptions, Sampling};
+/// use serrate::dense::{PaddingSide, AxisSize};
+/// use serrate::loader::{LoaderOptions, WindowSampling};
 /// let options = LoaderOptions::new(64)
 ///     .shuffle(7)
-///     .window(256, Sampling::Random)
+///     .window(256, WindowSampling::Random)
 ///     .bucket(20)
-///     .side(Side::Left)
+///     .side(PaddingSide::Left)
 ///     .tokens_as_i64(true)
 ///     .fill_column("code", -1)
 ///     .threads(2)
@@ -72,18 +80,18 @@ pub enum Form {
 #[derive(Clone, Debug)]
 pub struct LoaderOptions {
     pub(super) batch_size: usize,
-    pub(super) window: Option<(usize, Sampling)>,
+    pub(super) window: Option<(usize, WindowSampling)>,
     pub(super) shuffle: bool,
     pub(super) seed: u64,
     pub(super) bucket: Option<usize>,
     pub(super) drop_last: bool,
-    pub(super) part: (usize, usize),
-    pub(super) form: Form,
+    pub(super) part: ProcessPart,
+    pub(super) form: BatchForm,
     pub(super) columns: Option<Vec<String>>,
     pub(super) masks: Option<Vec<usize>>,
     pub(super) validity: bool,
-    pub(super) sizes: Vec<Size>,
-    pub(super) side: Side,
+    pub(super) sizes: Vec<AxisSize>,
+    pub(super) side: PaddingSide,
     pub(super) fill: Option<Fill>,
     pub(super) fills: Vec<(String, Fill)>,
     pub(super) tokens_as_i64: bool,
@@ -120,13 +128,13 @@ impl LoaderOptions {
             seed: 0,
             bucket: None,
             drop_last: false,
-            part: (0, 1),
-            form: Form::Padded,
+            part: ProcessPart { rank: 0, world: 1 },
+            form: BatchForm::Padded,
             columns: None,
             masks: None,
             validity: true,
             sizes: Vec::new(),
-            side: Side::Right,
+            side: PaddingSide::Right,
             fill: None,
             fills: Vec::new(),
             tokens_as_i64: false,
@@ -146,10 +154,10 @@ impl LoaderOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::{LoaderOptions, Sampling};
-    /// let options = LoaderOptions::new(32).window(256, Sampling::Random);
+    /// use serrate::loader::{LoaderOptions, WindowSampling};
+    /// let options = LoaderOptions::new(32).window(256, WindowSampling::Random);
     /// ```
-    pub fn window(mut self, events: usize, sampling: Sampling) -> Self {
+    pub fn window(mut self, events: usize, sampling: WindowSampling) -> Self {
         self.window = Some((events, sampling));
         self
     }
@@ -221,7 +229,7 @@ impl LoaderOptions {
     /// let options = LoaderOptions::new(32).shuffle(7).part(0, 2);
     /// ```
     pub fn part(mut self, rank: usize, world: usize) -> Self {
-        self.part = (rank, world);
+        self.part = ProcessPart { rank, world };
         self
     }
 
@@ -229,10 +237,10 @@ impl LoaderOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::{Form, LoaderOptions};
-    /// let options = LoaderOptions::new(32).form(Form::Packed);
+    /// use serrate::loader::{BatchForm, LoaderOptions};
+    /// let options = LoaderOptions::new(32).form(BatchForm::Packed);
     /// ```
-    pub fn form(mut self, form: Form) -> Self {
+    pub fn form(mut self, form: BatchForm) -> Self {
         self.form = form;
         self
     }
@@ -262,8 +270,8 @@ impl LoaderOptions {
     /// # use std::sync::Arc;
     /// # use arrow::array::UInt16Array;
     /// # use serrate::table::RaggedTable;
-    /// use serrate::dense::{DType, Size};
-    /// use serrate::loader::{Form, Loader, LoaderOptions};
+    /// use serrate::dense::{DType, AxisSize};
+    /// use serrate::loader::{BatchForm, Loader, LoaderOptions};
     /// let table = RaggedTable::builder()
     ///     .lengths([2, 3, 1])?
     ///     .column("code", 1, Arc::new(UInt16Array::from(vec![1, 2, 3, 4, 5, 6])))
@@ -271,7 +279,7 @@ impl LoaderOptions {
     /// let options = LoaderOptions::new(2)
     ///     .masks([])
     ///     .validity(false)
-    ///     .sizes([Size::Exactly(2)])
+    ///     .sizes([AxisSize::Exactly(2)])
     ///     .fill(9)
     ///     .drop_last(true)
     ///     .part(0, 1)
@@ -281,7 +289,7 @@ impl LoaderOptions {
     /// let batches: Vec<_> = loader.epoch(0)?.collect::<Result<_, _>>()?;
     /// assert_eq!((batches.len(), batches[0].tensors().len()), (1, 1));
     /// assert_eq!(batches[0].tensor("code")?.as_slice::<u16>()?, [1, 2, 3, 4]);
-    /// let packed = LoaderOptions::new(3).form(Form::Packed).position_ids(None::<DType>);
+    /// let packed = LoaderOptions::new(3).form(BatchForm::Packed).position_ids(None::<DType>);
     /// let batch = Loader::try_new([table], packed)?.epoch(0)?.next().unwrap()?;
     /// assert!(batch.tensor("dim1/position_ids").is_err());
     /// # Ok::<(), serrate::Error>(())
@@ -305,32 +313,32 @@ impl LoaderOptions {
 
     /// Sets the sizes of the axes after the rows in padded batches, at most one per axis.
     ///
-    /// [`Size::Longest`] (the default) is the longest list of the batch; [`Size::Exactly`] gives
+    /// [`AxisSize::Longest`] (the default) is the longest list of the batch; [`AxisSize::Exactly`] gives
     /// every batch the same shape. Longer lists are truncated on the side of the padding. Axis 1 is
     /// truncated after the window is chosen.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dense::Size;
+    /// use serrate::dense::AxisSize;
     /// use serrate::loader::LoaderOptions;
-    /// let options = LoaderOptions::new(32).sizes([Size::AtMost(256), Size::Exactly(64)]);
+    /// let options = LoaderOptions::new(32).sizes([AxisSize::AtMost(256), AxisSize::Exactly(64)]);
     /// ```
-    pub fn sizes(mut self, sizes: impl Into<Vec<Size>>) -> Self {
+    pub fn sizes(mut self, sizes: impl Into<Vec<AxisSize>>) -> Self {
         self.sizes = sizes.into();
         self
     }
 
     /// Sets the side of the padding at every level.
     ///
-    /// [`Side::Left`] is an error for packed batches.
+    /// [`PaddingSide::Left`] is an error for packed batches.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dense::Side;
+    /// use serrate::dense::PaddingSide;
     /// use serrate::loader::LoaderOptions;
-    /// let options = LoaderOptions::new(32).side(Side::Left);
+    /// let options = LoaderOptions::new(32).side(PaddingSide::Left);
     /// ```
-    pub fn side(mut self, side: Side) -> Self {
+    pub fn side(mut self, side: PaddingSide) -> Self {
         self.side = side;
         self
     }
@@ -472,7 +480,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Returns an error if the options are invalid for every table, such as a batch size of 0.
+    /// Returns an error if an option is invalid whatever the data are, such as a batch size of 0.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {
@@ -482,7 +490,7 @@ impl LoaderOptions {
             Some((0, _)) => {
                 return wrong("the length of windows is 0; use windows of at least 1 event");
             }
-            Some((_, Sampling::Step { stride: 0 })) => {
+            Some((_, WindowSampling::Step { stride: 0 })) => {
                 return wrong("the stride of windows is 0; use a stride of at least 1 event");
             }
             _ => {}
@@ -495,22 +503,22 @@ impl LoaderOptions {
         if self.threads == 0 {
             return wrong("the number of threads is 0; use at least 1 (the calling thread)");
         }
-        if self.form == Form::Packed && !self.sizes.is_empty() {
+        if self.form == BatchForm::Packed && !self.sizes.is_empty() {
             return wrong(
                 "sizes are set, but packed batches are not padded; remove the sizes, or use padded batches",
             );
         }
-        if self.form == Form::Packed && self.masks.is_some() {
+        if self.form == BatchForm::Packed && self.masks.is_some() {
             return wrong(
                 "masks are set, but packed batches have no masks; remove the masks, or use padded batches",
             );
         }
-        if self.form == Form::Packed && self.side == Side::Left {
+        if self.form == BatchForm::Packed && self.side == PaddingSide::Left {
             return wrong(
                 "the padding side is left, but packed batches are not padded; remove the side, or use padded batches",
             );
         }
-        let (rank, world) = self.part;
+        let ProcessPart { rank, world } = self.part;
         if rank >= world {
             return Err(Error::invalid(format!(
                 "part {rank} of {world} does not exist; give an index from 0 that is less than the number of parts"

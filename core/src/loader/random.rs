@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
-use crate::kernels::seeded::mix_bits;
+use crate::kernels::secret_hash::mix_bits;
 
 pub(super) fn derive_random(seed: u64, epoch: u64, item: u64) -> u64 {
     mix_bits(mix_bits(mix_bits(seed) ^ epoch) ^ item)

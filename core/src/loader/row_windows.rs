@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::loader_source::LoaderSource;
-use super::options::{LoaderOptions, Sampling};
+use super::options::{LoaderOptions, WindowSampling};
 use super::random::scale_below;
 
 /// The possible windows of a row, and the rule that chooses one of them.
@@ -11,7 +11,7 @@ use super::random::scale_below;
 pub(super) struct RowWindows {
     /// Maximum number of elements of a window, not counting prepended facts.
     len: usize,
-    sampling: Sampling,
+    sampling: WindowSampling,
     /// Whether the last stepped window of a row starts earlier instead of being shorter.
     full: bool,
     /// Number of prepended facts beyond the maximum length of a window; 0 if all facts fit.
@@ -29,7 +29,7 @@ impl RowWindows {
         let (most, mut sampling) = options.window?;
         let before = source.count_events_before(row);
         let len = most.saturating_sub(before);
-        if let (Sampling::Step { stride }, Some(overlap)) = (&mut sampling, options.overlap) {
+        if let (WindowSampling::Step { stride }, Some(overlap)) = (&mut sampling, options.overlap) {
             *stride = len.saturating_sub(overlap);
         }
         let over = before.saturating_sub(most);
@@ -39,13 +39,13 @@ impl RowWindows {
     /// Returns whether stepping through a row would never reach its end, because windows are empty
     /// or the stride is 0.
     pub(super) fn is_stuck(&self) -> bool {
-        self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
+        self.len == 0 || matches!(self.sampling, WindowSampling::Step { stride: 0 })
     }
 
     /// Returns the number of windows, up to the first that reaches the end of a row of `len`
     /// elements. No window is empty, except the only window of an empty row.
     pub(super) fn count_steps(&self, len: usize) -> usize {
-        let Sampling::Step { stride } = self.sampling else { return 1 };
+        let WindowSampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);
         if len <= self.len {
             return 1;
@@ -67,22 +67,22 @@ impl RowWindows {
     ) -> Range<usize> {
         let slack = len.saturating_sub(self.len);
         let start = match self.sampling {
-            Sampling::FromStart if self.over > 0 => return 0..len.saturating_sub(self.over),
-            Sampling::FromStart => 0,
-            Sampling::ToEnd => slack,
-            Sampling::Step { stride } if self.full => slack.min(step.saturating_mul(stride)),
-            Sampling::Step { stride } => len.min(step.saturating_mul(stride)),
-            Sampling::Random => {
+            WindowSampling::FromStart if self.over > 0 => return 0..len.saturating_sub(self.over),
+            WindowSampling::FromStart => 0,
+            WindowSampling::ToEnd => slack,
+            WindowSampling::Step { stride } if self.full => slack.min(step.saturating_mul(stride)),
+            WindowSampling::Step { stride } => len.min(step.saturating_mul(stride)),
+            WindowSampling::Random => {
                 usize::try_from(scale_below(random(), slack as u64 + 1)).unwrap_or_default()
             }
-            Sampling::BalancedRandom if slack > 0 && self.len > 0 => {
+            WindowSampling::BalancedRandom if slack > 0 && self.len > 0 => {
                 // The first possible start is `self.len - 1` elements before the row.
                 let starts = (len as u64).saturating_add(self.len as u64 - 1);
                 let start = usize::try_from(scale_below(random(), starts)).unwrap_or_default();
                 let end = start.saturating_add(1).min(len);
                 return start.saturating_sub(self.len - 1)..end;
             }
-            Sampling::BalancedRandom => 0,
+            WindowSampling::BalancedRandom => 0,
         };
         start..len.min(start.saturating_add(self.len))
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn steps(len: usize, stride: usize, full: bool) -> RowWindows {
-        RowWindows { len, sampling: Sampling::Step { stride }, full, over: 0 }
+        RowWindows { len, sampling: WindowSampling::Step { stride }, full, over: 0 }
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             for window in 1..8usize {
                 let windows = RowWindows {
                     len: window,
-                    sampling: Sampling::BalancedRandom,
+                    sampling: WindowSampling::BalancedRandom,
                     full: false,
                     over: 0,
                 };
@@ -152,7 +152,8 @@ mod tests {
                 assert!(held.iter().all(|n| *n == window), "{len} {window}: {held:?}");
             }
         }
-        let none = RowWindows { len: 0, sampling: Sampling::BalancedRandom, full: true, over: 3 };
+        let none =
+            RowWindows { len: 0, sampling: WindowSampling::BalancedRandom, full: true, over: 3 };
         assert_eq!(none.place_window(5, 0, || 7), 0..0);
     }
 

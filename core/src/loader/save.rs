@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 use super::batch::Batch;
 use crate::access;
 use crate::error::{Error, Result};
-use crate::io::atomic::AtomicFolder;
-use crate::io::lease::is_temporary;
+use crate::io::atomic::{AtomicFolder, list_replaced};
 use crate::io::safetensors::dense;
 
 const INDEX: &str = "batches.json";
@@ -247,7 +246,7 @@ fn encode_batch<'a>(
     epoch: u64,
     batch: &'a Batch,
     more: &BTreeMap<String, String>,
-) -> Result<crate::io::safetensors::Encoded<'a>> {
+) -> Result<crate::io::safetensors::EncodedTensors<'a>> {
     let mut metadata = more.clone();
     metadata.insert("epoch".to_owned(), epoch.to_string());
     metadata.insert("batch".to_owned(), batch.number().to_string());
@@ -261,21 +260,7 @@ fn encode_batch<'a>(
 /// # Errors
 /// Same as [`BatchFolder::create`].
 pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
-    if !access::exists(target) {
-        return Ok(());
-    }
-    let entries = access::read_dir(target).map_err(|e| Error::io(target, e))?;
-    let names = entries
-        .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
-        .collect::<Result<Vec<_>>>()?;
-    // Ignore temporary files of a writer that was killed, because the next writer removes them.
-    let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    if !overwrite {
-        return Err(Error::Exists(target.to_path_buf()));
-    }
+    let names = list_replaced(target, overwrite)?;
     let is_ours = |name: &str| {
         name == INDEX || (name.starts_with("batch-") && name.ends_with(".safetensors"))
     };

@@ -34,7 +34,7 @@ impl ShardTimeline {
     /// Builds a timeline: `rows` divides the events into rows, and `events` the measurements into events.
     ///
     /// # Errors
-    /// If the numbers of events, of lists of measurements and of values differ.
+    /// If there is not one list of measurements and, where `values` is given, one value per event.
     pub(super) fn new(
         rows: Layout,
         events: &Layout,
@@ -73,7 +73,7 @@ impl ShardTimeline {
         with_offsets!(&self.events, o => {
             let (base, o) = (o[0].as_usize(), &o[all.start..=all.end]);
             // Skip events that end at or before the first measurement of `elements`, and take all
-            // later events that start before `elements.end`. Some of these events may have no
+            // later events that start before `elements.end`. Some of these may have no
             // measurements.
             let first = o[1..].partition_point(|end| end.as_usize() - base <= elements.start);
             let after = o[first..].partition_point(|start| start.as_usize() - base < elements.end);

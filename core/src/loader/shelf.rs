@@ -1,17 +1,18 @@
-//! [`Shelf`]: a pool of memory blocks for the same tensor in successive batches.
+//! [`BlockShelf`]: a pool of memory blocks for the same tensor in successive batches.
 
 use std::sync::{Arc, Weak};
 
 use arrow::buffer::Buffer;
 
-use super::grid::{Grid, WriteSlots};
+use super::grid::{PaddedGrid, WriteSlots};
+use crate::dense::densify::PaddingBytes;
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
 /// Memory blocks of dropped tensors, for reuse. A block records where it has values, so that the
 /// next tensor overwrites only these positions with padding.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct BlockShelf {
     /// The tensor has one value per element of this axis.
     axis: usize,
     /// Number of bytes per element.
@@ -33,13 +34,12 @@ struct ShelfBlock {
 /// The positions of values and of padding in a block.
 #[derive(Debug, Default)]
 struct BlockSlots {
-    /// The first `padded` bytes are padding, except for the positions at which `written` has
-    /// values.
+    /// The first `padded` bytes are padding, except where `written` has values.
     padded: usize,
-    written: Option<Arc<Grid>>,
+    written: Option<Arc<PaddedGrid>>,
 }
 
-impl Shelf {
+impl BlockShelf {
     pub(super) fn new(
         axis: usize,
         size: usize,
@@ -50,17 +50,18 @@ impl Shelf {
         Arc::new(Self { axis, size, fill, keep, trusts_padding, free: FreeBlocks::default() })
     }
 
-    /// Takes a free block of at least `len` bytes, with unspecified content, or allocates a new
-    /// block, with spare capacity if later batches may need more (up to `largest` bytes).
+    /// Takes a free block of at least `len` bytes, with unspecified content. If there is none,
+    /// allocates a new block, with spare capacity if later batches may need more (up to `largest`
+    /// bytes). Returns an error if the allocation fails.
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let used = match self.free.take_smallest(|size| size >= len) {
             Some((block, slots)) => ShelfBlock { block, slots },
             None => {
-                // No free block has `len` bytes. Free one of the smaller blocks before a larger
-                // block is allocated.
+                // No free block has `len` bytes. To limit the memory, free one of the smaller
+                // blocks before a larger block is allocated.
                 drop(self.free.take_last());
                 let block = MemoryBlock::new_zeroed(choose_capacity(len, largest))?;
-                ShelfBlock { block, slots: BlockSlots::default() }.with_zeros(self)
+                ShelfBlock { block, slots: BlockSlots::default() }.mark_zeros(self)
             }
         };
         Ok(LentBlock { used: Some(used), len, dirty: true, home: Arc::downgrade(self) })
@@ -88,9 +89,9 @@ fn choose_capacity(len: usize, largest: usize) -> usize {
 }
 
 impl ShelfBlock {
-    /// A new block has only zeros. If the padding value is zero, records that the whole block is
-    /// padding.
-    fn with_zeros(mut self, shelf: &Shelf) -> Self {
+    /// Marks a new block, which has only zeros: if the padding value is zero, records that the
+    /// whole block is padding.
+    fn mark_zeros(mut self, shelf: &BlockShelf) -> Self {
         if shelf.fill == [0; 8] {
             self.slots.padded = self.block.as_slice().len();
         }
@@ -98,59 +99,32 @@ impl ShelfBlock {
     }
 
     /// Pads the first `len` bytes, except where `next`, the grid of the next batch, has values.
-    fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
+    fn clear(&mut self, shelf: &BlockShelf, len: usize, next: &PaddedGrid) {
         let bytes = self.block.as_mut_slice();
+        let mut padding = PaddingBytes::from_fill(&shelf.fill[..shelf.size]);
         if let Some(grid) =
             self.slots.written.take().filter(|grid| !grid.has_same_slots(next, shelf.axis))
         {
             let slots = grid.view_slots(shelf.axis, shelf.size);
             let written = slots.bytes();
-            slots
-                .write_all(&mut bytes[..written], &mut FillPattern::new(&shelf.fill[..shelf.size]));
+            slots.write_all(&mut bytes[..written], &mut padding);
         }
         let padded = &mut self.slots.padded;
         if *padded < len {
-            FillPattern::new(&shelf.fill[..shelf.size]).put(0, &mut bytes[*padded..len]);
+            padding.write(&mut bytes[*padded..len]);
             *padded = len;
         }
     }
 }
 
-#[derive(Clone, Copy)]
-enum FillPattern {
-    Byte(u8),
-    Two([u8; 2]),
-    Four([u8; 4]),
-    Eight([u8; 8]),
-}
-
-impl FillPattern {
-    fn new(element: &[u8]) -> Self {
-        match element {
-            [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
-            [a, b] => Self::Two([*a, *b]),
-            [a, b, c, d] => Self::Four([*a, *b, *c, *d]),
-            other => {
-                // Elements have 1, 2, 4 or 8 bytes, and the arms above match all with 1, 2 or 4.
-                Self::Eight(other.first_chunk().copied().unwrap_or_default())
-            }
-        }
-    }
-}
-
-impl WriteSlots for FillPattern {
+impl WriteSlots for PaddingBytes {
     #[inline]
     fn put(&mut self, _: usize, cell: &mut [u8]) {
-        match self {
-            Self::Byte(b) => cell.fill(*b),
-            Self::Two(element) => cell.as_chunks_mut().0.fill(*element),
-            Self::Four(element) => cell.as_chunks_mut().0.fill(*element),
-            Self::Eight(element) => cell.as_chunks_mut().0.fill(*element),
-        }
+        self.write(cell);
     }
 }
 
-/// A memory block that a [`Shelf`] lends to one tensor. Drop returns it to the shelf, unless it is `dirty`.
+/// A memory block that a [`BlockShelf`] lends to one tensor. Drop returns it to the shelf, unless it is `dirty`.
 #[derive(Debug)]
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
@@ -158,12 +132,12 @@ pub(super) struct LentBlock {
     /// Whether the positions of the values in the block are unknown. The old values of such a block
     /// cannot be overwritten with padding, so the block is freed instead of returned to the shelf.
     dirty: bool,
-    home: Weak<Shelf>,
+    home: Weak<BlockShelf>,
 }
 
 impl LentBlock {
     /// Returns the tensor's bytes: padding, except at the positions of `grid`, where the caller must write.
-    pub(super) fn clear_for_grid(&mut self, grid: &Grid) -> &mut [u8] {
+    pub(super) fn clear_for_grid(&mut self, grid: &PaddedGrid) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
                 used.clear(&home, self.len, grid);
@@ -180,10 +154,10 @@ impl LentBlock {
         }
     }
 
-    /// Converts the block to a buffer that returns it to its [`Shelf`] on drop. The next batch
+    /// Converts the block to a buffer that returns it to its [`BlockShelf`] on drop. The next batch
     /// overwrites the positions of `grid` with padding; `grid` is `None` for tensors without
     /// padding.
-    pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
+    pub(super) fn into_buffer(mut self, grid: Option<&Arc<PaddedGrid>>) -> Buffer {
         if let Some(used) = &mut self.used {
             used.slots.written = grid.cloned();
         }

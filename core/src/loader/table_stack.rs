@@ -5,18 +5,18 @@ use std::ops::Range;
 use arrow::array::Array;
 use rayon::prelude::*;
 
-use super::element_casts::{Convert, find_converter};
+use super::element_casts::{ElementCast, find_converter};
 use super::put::{write_finite, write_is_number};
 use crate::array::{Layout, Offsets};
-use crate::dense::dense_plan::Sink;
-use crate::dense::densify::{Padding, create_tensor, plan_axes};
+use crate::dense::dense_plan::DenseSink;
+use crate::dense::densify::{PaddingBytes, create_tensor, plan_axes};
 use crate::dense::mask::mask_axes;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable, join_layouts};
 
-/// If the deepest tensor has at least this many cells, threads build several tensors at the same
-/// time.
+/// If the deepest tensor has at least this many elements, padding included, threads build several
+/// tensors at once.
 const TOGETHER: usize = 1 << 20;
 
 /// A tensor of a [`TableStack`].
@@ -30,7 +30,7 @@ pub enum StackTensor<'a> {
     Finite(&'a str),
     /// For each value of a float32 column, whether the value is not NaN; true for padding.
     IsNumber(&'a str),
-    /// The mask of an axis of the stack.
+    /// The mask of this axis of the stack: true where the axis has an element, false on padding.
     Mask(usize),
 }
 
@@ -80,8 +80,8 @@ impl<'a> TableStack<'a> {
         Ok(Some(Self { tables, layouts }))
     }
 
-    /// Returns the tensors `wanted`, in that order. The limit and the type in `options` apply to
-    /// each tensor. The fill value in `options` is ignored.
+    /// Returns the tensors `wanted`, in the order of `wanted`. The limit and the type in `options`
+    /// apply to each tensor. The fill value in `options` is ignored.
     ///
     /// # Errors
     /// If a column does not exist or lacks the type that its tensor needs, or a tensor exceeds the
@@ -125,18 +125,29 @@ impl<'a> TableStack<'a> {
             .collect::<Result<Vec<_>>>()?;
         // Both vectors have an entry 0, because a stack has at least one table.
         let (first, stored) = (columns[0], parts[0].dtype());
-        let refuse = |expected: &str| Error::type_of(&what, expected, first.data_type());
         let (dtype, copy) = match tensor {
             StackTensor::Tokens(_) if stored != DType::I64 => {
                 let convert = Some(stored)
                     .filter(|d| d.is_integer() && d.size() <= 4)
                     .and_then(|d| find_converter(d, DType::I64))
-                    .ok_or_else(|| refuse("integers of at most 32 bits, or int64"))?;
+                    .ok_or_else(|| {
+                        Error::type_of(
+                            format!("{what} (cast it first)"),
+                            "integers of at most 32 bits, or int64",
+                            first.data_type(),
+                        )
+                    })?;
                 (DType::I64, LeafCopy::Converted(convert))
             }
             StackTensor::Finite(_) if stored == DType::F32 => (DType::F32, LeafCopy::Finite),
             StackTensor::IsNumber(_) if stored == DType::F32 => (DType::Bool, LeafCopy::IsNumber),
-            StackTensor::Finite(_) | StackTensor::IsNumber(_) => return Err(refuse("float32")),
+            StackTensor::Finite(_) | StackTensor::IsNumber(_) => {
+                return Err(Error::type_of(
+                    format!("{what} (cast it first)"),
+                    "float32",
+                    first.data_type(),
+                ));
+            }
             _ => (stored, LeafCopy::Stored),
         };
         let fill = [u8::from(matches!(copy, LeafCopy::IsNumber)); 8];
@@ -161,13 +172,13 @@ impl<'a> TableStack<'a> {
 enum LeafCopy {
     Stored,
     /// Values are converted by this function. It cannot fail, because every value fits int64.
-    Converted(Convert),
+    Converted(ElementCast),
     Finite,
     IsNumber,
 }
 
 /// Writes the values of several tables to a tensor. All values of a list belong to one table, so
-/// each list is one copy.
+/// one copy writes each list.
 struct PartsSink<'a> {
     /// For each table, the number of values of the tables before it.
     starts: &'a [usize],
@@ -175,10 +186,10 @@ struct PartsSink<'a> {
     /// Size of a stored value in bytes.
     size: usize,
     copy: LeafCopy,
-    padding: Padding,
+    padding: PaddingBytes,
 }
 
-impl Sink for PartsSink<'_> {
+impl DenseSink for PartsSink<'_> {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
         if leaves.is_empty() {
             return;
@@ -215,7 +226,7 @@ mod tests {
     use arrow::array::{ArrayRef, Float32Array, StringArray, UInt16Array};
 
     use super::*;
-    use crate::dense::{BufferPool, Side};
+    use crate::dense::{BufferPool, PaddingSide};
 
     fn table(rows: &[&[u16]]) -> RaggedTable {
         let codes: Vec<u16> = rows.concat();
@@ -244,7 +255,7 @@ mod tests {
         let stack = TableStack::new(&tables).unwrap().unwrap();
         let copied = RaggedTable::vstack(&tables).unwrap();
         let pool = BufferPool::for_writers(1 << 20);
-        for (side, pool) in [(Side::Left, None), (Side::Right, Some(pool))] {
+        for (side, pool) in [(PaddingSide::Left, None), (PaddingSide::Right, Some(pool))] {
             let options = DenseOptions { side, pool, ..Default::default() };
             let wanted = [
                 StackTensor::Values("time"),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::loader_source::LoaderSource;
-use super::options::{Form, LoaderOptions};
-use super::shelf::Shelf;
+use super::options::{BatchForm, LoaderOptions};
+use super::shelf::BlockShelf;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
@@ -17,7 +17,7 @@ pub(super) struct TensorOutput {
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
     pub(super) facts: bool,
-    pub(super) shelf: Arc<Shelf>,
+    pub(super) shelf: Arc<BlockShelf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,12 +51,12 @@ pub(super) enum TensorContent {
     TargetValid(usize),
 }
 
-pub(super) struct Outputs<'a> {
+pub(super) struct TensorOutputs<'a> {
     options: &'a LoaderOptions,
     all: Vec<TensorOutput>,
 }
 
-impl<'a> Outputs<'a> {
+impl<'a> TensorOutputs<'a> {
     pub(super) fn new(options: &'a LoaderOptions) -> Self {
         Self { options, all: Vec::new() }
     }
@@ -103,7 +103,7 @@ impl<'a> Outputs<'a> {
         // Keep one block more than the number of batches that the loader builds in advance, because
         // most callers still hold a batch when they request the next.
         let keep = self.options.max_in_flight().saturating_add(1);
-        let shelf = Shelf::new(axis, dtype.size(), fill, keep, self.options.trust_padding);
+        let shelf = BlockShelf::new(axis, dtype.size(), fill, keep, self.options.trust_padding);
         self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });
         Ok(())
     }
@@ -117,14 +117,14 @@ pub(super) fn list_outputs(
     source: &LoaderSource,
     options: &LoaderOptions,
 ) -> Result<Vec<TensorOutput>> {
-    let mut out = Outputs::new(options);
+    let mut out = TensorOutputs::new(options);
     for (i, c) in source.columns.iter().enumerate() {
         out.push(Arc::clone(&c.name), c.axis, c.dtype, c.fill, TensorContent::Column(i))?;
     }
     let zero = [0; 8];
     let with_column = (1..source.ndim).filter(|d| source.columns.iter().any(|c| c.axis == *d));
     match options.form {
-        Form::Padded => {
+        BatchForm::Padded => {
             let axes = options.masks.clone().unwrap_or_else(|| with_column.collect());
             for axis in axes {
                 if axis == 0 || axis >= source.ndim {
@@ -142,7 +142,7 @@ pub(super) fn list_outputs(
                 out.push(format!("dim{axis}/mask"), axis, DType::Bool, zero, TensorContent::Mask)?;
             }
         }
-        Form::Packed => {
+        BatchForm::Packed => {
             let deepest = with_column.clone().max().unwrap_or(0);
             push_lengths(&mut out, deepest)?;
             for axis in with_column {
@@ -165,8 +165,8 @@ pub(super) fn list_outputs(
 }
 
 /// Adds the tensors of lengths of a packed batch: `cu_seqlens` for each axis from 1 to `deepest`,
-/// and `offsets` for each axis from 2 to `deepest`.
-pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
+/// and `offsets` for each axis from 2 to `deepest`. Returns an error if a name is already in use.
+pub(super) fn push_lengths(out: &mut TensorOutputs<'_>, deepest: usize) -> Result<()> {
     for axis in 1..=deepest {
         out.push(
             format!("dim{axis}/cu_seqlens"),
@@ -189,7 +189,7 @@ pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> 
 }
 
 pub(super) fn push_position_ids(
-    out: &mut Outputs<'_>,
+    out: &mut TensorOutputs<'_>,
     options: &LoaderOptions,
     axis: usize,
 ) -> Result<()> {

@@ -26,8 +26,7 @@ pub(crate) struct IncomingColumn {
     pub(crate) values: ArrayRef,
 }
 
-/// Builds a table from columns. Stores each axis once. Returns an error if the lists of two columns
-/// on the same axis differ in length.
+/// Stores each axis once. Returns an error if the lists of two columns differ in length.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
@@ -51,8 +50,7 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // An axis is stored as uniform (one size for all lists) only if it is uniform
-                    // in all columns. Otherwise it is stored as offsets.
+                    // An axis is stored without offsets only if it is uniform in all columns.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -93,8 +91,8 @@ fn name_columns(incoming: &[IncomingColumn]) -> Vec<String> {
         .collect()
 }
 
-/// Adds a column to `out`. If the column has lists of structs, adds one column for each field of
-/// the struct instead.
+/// If the column has lists of structs, adds one column per field. Returns an error for a list view,
+/// and for a null struct with a field that cannot be null.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -172,8 +170,7 @@ fn make_leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// The offsets of one axis, in the type that the Arrow list type of the axis requires. All list
-/// columns of the axis share these offsets.
+/// Offsets that all list columns of an axis share, in the type of Arrow's list type.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),
@@ -379,8 +376,7 @@ impl RaggedTable {
     /// # Errors
     /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Take a column from `plain` if it has the type of its field in `schema`; convert the other
-        // columns.
+        // Columns of `plain` that have the type of `schema` need no conversion.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
@@ -459,7 +455,6 @@ impl RaggedTable {
             let field = Field::new(self.list_name(axis), list.data_type().clone(), true);
             inner = Some((Arc::new(field), list));
         }
-        // Unreachable, because the loop returns at axis 0.
         Err(Error::invalid("internal error: the table has no axis 0; please report it"))
     }
 
@@ -510,8 +505,7 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of axis `axis`; `None` if no list is null or no column has
-    /// these lists. Returns an error if a list is null in one column, but not in another.
+    /// Returns `None` if no list is null. Returns an error if a list is null in only some columns.
     fn check_common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };

@@ -192,8 +192,7 @@ impl Column {
         &self.values
     }
 
-    /// Slices the column: keeps the elements `windows[k]` of each axis `k`. The window of the
-    /// column's own axis selects its values; the other windows select the validity of its lists.
+    /// Keeps the elements `windows[k]` of each axis `k` up to the axis of the column.
     pub(crate) fn slice(&self, windows: &[Range<usize>]) -> Self {
         let own = &windows[self.axis];
         Self {

@@ -2,19 +2,20 @@ use arrow::buffer::NullBuffer;
 
 use super::RaggedTable;
 
-/// Validity of the lists of one axis, one bitmap per column. `None` if a column has no null list on this
-/// axis, because then no list is null in all columns.
+/// The lists of one axis that are null in every column: for each column, the validity of the lists of
+/// this axis. `None` if no list is null in every column, because at least one column has no null
+/// lists, or because there are no columns.
 pub(super) struct CommonNulls(pub(super) Option<Vec<NullBuffer>>);
 
 impl CommonNulls {
+    /// Whether a list is null in every column.
     pub(super) fn get(&self, list: usize) -> bool {
         self.0.as_ref().is_some_and(|all| all.iter().all(|n| n.is_null(list)))
     }
 }
 
 impl RaggedTable {
-    /// Returns, for every list of axis `axis`, whether the list is null in all columns on this axis
-    /// and on the axes below.
+    /// Finds the lists of `axis` that are null in every column on `axis` or an axis below.
     pub(super) fn find_common_nulls(&self, axis: usize) -> CommonNulls {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
         if below.peek().is_none() {

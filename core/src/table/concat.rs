@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait};
+use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait, RecordBatch};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{CastOptions, cast_with_options, concat};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 
 use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
@@ -11,6 +11,18 @@ use crate::error::{Error, Result};
 use crate::with_offsets;
 
 impl RaggedTable {
+    /// Concatenates the parts of a table. Without parts, returns the columns of `schema` without rows.
+    pub(crate) fn concat_parts(
+        schema: SchemaRef,
+        parts: impl IntoIterator<Item = Result<Self>>,
+    ) -> Result<Self> {
+        let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+        match parts.is_empty() {
+            true => Self::try_from_batch(&RecordBatch::new_empty(schema)),
+            false => Self::concat(&parts),
+        }
+    }
+
     /// Concatenates the rows of all tables.
     ///
     /// Columns are matched by name and keep the order and metadata of the first table; differing types are
@@ -106,7 +118,7 @@ fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> 
         let theirs = table.column(column.name())?.axis();
         if theirs != column.axis() {
             return Err(Error::invalid(format!(
-                "column {:?} has {} level(s) of lists in table 0, but {theirs} in table {number}; give the column the same number of levels in all tables, or select the other columns",
+                "column {:?} has {} level(s) of lists in table 0, but {theirs} in table {number}; give the column the same number of levels in all tables, or select only the other columns",
                 column.name(),
                 column.axis()
             )));
@@ -141,8 +153,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     })
 }
 
-/// Concatenates the offsets of all layouts, which have `lists` lists together. The caller ensures
-/// that the last offset fits `B`.
+/// `lists` is the number of lists in all `layouts`. The caller ensures that the last offset fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
     fn append_ends<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();
@@ -165,8 +176,8 @@ fn join_columns(tables: &[RaggedTable], name: &str) -> Result<Column> {
     for (i, part) in parts.iter().enumerate() {
         target = promote_types(&target, part.data_type()).ok_or_else(|| {
             Error::type_of(
-                format!("column {name:?} of table {i}"),
-                format!("a type that has a common type with {target}, the type of this column in the earlier tables (cast one of the columns)"),
+                format!("column {name:?} of table {i} (cast it first)"),
+                format!("{target}, as in the earlier tables, or a type that has a common type with {target}"),
                 part.data_type(),
             )
         })?;
@@ -208,8 +219,9 @@ fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
 /// Integers are promoted to the narrowest type that holds both (`uint8` and `int8` to `int16`),
 /// `uint64` with a signed integer to `float64`. `float32` with integers of at most 16 bits stays
 /// `float32`; with wider integers it becomes `float64`. Booleans are promoted to numbers, nulls to
-/// any type, times to the finer unit (within one time zone), strings to the wider kind, and
-/// dictionaries of different types to their value type.
+/// any type, times to the finer unit (within one time zone), strings and binary values to the view
+/// type or, without a view, to the large type, and dictionaries of different types to their value
+/// type.
 ///
 /// ```
 /// # use serrate_core as serrate;

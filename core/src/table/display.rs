@@ -8,8 +8,7 @@ use crate::array::Layout;
 
 /// Maximum number of rows that are shown per column, and of elements that are shown per list.
 const SHOWN: usize = 4;
-/// Maximum width of the display of one column's values, in characters.
-const WIDTH: usize = 100;
+const MAX_CHARACTERS: usize = 100;
 
 /// Shows the axes with their sizes, and the columns with their types and first values.
 ///
@@ -107,7 +106,7 @@ impl RaggedTable {
         for row in 0..self.num_rows() {
             let before = if row == 0 { "" } else { ", " };
             let text = self.format_element(column, 0, row);
-            let left = WIDTH.saturating_sub(out.chars().count());
+            let left = MAX_CHARACTERS.saturating_sub(out.chars().count());
             if row == SHOWN || (row > 0 && text.chars().count() + 2 > left) {
                 out.push_str(", …");
                 break;
@@ -115,14 +114,12 @@ impl RaggedTable {
             out.push_str(before);
             out.push_str(&text);
         }
-        if out.chars().count() > WIDTH {
-            out = out.chars().take(WIDTH).collect::<String>() + "…";
+        if out.chars().count() > MAX_CHARACTERS {
+            out = out.chars().take(MAX_CHARACTERS).collect::<String>() + "…";
         }
         out
     }
 
-    /// Formats element `index` of axis `axis`. A list of many elements shows its first elements,
-    /// `…` and its last element.
     fn format_element(&self, column: &Column, axis: usize, index: usize) -> String {
         if axis == column.axis() {
             return format_value(column.values(), index);

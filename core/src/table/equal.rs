@@ -5,7 +5,6 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use super::{Column, RaggedTable, Scalar};
 use crate::error::Result;
 
-/// Number of values converted and compared at a time if the types of two columns differ.
 const CHUNK: usize = 1 << 16;
 
 impl RaggedTable {
@@ -90,8 +89,7 @@ fn are_values_equal(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool>
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Compare integers and booleans as decimals of 20 digits, which represent all of them. If
-    // either column has floats, compare both as float64.
+    // Decimals of 20 digits represent all integers. If a column has floats, compare as float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

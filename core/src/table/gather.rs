@@ -14,14 +14,14 @@ use crate::error::Result;
 
 /// Elements selected from an axis, in order; elements may repeat.
 #[derive(Clone, Debug)]
-pub(super) enum Picks {
+pub(super) enum PickedElements {
     /// Ranges of elements. Empty ranges are dropped, and adjacent ranges are merged.
     Ranges(Vec<Range<usize>>),
-    /// Indices of single elements; `None` selects a null.
+    /// `None` selects a null; on an axis of lists, an empty list.
     Holes(Vec<Option<usize>>),
 }
 
-impl Picks {
+impl PickedElements {
     pub(super) fn from_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Self {
         Self::Ranges(merge_ranges(ranges))
     }
@@ -47,8 +47,6 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists of `layout`; `children` are the elements of these
-    /// lists. An index `None` gives an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -71,8 +69,6 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements, where `nulls` is the validity of all
-    /// elements. An index `None` gives a null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -88,8 +84,7 @@ impl Picks {
 
 /// How [`RaggedTable::gather_axis`] places the selected elements of an axis in the result.
 #[derive(Clone, Debug)]
-pub(super) enum Parents {
-    /// The selected elements become the rows.
+pub(super) enum PickedParents {
     Rows,
     /// The selected elements form the lists of this layout, one list per element of the axis above.
     Lists(Layout),
@@ -98,35 +93,37 @@ pub(super) enum Parents {
 }
 
 impl RaggedTable {
-    /// Selects elements of axis `axis` with everything below them.
-    ///
-    /// `picks[0]` selects elements of `axis`; `over` determines whether these become rows, lists,
-    /// or replacements of their parents. `picks[1]` selects one element of the next axis below each
-    /// of these elements, `picks[2]` one element of the axis after that, and so on. Each of these
-    /// further axes is dropped, and its columns move to `axis`. The caller ensures that all indices
-    /// exist, and that a layout in `over` has as many elements as `picks[0]` selects.
-    pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
+    /// Selects elements of axis `axis` with everything below them. `picks[0]` selects elements of
+    /// `axis`; `over` says if they become rows, lists or replace their parents. `picks[1]` selects
+    /// one element of the next axis below each of these, `picks[2]` one of the axis after that, and
+    /// so on. These further axes are dropped, and their columns move to `axis`. The caller ensures
+    /// that all indices exist, and that a layout in `over` has as many elements as `picks[0]`.
+    pub(super) fn gather_axis(
+        &self,
+        axis: usize,
+        over: PickedParents,
+        picks: &[PickedElements],
+    ) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
         let (mut rows, mut axes) = (self.rows, self.axes[..axis].to_vec());
         let target = match over {
-            Parents::Rows => {
+            PickedParents::Rows => {
                 rows = picks[0].len();
                 0
             }
-            Parents::Lists(layout) => {
+            PickedParents::Lists(layout) => {
                 if let Some(own) = axes.last_mut() {
                     own.layout = layout;
                 }
                 axis
             }
-            Parents::Nothing => {
+            PickedParents::Nothing => {
                 axes.pop();
                 axis.saturating_sub(1)
             }
         };
-        // `merged` is the number of axes after `axis` that are dropped. `below[k]` selects elements
-        // of axis `axis + merged + k`.
+        // `below[k]` selects elements of axis `axis + merged + k`; the `merged` axes are dropped.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -145,8 +142,7 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Keep the validity of lists on axes 1 to `target`, and drop the validity on
-                // dropped axes.
+                // Keep the validity of the lists above `target` and below the dropped axes.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));

@@ -22,27 +22,24 @@ pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_fir
 /// Runs of one key: ranges of rows in which this key and all previous keys have equal values.
 #[derive(Debug)]
 pub(super) struct KeyRuns<O> {
-    /// Index of the first row of every run.
     pub(super) starts: Vec<O>,
-    /// For each run of the previous key, the index in `starts` of the first run of this key within
-    /// that run. Empty for the first key, which has no previous key.
+    /// For each run of the previous key, if any, the index in `starts` of the first run in it.
     pub(super) first: Vec<O>,
 }
 
 /// A row that is out of order: the value of its key column number `key` is smaller than in the row before.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Descent {
+pub(super) struct UnsortedRow {
     pub(super) key: usize,
     pub(super) row: usize,
 }
 
-/// Returns the runs (ranges of rows with equal values) of every key, outermost first, or the first row that
-/// is out of order. Reads every column once. `O` must be able to hold the number of rows.
+/// Returns each key's runs, outermost first, or the first row out of order. `O` must hold the number of rows.
 pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     keys: &[ArrayRef],
-) -> Result<std::result::Result<Vec<KeyRuns<O>>, Descent>> {
+) -> Result<std::result::Result<Vec<KeyRuns<O>>, UnsortedRow>> {
     let mut out: Vec<KeyRuns<O>> = Vec::with_capacity(keys.len());
-    let mut descent: Option<Descent> = None;
+    let mut descent: Option<UnsortedRow> = None;
     for (k, key) in keys.iter().enumerate() {
         let outer = out.last().map(|r| r.starts.as_slice());
         let (runs, row) = find_key_runs(key, outer)?;
@@ -50,7 +47,7 @@ pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
         if let Some(row) = row
             && descent.is_none_or(|d| row < d.row)
         {
-            descent = Some(Descent { key: k, row });
+            descent = Some(UnsortedRow { key: k, row });
         }
         out.push(runs);
     }
@@ -101,7 +98,6 @@ fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
     split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
 }
 
-/// Appends to `out` each row of `rows` whose value differs from the value of the row before it.
 fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     values: &[V],
     rows: Range<usize>,
@@ -132,7 +128,8 @@ fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     out.extend((row..rows.end).filter(|i| values[*i].is_ne(values[i - 1])).map(O::usize_as));
 }
 
-/// Finds runs with Arrow's comparisons, for keys that have nulls or a type that is not primitive.
+/// Uses Arrow's comparisons, for keys with nulls or a type that is not primitive. `outer` has the
+/// starts of the runs of the previous key, if any. Also returns the first row that is out of order.
 fn find_other_runs<O: OffsetSizeTrait>(
     key: &ArrayRef,
     outer: Option<&[O]>,
@@ -148,9 +145,9 @@ fn find_other_runs<O: OffsetSizeTrait>(
     Ok(split_runs(n, &changes, outer, |i| compare(i, i - 1) == Ordering::Less))
 }
 
-/// Returns the runs of a key: a run starts at each row in `changes` and at each row in `outer`, the starts of
-/// the runs of the previous key. For the first key, `outer` is `None`, and the first run starts at row 0.
-/// Also returns the first row for which `descends` is true within a run of the previous key, if any.
+/// A run starts at each row in `changes` and at each row in `outer`, the starts of the runs of the
+/// previous key. Without `outer`, the first run starts at row 0. Also returns the first row for
+/// which `descends` is true within a run of the previous key.
 fn split_runs<O: OffsetSizeTrait>(
     n: usize,
     changes: &[O],
@@ -185,7 +182,7 @@ fn split_runs<O: OffsetSizeTrait>(
     (KeyRuns { starts, first }, descent)
 }
 
-pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -> Error {
+pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: UnsortedRow) -> Error {
     let text = |row| {
         arrow::util::display::array_value_to_string(&keys[at.key], row)
             .ok()
@@ -197,7 +194,7 @@ pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -
         k => format!(" within one {}", names[k - 1]),
     };
     Error::invalid(format!(
-        "the rows are not sorted by {keys}: row {row} has {key:?} = {value} after {previous}{scope}; sort the rows first, or let `nest` sort them (`Unsorted::Sort` in Rust, `sort=True` in Python)",
+        "the rows are not sorted by {keys}: row {row} has {key:?} = {value} after {previous}{scope}; sort the rows first, or let `nest` sort them (`UnsortedRows::Sort` in Rust, `sort=True` in Python)",
         keys = names.join(", "),
         row = at.row,
         key = names[at.key],

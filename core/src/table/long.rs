@@ -17,7 +17,7 @@ use crate::with_offsets;
 
 /// Treatment of a long table whose rows are not sorted by its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unsorted {
+pub enum UnsortedRows {
     /// Return an error that names the first row out of order.
     #[default]
     Refuse,
@@ -31,20 +31,20 @@ pub enum Unsorted {
 /// # use serrate_core as serrate;
 /// # use std::sync::Arc;
 /// # use arrow::array::Int64Array;
-/// use serrate::table::{NestOptions, RaggedTable, Unsorted};
+/// use serrate::table::{NestOptions, RaggedTable, UnsortedRows};
 /// let long = RaggedTable::builder()
 ///     .column("subject_id", 0, Arc::new(Int64Array::from(vec![7, 1, 7])))
 ///     .column("code", 0, Arc::new(Int64Array::from(vec![10, 11, 12])))
 ///     .build()?;
 /// assert!(long.nest_rows(&["subject_id"], &NestOptions::default()).is_err());
-/// let options = NestOptions { unsorted: Unsorted::Sort };
+/// let options = NestOptions { unsorted: UnsortedRows::Sort };
 /// assert_eq!(long.nest_rows(&["subject_id"], &options)?.array("code")?.lengths(1)?, [1, 2]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct NestOptions {
     /// Treatment of rows that are out of order.
-    pub unsorted: Unsorted,
+    pub unsorted: UnsortedRows,
 }
 
 /// Options of [`RaggedTable::to_long`].
@@ -70,20 +70,23 @@ pub struct LongOptions {
 }
 
 impl RaggedTable {
-    /// Nests a long table, which has one row per innermost element and is sorted by the columns
-    /// `keys`, the outermost key first.
+    /// Nests a long table, which has one row per innermost element, by the columns `keys`, the
+    /// outermost key first.
     ///
     /// Every key makes an axis with its name. With the keys `subject_id` and `time`, axis 0 is the
     /// subjects, axis 1 the times of each subject, and axis 2 the rows of the long table. The
-    /// column of a key holds one value per element of its axis; all other columns stay on the
-    /// innermost axis and keep their buffers. List columns of the long table add axes below it.
+    /// column of a key holds one value per element of its axis; all other columns stay on the axis
+    /// of the rows and keep their buffers. The lists in a list column of the long table become
+    /// further axes inside the axis of the rows.
     ///
-    /// Each key must ascend within equal values of the keys before it. A null sorts first and equals other
-    /// nulls. For floats, -0 equals 0, and all NaN are equal and sort last; dictionaries sort by value.
+    /// The rows must be sorted by the keys, unless `options` asks to sort them
+    /// ([`UnsortedRows::Sort`]): each key ascends within equal values of the keys before it. A null
+    /// sorts first and equals other nulls. For floats, -0 equals 0, and all NaN are equal and sort
+    /// last; dictionaries sort by value.
     ///
     /// # Errors
     /// When there are no keys, a key is given twice, is not a column or has lists or structs as values, or rows
-    /// are out of order with [`Unsorted::Refuse`].
+    /// are out of order with [`UnsortedRows::Refuse`].
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -171,7 +174,7 @@ impl RaggedTable {
         let columns = self.collect_key_columns(keys)?;
         match find_runs::<O>(&canonicalize_keys(&columns))? {
             Ok(found) => self.add_key_axes(keys, &columns, found),
-            Err(at) if options.unsorted == Unsorted::Refuse => {
+            Err(at) if options.unsorted == UnsortedRows::Refuse => {
                 Err(describe_descent(&columns, keys, at))
             }
             Err(_) => {
@@ -198,9 +201,8 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // Each run of equal keys becomes one list. The first row of the run gives the value of
-            // the key. The list of an outer key contains the runs of the next key; the list of the
-            // last key contains rows.
+            // A run of equal keys becomes one list: of the runs of the next key, or of rows for the
+            // last key. The first row of the run gives the value of the key.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -249,8 +251,8 @@ impl RaggedTable {
     ///
     /// This is the inverse of [`nest`](Self::nest). Columns keep their order; columns of the
     /// innermost axis are not copied. An element whose list is empty or null is lost, unless
-    /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
-    /// (`nest` reads that row as a list of one null).
+    /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns of deeper
+    /// axes (`nest` reads that row as a list of one null).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -305,9 +307,8 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns one array for each axis above the innermost. Entry `i` of an array is the index of
-    /// the element of the axis that contains the innermost element `i`: lists of lengths 2 and 1
-    /// give `[0, 0, 1]`.
+    /// For each axis above the innermost, entry `i` is the index of the element that contains the
+    /// innermost element `i`: lists of lengths 2 and 1 give `[0, 0, 1]`.
     fn find_element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -320,8 +321,7 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // For each list of this axis, the number of innermost elements in this list and in all
-            // lists before it.
+            // The number of innermost elements in each list and all lists before it.
             let own = match &ends {
                 None => own,
                 Some(inner) => {
@@ -345,10 +345,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns one array per axis. Entry `i` is the index of the element of the axis in row `i` of
-    /// the long table; null if the row has no element on this axis, because a list above is empty.
-    /// Lists of lengths 2 and 0 give `[0, 0, 1]` for the axis of the lists and `[0, 1, NULL]` for
-    /// their elements.
+    /// For each axis, entry `i` is the index of its element in row `i` of the long table; null
+    /// below an empty list. Lists of lengths 2 and 0 give `[0, 0, 1]`, their elements `[0, 1, NULL]`.
     fn find_element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -33,13 +33,13 @@ pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub(crate) use concat::join_layouts;
 pub use concat::promote_types;
-pub(crate) use history::History;
-pub use long::{LongOptions, NestOptions, Unsorted};
+pub(crate) use history::EventHistory;
+pub use long::{LongOptions, NestOptions, UnsortedRows};
 pub use reshape::FlattenFill;
 pub use row::Row;
 pub use scalar::Scalar;
 pub use sort::SortKey;
-pub use stats::{ColumnStats, Lengths, TableStats};
+pub use stats::{ColumnStats, LengthHistogram, TableStats};
 
 /// One axis of a table: its name, its parent and its layout.
 ///
@@ -60,7 +60,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Returns the name, such as `event`.
+    /// Returns the name, such as `event`; `None` if the axis has no name.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -310,10 +310,10 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0, otherwise 2, and `None` without columns.
+    /// Returns the number of axes of the shallowest column, but at most 2; `None` without columns.
     ///
-    /// The result is 2 even if all columns are on axis 2, like the result of `min_n_dims` in
-    /// Python's nested_ragged_tensors.
+    /// The result is 1 if a column is on axis 0, otherwise 2, even if all columns are on axis 2:
+    /// `min_n_dims` in Python's nested_ragged_tensors returns the same.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -525,7 +525,7 @@ impl RaggedTable {
         self.columns.iter().map(Column::name)
     }
 
-    /// Returns the columns on one axis.
+    /// Returns the columns on axis `axis`; none if the table has no such axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -803,9 +803,7 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows this table, which is a single row of another table, to the elements `windows[k]` of
-    /// each axis `k`. `whole[k]` are all elements of the row. Both are ranges of elements in the
-    /// other table.
+    /// `self` is a row of a larger table: elements `whole[k]` of its axis `k`. Keeps `windows[k]` of them.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()
@@ -815,8 +813,7 @@ impl RaggedTable {
         let mut axes = Vec::with_capacity(self.axes.len());
         for (i, axis) in self.axes.iter().enumerate() {
             let layout = if i == 0 {
-                // The table has one row and therefore one list on axis 1. This list gets a new
-                // length.
+                // The table has one row, so axis 1 has one list, which gets a new length.
                 crate::array::Offsets::from_lengths([within[1].len()])?.into()
             } else {
                 axis.layout.slice(within[i].start, within[i].len())

@@ -5,15 +5,16 @@ use arrow::compute::kernels::zip::zip;
 use arrow::compute::take;
 use arrow::datatypes::DataType;
 
-use super::gather::{Parents, Picks};
+use super::gather::{PickedElements, PickedParents};
 use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis.
+/// Values that [`flatten_with`](RaggedTable::flatten_with) gives the columns of the outer axis.
 ///
-/// The first element of each list gets the value of the element that held the list; the other
-/// elements get this fill.
+/// After flattening, such a column has a value for each element of a list, instead of one value for
+/// the list. The first element of a list gets the value of the list. The fill chooses the values of
+/// the other elements.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -30,12 +31,12 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// All elements of a list but the first get 0 or `false`, or null if the type has neither.
+    /// The elements after the first get 0 or `false`, or null if the type of the column has neither.
     #[default]
     Zero,
-    /// All elements of a list but the first are null.
+    /// The elements after the first get null.
     Null,
-    /// All elements of a list get the value of the element that held the list.
+    /// The elements after the first get the value of the list, too.
     Repeat,
 }
 
@@ -91,7 +92,7 @@ impl RaggedTable {
                 }
             });
         }
-        self.gather_axis(axis, Parents::Nothing, &[Picks::from_positions(positions)])
+        self.gather_axis(axis, PickedParents::Nothing, &[PickedElements::from_positions(positions)])
     }
 
     /// Adds an axis of one element per list at `axis`, like `None` in an index.
@@ -189,8 +190,8 @@ impl RaggedTable {
 
     /// Merges an axis like [`flatten`](Self::flatten).
     ///
-    /// For columns of the outer axis, `fill` chooses the values at all elements of a list but the
-    /// first.
+    /// For columns of the outer axis, the first element of a list gets the value of the element that
+    /// held the list, and `fill` chooses the values of the other elements.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -256,7 +257,8 @@ impl RaggedTable {
 
     /// Stacks tables: each table becomes one row, as with [`unsqueeze`](Self::unsqueeze) at axis 0.
     ///
-    /// Indexed rows thus become a batch, and scalars become columns again.
+    /// Rows that were selected by an integer index thus become one table, and their scalars become
+    /// columns again.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -281,8 +283,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to one value per element. The first element of a list gets the value
-/// of the list; the other elements get the values that `fill` chooses.
+/// Expands a column with one value per list to one value per element of the lists. The first element
+/// of a list gets the value of the list; `fill` chooses the values of the other elements.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {

@@ -222,7 +222,6 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns an error if the table has scalars, which `what` (such as `a file`) cannot hold.
     pub(crate) fn check_no_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());
@@ -235,8 +234,7 @@ impl RaggedTable {
         )))
     }
 
-    /// Removes axis 0 of a table of one row: the elements of axis 1 become the rows, and the
-    /// columns of axis 0 become scalars.
+    /// Removes axis 0 of a table of one row: axis 1 becomes the rows, and columns of axis 0 scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

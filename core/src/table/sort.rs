@@ -62,7 +62,8 @@ impl RaggedTable {
         self.take(&self.sort_indices(keys)?)
     }
 
-    /// Returns the row indices in the order of [`sort`](Self::sort).
+    /// Returns the indices of all rows in sorted order: [`sort`](Self::sort) returns the rows at
+    /// these indices.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -119,8 +120,7 @@ pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }
 
-/// Replaces -0 by 0 and every NaN by one NaN, which is larger than all numbers in Arrow's row
-/// format. Otherwise zeros would differ, and a NaN whose sign bit the CPU has set would sort first.
+/// Arrow's row format distinguishes -0 from 0, and sorts a NaN first if its sign bit is set.
 fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
     match key.data_type() {
         DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(

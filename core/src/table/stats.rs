@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::table::Lengths;
-/// let lengths: Lengths = [3, 0, 2, 2].into_iter().collect();
+/// use serrate::table::LengthHistogram;
+/// let lengths: LengthHistogram = [3, 0, 2, 2].into_iter().collect();
 /// assert_eq!((lengths.min(), lengths.quantile(0.5), lengths.max()), (Some(0), Some(2), Some(3)));
 /// assert_eq!((lengths.lists(), lengths.total()), (4, 7));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lengths {
+pub struct LengthHistogram {
     /// `small[n]` is the number of lists of length `n`, for lengths below [`SMALL`].
     small: Vec<u64>,
     large: BTreeMap<usize, u64>,
@@ -27,13 +27,13 @@ pub struct Lengths {
 
 const SMALL: usize = 4096;
 
-impl Lengths {
+impl LengthHistogram {
     /// Adds one list of length `length` to the histogram.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::table::Lengths;
-    /// let mut lengths = Lengths::default();
+    /// use serrate::table::LengthHistogram;
+    /// let mut lengths = LengthHistogram::default();
     /// lengths.push(3);
     /// lengths.push(0);
     /// assert_eq!((lengths.lists(), lengths.total()), (2, 3));
@@ -60,8 +60,8 @@ impl Lengths {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::array::Layout;
-    /// use serrate::table::Lengths;
-    /// let mut lengths = Lengths::default();
+    /// use serrate::table::LengthHistogram;
+    /// let mut lengths = LengthHistogram::default();
     /// lengths.push_layout(&Layout::Uniform { size: 3, lists: 2 });
     /// assert_eq!((lengths.lists(), lengths.total()), (2, 6));
     /// ```
@@ -77,8 +77,8 @@ impl Lengths {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::table::Lengths;
-    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// use serrate::table::LengthHistogram;
+    /// let lengths: LengthHistogram = [3, 0, 2].into_iter().collect();
     /// assert_eq!(lengths.lists(), 3);
     /// ```
     pub fn lists(&self) -> u64 {
@@ -89,8 +89,8 @@ impl Lengths {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::table::Lengths;
-    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// use serrate::table::LengthHistogram;
+    /// let lengths: LengthHistogram = [3, 0, 2].into_iter().collect();
     /// assert_eq!(lengths.total(), 5);
     /// ```
     pub fn total(&self) -> u64 {
@@ -101,10 +101,10 @@ impl Lengths {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::table::Lengths;
-    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// use serrate::table::LengthHistogram;
+    /// let lengths: LengthHistogram = [3, 0, 2].into_iter().collect();
     /// assert_eq!(lengths.min(), Some(0));
-    /// assert_eq!(Lengths::default().min(), None);
+    /// assert_eq!(LengthHistogram::default().min(), None);
     /// ```
     pub fn min(&self) -> Option<usize> {
         self.counts().next().map(|(n, _)| n)
@@ -114,10 +114,10 @@ impl Lengths {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::table::Lengths;
-    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// use serrate::table::LengthHistogram;
+    /// let lengths: LengthHistogram = [3, 0, 2].into_iter().collect();
     /// assert_eq!(lengths.max(), Some(3));
-    /// assert_eq!(Lengths::default().max(), None);
+    /// assert_eq!(LengthHistogram::default().max(), None);
     /// ```
     pub fn max(&self) -> Option<usize> {
         self.counts().last().map(|(n, _)| n)
@@ -130,10 +130,10 @@ impl Lengths {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::table::Lengths;
-    /// let lengths: Lengths = [10, 1, 3, 2].into_iter().collect();
+    /// use serrate::table::LengthHistogram;
+    /// let lengths: LengthHistogram = [10, 1, 3, 2].into_iter().collect();
     /// assert_eq!((lengths.quantile(0.5), lengths.quantile(0.75)), (Some(2), Some(3)));
-    /// assert_eq!(Lengths::default().quantile(0.5), None);
+    /// assert_eq!(LengthHistogram::default().quantile(0.5), None);
     /// ```
     pub fn quantile(&self, q: f64) -> Option<usize> {
         #[expect(
@@ -154,8 +154,8 @@ impl Lengths {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::table::Lengths;
-    /// let lengths: Lengths = [3, 0, 3].into_iter().collect();
+    /// use serrate::table::LengthHistogram;
+    /// let lengths: LengthHistogram = [3, 0, 3].into_iter().collect();
     /// assert_eq!(lengths.counts().collect::<Vec<_>>(), [(0, 1), (3, 2)]);
     /// ```
     pub fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
@@ -164,7 +164,7 @@ impl Lengths {
     }
 }
 
-impl FromIterator<usize> for Lengths {
+impl FromIterator<usize> for LengthHistogram {
     fn from_iter<I: IntoIterator<Item = usize>>(lengths: I) -> Self {
         let mut counts = Self::default();
         lengths.into_iter().for_each(|n| counts.push(n));
@@ -214,7 +214,7 @@ pub struct TableStats {
     rows: u64,
     tables: u64,
     names: Vec<Option<String>>,
-    axes: Vec<Lengths>,
+    axes: Vec<LengthHistogram>,
     columns: Vec<ColumnStats>,
 }
 
@@ -269,7 +269,7 @@ impl TableStats {
     pub fn push(&mut self, table: &RaggedTable) -> Result<()> {
         if self.tables == 0 {
             self.names = (0..table.ndim()).map(|a| table.axis_name(a).map(str::to_owned)).collect();
-            self.axes = vec![Lengths::default(); table.axes().len()];
+            self.axes = vec![LengthHistogram::default(); table.axes().len()];
             self.columns = table
                 .columns()
                 .iter()
@@ -303,7 +303,7 @@ impl TableStats {
             let column = table.column(&stats.name)?;
             if column.axis() != stats.axis {
                 return Err(Error::invalid(format!(
-                    "column {:?} has {} level(s) of lists in this table, but {} in the earlier tables; give the column the same number of levels in all tables, or select the other columns",
+                    "column {:?} has {} level(s) of lists in this table, but {} in the earlier tables; give the column the same number of levels in all tables, or select only the other columns",
                     stats.name,
                     column.axis(),
                     stats.axis
@@ -312,10 +312,10 @@ impl TableStats {
             let promoted = super::promote_types(&stats.data_type, column.data_type());
             stats.data_type = promoted.ok_or_else(|| {
                 Error::type_of(
-                    format!("column {:?}", stats.name),
+                    format!("column {:?} (cast it first)", stats.name),
                     format!(
-                        "a type that has a common type with {}, the type of this column in the earlier tables (cast the column to one type in all tables)",
-                        stats.data_type
+                        "{target}, as in the earlier tables, or a type that has a common type with {target}",
+                        target = stats.data_type
                     ),
                     column.data_type(),
                 )
@@ -329,7 +329,7 @@ impl TableStats {
         Ok(())
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows of all tables.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -357,7 +357,8 @@ impl TableStats {
         self.axes.len() + 1
     }
 
-    /// Returns the name of an axis, if it has one; 0 is the rows.
+    /// Returns the name of axis `axis` (0 is the rows); `None` if the axis has no name or does not
+    /// exist.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -386,7 +387,7 @@ impl TableStats {
     ///
     /// # Errors
     /// When there is no such axis.
-    pub fn lengths(&self, axis: usize) -> Result<&Lengths> {
+    pub fn lengths(&self, axis: usize) -> Result<&LengthHistogram> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
             what: "the table".into(),
             axis: i64::try_from(axis).unwrap_or(i64::MAX),
@@ -394,7 +395,7 @@ impl TableStats {
         })
     }
 
-    /// Returns the columns, in the order of the first table.
+    /// Returns the statistics of each column, in the order of the columns of the first table.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -439,7 +440,7 @@ impl TableStats {
     /// # use std::sync::Arc;
     /// # use arrow::array::UInt16Array;
     /// # use serrate::array::{Layout, Offsets};
-    /// use serrate::table::{Lengths, RaggedTable, TableStats};
+    /// use serrate::table::{LengthHistogram, RaggedTable, TableStats};
     /// let table = RaggedTable::builder()
     ///     .lengths([2, 1])?
     ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
@@ -448,7 +449,7 @@ impl TableStats {
     /// stats.push(&table)?;
     /// assert_eq!((stats.rows(), stats.ndim(), stats.dense_cells(1)), (2, 2, 4));
     /// assert_eq!(stats.occupied(1), Some(0.75));
-    /// let mut lengths = Lengths::default();
+    /// let mut lengths = LengthHistogram::default();
     /// lengths.push_layout(&Layout::from(Offsets::from_lengths([2, 1, 2])?));
     /// assert_eq!(lengths.counts().collect::<Vec<_>>(), [(1, 1), (2, 2)]);
     /// # Ok::<(), serrate::Error>(())
@@ -493,8 +494,7 @@ impl TableStats {
     }
 }
 
-/// Returns the number of bytes per value in a dense tensor; `None` for a type that a dense tensor
-/// cannot hold, such as strings.
+/// Returns `None` for a type that a dense tensor cannot hold, such as strings.
 fn compute_dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_sorted_lengths() {
         for lengths in [vec![0], vec![5, 1, 4], vec![9; 7], (0..10_000).rev().collect::<Vec<_>>()] {
-            let counts: Lengths = lengths.iter().copied().collect();
+            let counts: LengthHistogram = lengths.iter().copied().collect();
             let mut sorted = lengths.clone();
             sorted.sort_unstable();
             for (q, rank) in [(0.0, 1), (0.5, sorted.len().div_ceil(2)), (1.0, sorted.len())] {
@@ -537,13 +537,13 @@ mod tests {
             assert_eq!(counts.total(), sorted.iter().sum::<usize>() as u64);
             assert_eq!((counts.min(), counts.max()), (Some(sorted[0]), sorted.last().copied()));
         }
-        let none = Lengths::default();
+        let none = LengthHistogram::default();
         assert_eq!((none.min(), none.quantile(0.5), none.max()), (None, None, None));
     }
 
     #[test]
     fn a_uniform_axis_counts_as_its_lists() {
-        let mut uniform = Lengths::default();
+        let mut uniform = LengthHistogram::default();
         uniform.push_layout(&Layout::Uniform { size: 3, lists: 4 });
         uniform.push_layout(&Layout::Uniform { size: 3, lists: 0 });
         assert_eq!(uniform, [3; 4].into_iter().collect());

@@ -3,7 +3,7 @@ use std::ops::Range;
 use arrow::array::BooleanArray;
 
 use super::RaggedTable;
-use super::gather::{Parents, Picks};
+use super::gather::{PickedElements, PickedParents};
 use crate::array::make_lists_like;
 use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
@@ -118,13 +118,12 @@ impl RaggedTable {
             bits.slice(range.start, range.len()).count_set_bits()
         };
         let over = make_lists_like(layout, (0..layout.lists()).map(kept))?;
-        let picks = Picks::from_ranges(bits.set_slices().map(|(start, end)| start..end));
-        self.gather_axis(axis, Parents::Lists(over), &[picks])
+        let picks = PickedElements::from_ranges(bits.set_slices().map(|(start, end)| start..end));
+        self.gather_axis(axis, PickedParents::Lists(over), &[picks])
     }
 
-    /// Returns the rows of `ranges` as one table, in the order of the ranges. The caller ensures
-    /// that the rows exist.
+    /// The caller ensures that the rows exist.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
-        self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
+        self.gather_axis(0, PickedParents::Rows, &[PickedElements::from_ranges(ranges)])
     }
 }

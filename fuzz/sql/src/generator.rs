@@ -11,7 +11,7 @@ use serrate::sql::session;
 use crate::functions::{AGGREGATES, Call, STOCK, WINDOWS, list_ours};
 use crate::tables::{FAMILIES, LEAVES, OTHERS, column_name};
 
-/// Levels of calls in an expression, and of queries in a query.
+/// The maximum levels of calls in an expression, and of queries in a query.
 const DEPTH: usize = 3;
 
 /// The functions of a session.
@@ -41,7 +41,8 @@ fn read_catalogue() -> Catalogue {
     aggregate.values().for_each(|f| add(f.documentation()));
     window.values().for_each(|f| add(f.documentation()));
     higher_order.values().for_each(|f| add(f.documentation()));
-    // Maps have no order, and an input must be the same statement in every process.
+    // The lists are sorted, because they come from maps without an order, and an input must
+    // generate the same statement in every process.
     for list in [&mut names, &mut examples] {
         list.sort_unstable();
         list.dedup();
@@ -78,7 +79,7 @@ const SOURCES: &[&str] = &[
     "ragged_explode('o') q",
 ];
 
-/// Arguments of any function.
+/// Literals that are arguments of any function.
 const WORDS: &[&str] = &[
     "-1",
     "2",
@@ -132,13 +133,14 @@ const CHANGES: &[&str] = &[
     "CREATE EXTERNAL TABLE e STORED AS DOK LOCATION 'tests/data/tiny-dok/m.safetensors'; SELECT * FROM e",
 ];
 
-/// Parts of the text of a type, such as `l?.1^` or `i=1`; see `functions`.
+/// A type in the catalogue of calls, such as `l?.1^` or `i=1`, parsed. The module `functions`
+/// describes the syntax.
 struct Hole {
     star: bool,
     levels: usize,
     leaf: char,
     repeat: Option<usize>,
-    /// The number of the lists.
+    /// Arguments with the same number must have the same lists. `None` allows any lists.
     lists: Option<usize>,
     outer: bool,
 }
@@ -165,9 +167,9 @@ impl Hole {
         (hole.leaf != ' ').then_some(hole)
     }
 
-    /// Whether a call with this result type can return a value with `levels` levels of lists and
-    /// leaves of the type `leaf`. If `has_lists`, the result must also have the same lists as the
-    /// arguments with the number 1.
+    /// Returns whether a call with this result type can return a value with `levels` levels of
+    /// lists and leaves of the type `leaf`. If `has_lists`, the result must also have the same
+    /// lists as the arguments with the number 1.
     fn fits(&self, levels: usize, leaf: char, has_lists: bool) -> bool {
         let of = match self.leaf {
             '?' => true,
@@ -179,7 +181,7 @@ impl Hole {
     }
 }
 
-/// Generates statements from the bytes that are left.
+/// Generates statements from the bytes that are not consumed yet.
 pub struct Generator<'a> {
     choices: Unstructured<'a>,
     /// Whether the query joins the table `o`.
@@ -320,7 +322,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Returns a value of any type.
+    /// Returns an expression of any type.
     fn make_any(&mut self, depth: usize) -> String {
         match self.draw(12) {
             10 => format!("q.{}", OTHERS[self.draw(OTHERS.len())]),
@@ -332,7 +334,8 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Returns a value of a type, with the lists of a family if there is one.
+    /// Returns an expression of a type. If `family` is given, its value has the lists of this
+    /// family of columns.
     fn make_value(
         &mut self,
         levels: usize,
@@ -423,7 +426,7 @@ impl<'a> Generator<'a> {
         format!("{name}({}){end}", arguments.join(", "))
     }
 
-    /// Returns one of the calls `of`, with arguments.
+    /// Returns one of the calls in `of`, with generated arguments.
     fn make_call(&mut self, of: &'static [Call], depth: usize) -> String {
         let call = &of[self.draw(of.len())];
         let Some(result) = Hole::parse(call.result) else { return call.text.to_owned() };
@@ -497,8 +500,8 @@ impl<'a> Generator<'a> {
         for (name, value) in repeats {
             out = out.replace(&name, &value);
         }
-        // Removes the brackets that only the reference of the differential suite writes, and
-        // replaces `ORDER` with a key that makes the order total.
+        // Removes the brackets `⟦⟧`, which only the reference of the differential suite uses, and
+        // replaces `ORDER` by a key that makes the order total.
         out.replace(['⟦', '⟧'], "").replace("ORDER BY ORDER", "ORDER BY q.id")
     }
 }

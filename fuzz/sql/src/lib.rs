@@ -1,4 +1,5 @@
-//! The fuzz target of SQL statements: an error or a result, within the memory limit and the time limit.
+//! The fuzz target of SQL statements: an error or a result, within the memory limit and the time
+//! limit.
 
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
@@ -35,15 +36,15 @@ mod tables;
 #[path = "../../../tests/common/torture.rs"]
 mod torture;
 
-/// Memory limit of statements.
+/// The memory limit of the session, in bytes.
 const POOL: usize = 64 << 20;
 
-/// Maximum size in bytes of all memory of a statement. It is larger than [`POOL`], because
+/// Maximum number of bytes that a statement may allocate. It is larger than [`POOL`], because
 /// operators do not reserve each of their buffers.
 const MEMORY: usize = 512 << 20;
 
-/// Time after which a statement is cancelled. If a statement does not yield for longer than
-/// libFuzzer allows (`-timeout`), it is a finding.
+/// Time after which a statement is cancelled. A statement that does not yield until libFuzzer's
+/// `-timeout` is a finding.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Maximum number of statements of an input that run.
@@ -52,10 +53,10 @@ const STATEMENTS: usize = 4;
 /// Maximum number of rows of a result that are read.
 const ROWS: usize = 1 << 14;
 
-/// Statements with these words are not run: they would change the limits of memory, partitions and batches.
+/// Words of settings of memory, partitions and batches. Statements that contain one are not run.
 const LIMITS: [&str; 3] = ["memory_limit", "max_dense_bytes", "datafusion."];
 
-/// Functions of DataFusion with an argument that determines the size of the result. They do not
+/// Functions of DataFusion with an argument that determines the size of the result, and that do not
 /// check the memory limit.
 const SIZED: [&str; 9] = [
     "repeat",
@@ -102,7 +103,7 @@ pub fn read_statement(data: &[u8]) -> Option<String> {
     Some(text.replace("tests/data", &FILES))
 }
 
-/// Runs the statements of an input, and returns how many have returned their rows.
+/// Runs the statements of an input, and returns the number of statements that returned rows.
 pub fn run(data: &[u8]) -> usize {
     set_up_process();
     let Some(text) = read_statement(data) else { return 0 };
@@ -112,8 +113,8 @@ pub fn run(data: &[u8]) -> usize {
     *lock(&CURRENT) = text.clone();
     let work = || read_within(data, MEMORY, || run_text(&text));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        // The hook has not printed panics of other crates, because Serrate might have converted
-        // them to errors.
+        // The panic hook does not print panics of other crates, because Serrate may convert them to
+        // errors. A panic that arrives here was not converted.
         if let Some((message, backtrace)) = lock(&PANIC).take() {
             eprintln!("{message}\n{backtrace}");
         }
@@ -188,7 +189,8 @@ async fn make_session() -> Result<SessionContext> {
     Ok(ctx)
 }
 
-/// Runs statements, and returns how many have returned their rows, and whether the session is as it was before.
+/// Runs statements. Returns the number of statements that returned rows, and whether the session is
+/// unchanged.
 async fn run_statements(ctx: &SessionContext, text: &str) -> (usize, bool) {
     let Ok(statements) = parse(ctx, text) else { return (0, true) };
     // `SELECT .. INTO` is a query that creates a table.

@@ -1,5 +1,5 @@
-//! The tables of the statements: lists of every kind and leaf, with null lists, hidden values and offsets that do
-//! not begin at 0.
+//! The tables of the statements: lists of every kind and leaf, with null lists, hidden values and
+//! offsets that do not begin at 0.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,8 +11,8 @@ use serrate::array::ListKind;
 
 use crate::torture::{Node, Random, Spec, draw_tree, encode_nodes, seed_random};
 
-/// A prefix of column names, and the kinds of the lists. All columns of a family have the same
-/// lists; there is one column per leaf type.
+/// A family of columns with equal lists and one column per leaf type: the prefix of their names,
+/// and the kinds of their lists.
 pub type Family = (&'static str, &'static [ListKind]);
 
 pub const FAMILIES: &[Family] = &[
@@ -27,15 +27,16 @@ pub const FAMILIES: &[Family] = &[
     ("xg", &[ListKind::FixedSizeList(2), ListKind::LargeList]),
 ];
 
-/// Letters of the types of leaves, as in the catalogue of calls: integer, float, boolean, string, time.
+/// Letters for the types of leaves, as in the catalogue of calls: integer, float, boolean, string,
+/// time.
 pub const LEAVES: [char; 5] = ['i', 'f', 'b', 's', 't'];
 
-/// Columns of other types.
+/// Names of columns of other types.
 pub const OTHERS: [&str; 9] = ["id", "u", "n", "d", "c", "v", "r", "l_r", "l_c"];
 
 const ROWS: usize = 9;
 
-/// Each table with its batches.
+/// The tables: name and batches.
 pub static TABLES: LazyLock<Vec<(&'static str, Vec<RecordBatch>)>> = LazyLock::new(|| {
     let make = |(name, seed): (&'static str, u64)| {
         (name, make_table(seed).unwrap_or_else(|e| panic!("{name}: {e}")))
@@ -43,7 +44,7 @@ pub static TABLES: LazyLock<Vec<(&'static str, Vec<RecordBatch>)>> = LazyLock::n
     [("q", 1), ("o", 2)].map(make).into()
 });
 
-/// Returns the name of the column of a family with this leaf.
+/// Returns the name of the column of a family whose leaves have the type of the letter `leaf`.
 pub fn column_name(family: &str, leaf: char) -> String {
     if family.is_empty() { leaf.into() } else { format!("{family}_{leaf}") }
 }
@@ -58,7 +59,8 @@ fn leaf_type(leaf: char) -> DataType {
     }
 }
 
-/// Returns the type of lists of these kinds.
+/// Returns the Arrow type of nested lists of these kinds, from the outermost, around leaves of type
+/// `leaf`.
 fn nest_type(kinds: &[ListKind], leaf: DataType) -> DataType {
     kinds.iter().rev().fold(leaf, |of, kind| match kind {
         ListKind::List => DataType::new_list(of, true),
@@ -67,7 +69,7 @@ fn nest_type(kinds: &[ListKind], leaf: DataType) -> DataType {
     })
 }
 
-/// Draws lists of small integers, from which the columns of a family are cast.
+/// Draws lists of small integers. All columns of a family are casts of them.
 fn draw_numbers(kinds: &[ListKind], rng: &mut Random) -> ArrayRef {
     let spec = Spec { longest: 3, reach: 4, ..Spec::new(kinds.len(), DataType::Int64) };
     let rows: Vec<Node> = (0..ROWS).map(|_| draw_tree(&spec, kinds, rng)).collect();
@@ -113,7 +115,7 @@ fn make_table(seed: u64) -> Result<Vec<RecordBatch>, ArrowError> {
     Ok(vec![whole.slice(0, 4), whole.slice(4, ROWS - 4)])
 }
 
-/// Makes a struct of each number, with the number as an integer and as a string.
+/// Returns a struct for each number, with the number as an integer and as a string.
 fn make_structs(numbers: ArrayRef) -> Result<StructArray, ArrowError> {
     let words = cast(&numbers, &DataType::Utf8)?;
     let nulls = numbers.nulls().cloned();

@@ -1,4 +1,5 @@
-//! The target runs its seeds and random choices without libFuzzer, and most of their statements return rows.
+//! Runs the fuzz target without libFuzzer on its seeds and on random choices. Most statements
+//! return rows.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +29,7 @@ fn random_choices_return_rows() {
     let mut state = 7_u64;
     let mut answered = 0;
     for _ in 0..TRIES {
-        // The byte 0 at the start says that only choices follow.
+        // An input that begins with a byte 0 has no text, only choices.
         let mut input = vec![0];
         input.extend((0..200).map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,8 +1,9 @@
-//! Arrow IPC files and streams: an error or valid batches, and the same from a file and from a pipe.
+//! Arrow IPC files and streams: the reader returns an error or valid batches. It accepts the same
+//! bytes from a mapped file, from a file without mapping and from a pipe.
 
 use std::io::Cursor;
 
-use crate::{ENCODED, check_batch, check_table, place, read_within};
+use crate::{ENCODED, check_batch, check_table, place_file, read_within};
 use arrow::array::RecordBatch;
 use serrate::Result;
 use serrate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
@@ -14,7 +15,7 @@ fn read_batches(reader: Result<IpcTableReader>) -> Result<Vec<RecordBatch>> {
 }
 
 pub fn run(data: &[u8]) {
-    let path = place("f.arrow", data);
+    let path = place_file("f.arrow", data);
     let mut read = Vec::new();
     for mmap in [false, true] {
         let options = IpcReadOptions { mmap, ..IpcReadOptions::default() };

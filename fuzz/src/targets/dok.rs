@@ -1,4 +1,5 @@
-//! Files of sparse tensors and of dictionaries: an error, or entries that the hash table finds again.
+//! Files of sparse tensors and of dictionaries: the reader returns an error, or entries that
+//! lookups find.
 
 use crate::{FIXED, check_array, read_within};
 use serrate::arrow::array::{Array, BooleanArray};
@@ -45,7 +46,7 @@ fn check_tensor(data: &[u8]) {
     assert_eq!(tensor.nnz().ok(), Some(file.nnz()));
     assert_eq!(tensor.shape(), file.shape());
     let coo = tensor.to_coo().unwrap_or_else(|e| panic!("{e}"));
-    // One row of coordinates per axis.
+    // The indices have one row of coordinates per axis.
     let all = coo.indices.as_slice::<i64>().unwrap_or_else(|e| panic!("{e}"));
     let axes: Vec<&[i64]> = all.chunks_exact(file.nnz().max(1)).collect();
     if axes.len() == file.shape().len() {

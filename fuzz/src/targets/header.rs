@@ -1,14 +1,14 @@
-//! The safetensors header: never a panic, and the tensors of an accepted header cover the whole
-//! file without gaps.
+//! The header of safetensors files: the parser does not panic, and the tensors of an accepted
+//! header cover the file without gaps.
 
 use std::path::Path;
 
 use crate::{FIXED, read_within};
-use serrate::io::safetensors::{Header, SafetensorsFile};
+use serrate::io::safetensors::{SafetensorsFile, SafetensorsHeader};
 
 pub fn run(data: &[u8]) {
-    // Parses the input as the JSON of a header, and assumes a file long enough for all its tensors.
-    let _ = read_within(data, FIXED, || Header::parse(Path::new("f"), data, u64::MAX));
+    // Parses the input as the JSON of a header, of a file that is long enough for any tensor.
+    let _ = read_within(data, FIXED, || SafetensorsHeader::parse(Path::new("f"), data, u64::MAX));
     let open = || SafetensorsFile::from_bytes("f", data.to_vec().into());
     let Ok(file) = read_within(data, FIXED, open) else { return };
     let mut end = file.header().data_start();

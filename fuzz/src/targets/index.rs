@@ -1,4 +1,5 @@
-//! Index expressions: an error or a valid selection, and the same from each form of the same values.
+//! Index expressions: indexing a table, a column or a tensor returns an error or a valid result,
+//! and a dense and a sparse tensor of the same values return equal elements.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +11,7 @@ use serrate::index::parse_index;
 use serrate::table::RaggedTable;
 use serrate::{HetTensor, RaggedBatch, Result, kernels};
 
-struct Samples {
+struct IndexSamples {
     table: RaggedTable,
     dense: DenseTensor,
     sparse: DokTensor,
@@ -18,10 +19,10 @@ struct Samples {
     batch: RaggedBatch,
 }
 
-static SAMPLES: LazyLock<Samples> =
+static SAMPLES: LazyLock<IndexSamples> =
     LazyLock::new(|| build_samples().unwrap_or_else(|e| panic!("{e}")));
 
-fn build_samples() -> Result<Samples> {
+fn build_samples() -> Result<IndexSamples> {
     let time: ArrayRef = Arc::new(Int64Array::from(vec![Some(3), None, Some(5), Some(1)]));
     let code: ArrayRef = Arc::new(Float32Array::from(vec![0.5, -1.0, f32::NAN, 2.0, 7.0, 9.0]));
     let table = RaggedTable::builder()
@@ -39,14 +40,14 @@ fn build_samples() -> Result<Samples> {
         "time",
     )
     .or_else(|_| RaggedBatch::from_full_tensor(&dense, 1, 1))?;
-    Ok(Samples { table, dense, sparse, het, batch })
+    Ok(IndexSamples { table, dense, sparse, het, batch })
 }
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let s = &*SAMPLES;
     let Ok(items) = read_within(data, FIXED, || parse_index(text)) else { return };
-    // A list of indices is at most as long as the text, which bounds the size of each selection.
+    // The length of the text bounds the number of selected elements.
     let beyond = 64 << 20;
     if let Ok(table) = read_within(data, beyond, || s.table.index(&items)) {
         check_table(&table);

@@ -1,5 +1,5 @@
-//! JSON and NDJSON: an error or a valid table, and the table is equal after it is written and read
-//! again.
+//! JSON and NDJSON: the reader returns an error or a valid table, which is equal after it is
+//! written and read again.
 
 use crate::{FIXED, check_table, read_within};
 use arrow::datatypes::DataType;
@@ -8,8 +8,8 @@ use serrate::io::json::{JsonForm, JsonOptions, NdjsonReader, NdjsonWriter};
 use serrate::table::RaggedTable;
 
 pub fn run(data: &[u8]) {
-    // A value of one digit takes 2 bytes of text and 8 in a column, and a column that grows is held
-    // twice. So JSON may take 32 times its text.
+    // A digit and a comma are 2 bytes of text, and 8 bytes of a column. A column that grows exists
+    // twice while it is copied. Therefore, the reader may allocate 32 times the size of the text.
     let fixed = FIXED + 16 * data.len();
     let typed = [("a", DataType::Int64), ("b", DataType::Float32), ("c", DataType::Utf8)]
         .into_iter()
@@ -35,7 +35,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Writes a table and reads it again.
+/// Panics if a table differs after it is written as NDJSON and read again.
 fn check_rewritten(table: &RaggedTable) {
     let mut out = NdjsonWriter::new(Vec::new());
     let Ok(text) = out.write(table).and_then(|()| out.finish()) else { return };

@@ -1,7 +1,8 @@
-//! Labels: an error, or rows that are equal after they are written and read again.
+//! Files of labels: the reader returns an error, or rows that are equal after they are written and
+//! read again.
 
 use crate::rows::as_parquet;
-use crate::{ENCODED, check_array, check_batch, place, read_within};
+use crate::{ENCODED, check_array, check_batch, place_file, read_within};
 use serrate::io::meds::Labels;
 
 pub fn run(data: &[u8]) {
@@ -14,7 +15,7 @@ pub fn run(data: &[u8]) {
         "categorical_value",
     ];
     let Some(data) = as_parquet(data, &names) else { return };
-    let path = place("labels.parquet", &data);
+    let path = place_file("labels.parquet", &data);
     let Ok(labels) = read_within(&data, ENCODED, || Labels::read(&path)) else { return };
     check_array(labels.subject_ids());
     check_array(labels.prediction_times());

@@ -1,4 +1,5 @@
-//! Columns of lists in Parquet files: whatever the bytes, an error or the array of the stock reader.
+//! Columns of lists in Parquet files: for any bytes, the reader returns an error or the array that
+//! the `parquet` crate returns.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::PageIndexPolicy;
 use serrate::io::parquet::lists::{DecodedParts, ListsFile, is_supported, ranges, read_column};
 
-/// Maximum number of entries of a column chunk. A few bytes may encode any number of equal entries.
+/// Maximum number of values of a column chunk that is read, because a few bytes may encode any
+/// number of equal values.
 const LARGEST: i64 = 1 << 20;
 
 pub fn run(data: &[u8]) {
@@ -62,7 +64,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Checks that two arrays have the same lists and the same nulls.
+/// Panics if two arrays differ in lists or nulls.
 fn assert_lists(a: &ArrayRef, b: &ArrayRef) {
     assert_eq!((a.len(), a.nulls()), (b.len(), b.nulls()));
     if let (Some(a), Some(b)) = (a.as_list_opt::<i32>(), b.as_list_opt::<i32>()) {
@@ -74,7 +76,8 @@ fn assert_lists(a: &ArrayRef, b: &ArrayRef) {
     }
 }
 
-/// Reads a column with the `parquet` crate; `None` if its reader has an error or panics.
+/// Reads a column with the `parquet` crate. Returns `None` if its reader returns an error or
+/// panics.
 fn read_stock(
     reader: &Bytes,
     metadata: &ArrowReaderMetadata,

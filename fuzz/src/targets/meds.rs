@@ -1,17 +1,18 @@
-//! MEDS data sets with one shard: an error or valid tables, from the reader, the loader and the audit.
+//! MEDS data sets with one shard: the reader, the loader and the audit return errors or valid
+//! tables.
 
 use crate::rows::as_parquet;
-use crate::{ENCODED, check_batch, check_table, folder, place, read_within};
+use crate::{ENCODED, check_batch, check_table, folder, place_file, read_within};
 use serrate::audit;
 use serrate::io::meds::{MedsDataset, MedsReadOptions, MedsSummary};
-use serrate::table::Unsorted;
+use serrate::table::UnsortedRows;
 
 pub fn run(data: &[u8]) {
     let names = ["subject_id", "time", "code", "numeric_value", "text_value"];
     let Some(data) = as_parquet(data, &names) else { return };
-    place("meds/data/train/0.parquet", &data);
+    place_file("meds/data/train/0.parquet", &data);
     let root = folder().join("meds");
-    for unsorted in [Unsorted::Refuse, Unsorted::Sort] {
+    for unsorted in [UnsortedRows::Refuse, UnsortedRows::Sort] {
         let options = MedsReadOptions { unsorted, ..MedsReadOptions::default() };
         let read = || {
             let dataset = MedsDataset::open(&root)?;

@@ -1,4 +1,5 @@
-//! One module per fuzz target: the reader that gets the input, and the properties that are checked.
+//! The fuzz targets, one per module. Each passes the input to a reader and checks properties of the
+//! result.
 
 pub mod arrow;
 pub mod cohort;

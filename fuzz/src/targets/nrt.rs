@@ -1,4 +1,4 @@
-//! `.nrt` files: whatever the bytes, an error or a table, never a panic.
+//! `.nrt` files: for any bytes, the reader returns an error or a table, and does not panic.
 
 use crate::{FIXED, check_table, read_within};
 use serrate::io::nrt::NrtFile;

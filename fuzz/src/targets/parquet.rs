@@ -1,13 +1,14 @@
-//! Parquet files: an error or valid tables, whole and in part.
+//! Parquet files: reading the whole file, and some of its columns and rows, returns an error or
+//! valid tables.
 
 use crate::rows::as_parquet;
-use crate::{ENCODED, check_batch, check_table, place, read_within};
+use crate::{ENCODED, check_batch, check_table, place_file, read_within};
 use serrate::io::parquet::{ParquetReadOptions, ParquetTableReader};
 use serrate::table::RaggedTable;
 
 pub fn run(data: &[u8]) {
     let Some(data) = as_parquet(data, &["a", "b", "c", "d"]) else { return };
-    let path = place("f.parquet", &data);
+    let path = place_file("f.parquet", &data);
     let open = |options: &ParquetReadOptions| {
         read_within(&data, ENCODED, || ParquetTableReader::open(&path, options))
     };

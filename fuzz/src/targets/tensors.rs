@@ -1,5 +1,5 @@
-//! Tensors of safetensors files, such as batches that were saved, and what is made of them: padded and packed
-//! batches, and tensors of tensors.
+//! Tensors of safetensors files, such as saved batches: conversions to padded batches, packed
+//! batches and tensors of tensors return an error or a valid result.
 
 use crate::{FIXED, check_array, read_within};
 use serrate::dense::{DType, DenseTensor};
@@ -47,7 +47,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Uses the second tensor as the offsets, as the sizes and as the mask of the first tensor.
+/// Builds batches of the first tensor with the second as offsets, as sizes and as mask.
 fn check_pair(values: &DenseTensor, other: &DenseTensor) {
     let batches = [
         RaggedBatch::from_packed(values.clone(), other),
@@ -57,7 +57,7 @@ fn check_pair(values: &DenseTensor, other: &DenseTensor) {
         RaggedBatch::from_oversize_tensor(values, Some(other), None, Some(1)),
     ];
     for batch in batches.into_iter().flatten() {
-        // The padded form has as many elements as its shape says, whatever the length of the file.
+        // A small file may have a batch with a huge padded shape, which is not built.
         let padded = batch.shape().iter().map(|&n| n as u128).product::<u128>();
         if padded > 1 << 16 {
             continue;

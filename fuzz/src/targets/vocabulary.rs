@@ -1,13 +1,14 @@
-//! Vocabularies: an error, or codes and tokens that are encoded and decoded to each other.
+//! Vocabularies: the reader returns an error, or a vocabulary that decodes the token of each code
+//! to the code.
 
 use crate::rows::as_parquet;
-use crate::{ENCODED, place, read_within};
+use crate::{ENCODED, place_file, read_within};
 use serrate::io::meds::{CodeHierarchy, Vocabulary, VocabularyId, descriptions};
 
 pub fn run(data: &[u8]) {
     let names = ["code", "code/vocab_index", "description", "parent_codes"];
     let Some(data) = as_parquet(data, &names) else { return };
-    let path = place("codes.parquet", &data);
+    let path = place_file("codes.parquet", &data);
     if let Ok(vocabulary) = read_within(&data, ENCODED, || Vocabulary::read(&path)) {
         assert_eq!(vocabulary.iter().len(), vocabulary.len());
         for (code, token) in vocabulary.iter() {

@@ -1,7 +1,7 @@
-//! Short strings, such as time windows of features: an error, or a value that is equal after it is
-//! written and read again.
+//! Short strings, such as time windows of features: the parser returns an error, or a value that is
+//! equal after it is written and parsed again.
 
-use crate::{FIXED, place, read_within};
+use crate::{FIXED, place_file, read_within};
 use serrate::dense::DType;
 use serrate::generate::PatientDistributions;
 use serrate::io::features::{FeatureAggregate, FeatureForm, FeatureWindow};
@@ -21,7 +21,7 @@ pub fn run(data: &[u8]) {
         let _ = text.parse::<DType>();
     });
     if text.starts_with('{') {
-        let path = place("distributions.json", data);
+        let path = place_file("distributions.json", data);
         if let Ok(distributions) = read_within(data, FIXED, || PatientDistributions::open(&path)) {
             let _ = (distributions.means(), distributions.vocab_size());
         }

@@ -1,4 +1,4 @@
-//! Writes the table that a file contains and reads it back; both tables must be equal.
+//! Writes the table of a file as `.nrt` and reads it again. Both tables must be equal.
 
 use crate::{FIXED, folder, read_within};
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
@@ -10,7 +10,7 @@ pub fn run(data: &[u8]) {
     let path = folder().join("written.nrt");
     let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
     if nrt::write(&path, &table, &options).is_err() {
-        // Names that the format does not have, or axes of rows alone.
+        // The format does not support some names, and tables without lists.
         return;
     }
     let read = NrtFile::open(&path, &ReadOptions::default()).and_then(|f| f.table());

@@ -79,7 +79,7 @@ def _is_plain(cls: type, base: type) -> bool:
 
 
 def _collate(module: Any, cls: type, self: Any, batch: Any) -> Any:
-    """Returns the batch that the original returns; None if the original is needed."""
+    """Returns the batch that the original would return, or None if the original must be called."""
     if not _is_plain(type(self), cls) or type(batch) is not list or len(batch) < 2:
         return None
     config, modes, statics = self.config, module.BatchMode, module.StaticInclusionMode
@@ -96,7 +96,7 @@ def _collate(module: Any, cls: type, self: Any, batch: Any) -> Any:
         if type(item) is not dict or type(item.get("dynamic")) is not JointNestedRaggedTensorDict:
             return None
     torch, is_events = module.torch, mode == modes.SEM
-    # A stack of tables of the same kinds keeps them; any error is that of the same call in the original.
+    # `vstack` keeps the tables if their columns agree. The original makes the same call, so it raises the same errors.
     parts = JointNestedRaggedTensorDict.vstack([item["dynamic"] for item in batch])._parts
     if parts is None:
         return None
@@ -133,7 +133,7 @@ def _collate(module: Any, cls: type, self: Any, batch: Any) -> Any:
 
 
 class _Finder:
-    """Lets the other finders find the module, and has `collate` replaced after the import."""
+    """An import hook: finds the module with the other finders, and replaces `collate` after the import."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         if name != MODULE:
@@ -149,7 +149,7 @@ class _Finder:
 
 
 class _Loader:
-    """A loader of the module that replaces `collate` at the end."""
+    """Loads the module with its own loader, and then replaces `collate`."""
 
     def __init__(self, inner: Any):
         self._inner = inner

@@ -90,7 +90,7 @@ def shown() -> Any:
 
 
 def starter(progress: bool | Callable[[float, int, int | None], Any] | None) -> Callable[[], Any] | None:
-    """Returns a function that creates the display of each statement, from the argument `progress` of `connect`."""
+    """Returns a function that creates the display of a statement; `progress` is the argument of `connect`."""
     if progress is False:
         return None
     if progress is None or progress is True:

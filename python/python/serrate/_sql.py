@@ -1,4 +1,4 @@
-"""SQL: sessions and results."""
+"""Sessions that run SQL statements, and their results."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Result:
     def torch(self, padding_side: str = "right") -> dict[str, Any]:
         """Returns a dict of torch tensors: numbers, padded lists, and the masks `dim1/mask`, .. of the lists.
 
-        Columns of other values than numbers are an error: omit them, or encode them first.
+        Columns of values other than numbers are an error: omit them, or encode them as numbers first.
         """
         dense = self._inner.table().to_dense(padding_side=padding_side)
         return {name: share(array) for name, array in dense.items()}

@@ -1,4 +1,4 @@
-"""The Rust classes `RaggedTable` and `RaggedArray`, and their conversions to torch."""
+"""Exports the Rust classes `RaggedTable` and `RaggedArray`, and converts them to torch tensors."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def from_awkward(array: Any) -> RaggedArray | RaggedTable:
 
 
 class _Arrow:
-    """Hides all interfaces of a pyarrow array except `__arrow_c_array__`."""
+    """Wraps a pyarrow array so that `__arrow_c_array__` is its only interface."""
 
     def __init__(self, array: Any):
         self._array = array

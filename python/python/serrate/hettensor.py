@@ -21,7 +21,7 @@ from ._serrate import HetTensor, RaggedArray
 
 
 class DimType(str, Enum):
-    """Type of a dim: `batch` if its size is the same everywhere, `het` if it varies."""
+    """The type of a dim: `batch` if its size is constant, `het` if it varies."""
 
     batch = "batch"
     het = "het"
@@ -33,7 +33,7 @@ class DimType(str, Enum):
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Joins tensors along a dim."""
+    """Concatenates tensors along a dim."""
     return HetTensor.cat(tensors, dim)
 
 

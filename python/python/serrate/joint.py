@@ -158,10 +158,10 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
 
     _tensors: dict[str, np.ndarray] | None = None
     _made: _serrate.RaggedTable | None = None
-    #: A table whose innermost dimension is still to be merged into its rows. Most callers need only a slice of the
-    #: result, and the values outside the slice are not merged for it.
+    #: The table of a deferred `flatten`: its innermost dimension is merged when the result is used. Most callers use only
+    #: a slice of the result, so only the values of the slice are merged.
     _unmerged: _serrate.RaggedTable | None = None
-    #: Tables that are still to be stacked, one per row. Most callers need only `to_dense`, which reads them directly.
+    #: The tables of a deferred `vstack`, one per row. Most callers use only `to_dense`, which reads them directly.
     _parts: list[_serrate.RaggedTable] | None = None
     _file: _serrate.JointFile | None = None
     _tensors_fp: Path | None = None
@@ -169,7 +169,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     _schema: dict[str, Any] | None = None
     #: Whether this object is a slice, whose schema has stored names and includes bounds, as upstream's does.
     _of_slice: bool = False
-    #: The object whose schema this object returns, if it has no own schema yet.
+    #: The object whose schema this object returns while it has no schema of its own.
     _schema_of: JointNestedRaggedTensorDict | None = None
 
     _RESERVED_SUBSET_NAMES: tuple[str, ...] = _RESERVED
@@ -311,7 +311,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         """Returns all tensors as a table."""
         if self._table is None:
             if self._tensors is not None:
-                self._table = _serrate.table_of_stored(self._tensors)
+                self._table = _serrate.build_stored_table(self._tensors)
             else:
                 self._table = self._mapped().table()
         return self._table
@@ -578,7 +578,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         if len(given) == 0:
             raise ValueError("Can't concatenate an empty list!")
         each = [cls._ours(one) for one in given]
-        # A schema that was never requested cannot have been changed, so it follows from the table and `_of_slice`.
+        # Callers can change a schema only after they read it. A schema that was never read follows from the table.
         of_slice = each[0]._of_slice
         untouched = all(
             one._schema is None and one._schema_of is None and one._of_slice == of_slice for one in each
@@ -589,7 +589,7 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
             cls._check_same(each, stack)
         if not (stack and is_same):
             return cls._of_table(_serrate.concat_tables(tables, stack), schema_of=each[0])
-        # Stacks of tables of the same kinds cannot fail, so they can be made later.
+        # If the columns of all tables agree, stacking them cannot fail, so it is deferred.
         out = cls._of_table(None, schema_of=each[0])
         out._parts = tables
         return out

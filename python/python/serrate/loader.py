@@ -23,7 +23,7 @@ from ._errors import InvalidError
 from ._torch import jagged, share, torch_module
 
 
-# Length of the memory in which workers leave marks.
+# The number of bytes in `_Batches._marks`.
 _MARKS = 256
 
 
@@ -54,8 +54,8 @@ class _Batches:
         self._epoch = 0
         self._batch = 0
         self._known_fingerprint: str | None = None
-        # Shared with forked processes: byte 0 is set if a copy is sent to a spawned process, byte 1 + i if worker i
-        # has begun the epoch.
+        # Forked processes share these bytes. Byte 0 is set once a copy is sent to a spawned process; byte 1 + i is set
+        # once worker i has begun the epoch.
         self._marks = mmap.mmap(-1, _MARKS)
         self._is_worker = False
         self._made: tuple[int, _serrate.BatchLoader] | None = None

@@ -54,7 +54,7 @@ def apply() -> int:
 
 
 def _stand_in(ours, is_ndim_list, pprint_dense) -> None:
-    """Adds modules with upstream's names, for the case that upstream is not installed."""
+    """Adds modules with upstream's names to a process in which upstream is not installed."""
     package = types.ModuleType("nested_ragged_tensors", "Provided by serrate.")
     package.__path__ = []
     module = types.ModuleType("nested_ragged_tensors.ragged_numpy", "Provided by serrate.")

@@ -9,16 +9,16 @@ use super::DokTensor;
 use crate::errors::{make_invalid_error, make_type_error};
 use crate::run::run_detached;
 use crate::tensor::{
-    Library, extract_axes, extract_tensor, fill_of, is_number, is_tensor, is_torch,
+    TensorLibrary, extract_axes, extract_fill, extract_tensor, is_number, is_tensor, is_torch,
 };
 /// A value to write, or the second operand of an operator.
-pub(super) enum Value {
+pub(super) enum OperandValue {
     Number(Fill),
     Dense(DenseTensor),
     Sparse(Dok),
 }
 
-impl Value {
+impl OperandValue {
     /// Converts a value to write. A sparse tensor must have the shape of the selected elements.
     pub(super) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(sparse) = value.cast::<DokTensor>() {
@@ -28,12 +28,12 @@ impl Value {
             return Ok(Self::Sparse(extract_coo(value)?));
         }
         if is_number(value)? && !is_tensor(value)? {
-            return Ok(Self::Number(fill_of(value)?));
+            return Ok(Self::Number(extract_fill(value)?));
         }
         Ok(Self::Dense(extract_tensor(value)?.0))
     }
 
-    pub(super) fn source(&self) -> DokValue<'_> {
+    pub(super) fn as_value(&self) -> DokValue<'_> {
         match self {
             Self::Number(fill) => DokValue::Scalar(*fill),
             Self::Dense(tensor) => DokValue::Dense(tensor),
@@ -66,21 +66,22 @@ pub(super) fn extract_coo(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
 
 /// Converts the second operand of an operator, and returns the library of the operand. Returns
 /// `None` if the operand is neither a number nor a tensor.
-pub(super) fn extract_operand(value: &Bound<'_, PyAny>) -> PyResult<Option<(Value, Library)>> {
+pub(super) fn extract_operand(
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Option<(OperandValue, TensorLibrary)>> {
     if let Ok(sparse) = value.cast::<DokTensor>() {
         let sparse = sparse.try_borrow()?;
-        return Ok(Some((Value::Sparse(sparse.inner.view()), sparse.library)));
+        return Ok(Some((OperandValue::Sparse(sparse.inner.view()), sparse.library)));
     }
     if is_coo(value)? {
-        return Ok(Some((Value::Sparse(extract_coo(value)?), Library::Torch)));
+        return Ok(Some((OperandValue::Sparse(extract_coo(value)?), TensorLibrary::Torch)));
     }
     if is_number(value)? {
-        return Ok(Some((Value::Number(fill_of(value)?), Library::Numpy)));
+        return Ok(Some((OperandValue::Number(extract_fill(value)?), TensorLibrary::Numpy)));
     }
     match is_tensor(value)? {
-        true => {
-            extract_tensor(value).map(|(tensor, library)| Some((Value::Dense(tensor), library)))
-        }
+        true => extract_tensor(value)
+            .map(|(tensor, library)| Some((OperandValue::Dense(tensor), library))),
         false => Ok(None),
     }
 }
@@ -145,7 +146,7 @@ pub(super) fn as_coo(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = value.py();
     if let Ok(ours) = value.cast::<DokTensor>() {
         let ours = ours.try_borrow()?;
-        return DokTensor::from_inner(ours.inner.view(), Library::Torch).to_sparse_coo(py);
+        return DokTensor::from_inner(ours.inner.view(), TensorLibrary::Torch).to_sparse_coo(py);
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
         let items = list.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;

@@ -10,16 +10,16 @@ use serrate::dense::{DType, DenseTensor};
 use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, RowMap};
 
 use self::arguments::{
-    Value, as_coo, extract_coo, extract_operand, extract_reduced_axes, extract_required_axes,
-    extract_shape, is_coo, make_tensor_from_map,
+    OperandValue, as_coo, extract_coo, extract_operand, extract_reduced_axes,
+    extract_required_axes, extract_shape, is_coo, make_tensor_from_map,
 };
 use crate::array::RaggedArray;
 use crate::errors::{as_index_error, make_invalid_error};
 use crate::hashmap::PyHashMap;
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, check_device, extract_axes, extract_dtype, extract_sizes, extract_tensor, give_tensor,
-    import_torch, index_in, make_keyword,
+    TensorLibrary, check_device, extract_axes, extract_dtype, extract_sizes, extract_tensor,
+    give_tensor, import_torch, index_in, make_keyword,
 };
 
 /// A sparse tensor, stored as a dictionary from coordinates to values. Elements without an entry are zero.
@@ -47,11 +47,11 @@ use crate::tensor::{
 #[pyclass(module = "serrate")]
 pub(crate) struct DokTensor {
     inner: Dok,
-    library: Library,
+    library: TensorLibrary,
 }
 
 impl DokTensor {
-    fn from_inner(inner: Dok, library: Library) -> Self {
+    fn from_inner(inner: Dok, library: TensorLibrary) -> Self {
         Self { inner, library }
     }
 
@@ -84,12 +84,12 @@ impl DokTensor {
         storage: Option<&Bound<'_, PyHashMap>>,
     ) -> PyResult<Self> {
         let on_device = check_device(device)?;
-        let mut library = if on_device { Library::Torch } else { Library::Numpy };
+        let mut library = if on_device { TensorLibrary::Torch } else { TensorLibrary::Numpy };
         let dtype = match dtype {
             None => None,
             Some(dtype) => {
                 let (dtype, of) = extract_dtype(dtype)?;
-                library = library.or(of);
+                library = library.prefer_torch(of);
                 Some(dtype)
             }
         };
@@ -114,7 +114,7 @@ impl DokTensor {
             (Some(indices), Some(values)) => (extract_tensor(indices)?, extract_tensor(values)?),
             _ => return Err(make_invalid_error("give both indices and values, or neither")),
         };
-        let library = library.or(indices.1).or(values.1);
+        let library = library.prefer_torch(indices.1).prefer_torch(values.1);
         let inner = run_detached(py, || {
             let values = match dtype {
                 Some(dtype) => values.0.cast(dtype)?,
@@ -143,7 +143,7 @@ impl DokTensor {
     ) -> PyResult<Self> {
         let (Some(indices), Some(values)) = (indices, values) else {
             if is_coo(coo)? {
-                return Ok(Self::from_inner(extract_coo(coo)?, Library::Torch));
+                return Ok(Self::from_inner(extract_coo(coo)?, TensorLibrary::Torch));
             }
             return Err(make_invalid_error(
                 "the arguments must be one sparse torch tensor, or a size with indices and values",
@@ -153,7 +153,7 @@ impl DokTensor {
         let ((indices, a), (values, b)) = (extract_tensor(indices)?, extract_tensor(values)?);
         let inner =
             run_detached(py, || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))?;
-        Ok(Self::from_inner(inner, a.or(b)))
+        Ok(Self::from_inner(inner, a.prefer_torch(b)))
     }
 
     /// Creates a tensor from the nonzero values of a dense tensor.
@@ -182,7 +182,10 @@ impl DokTensor {
     /// Creates a tensor from a `RaggedArray`, with each value at its coordinates.
     #[staticmethod]
     fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
-        Ok(Self::from_inner(run_detached(py, || Dok::from_ragged(array.inner()))?, Library::Numpy))
+        Ok(Self::from_inner(
+            run_detached(py, || Dok::from_ragged(array.as_ragged()))?,
+            TensorLibrary::Numpy,
+        ))
     }
 
     /// Sizes of the axes.
@@ -226,7 +229,7 @@ impl DokTensor {
     /// The device of the values, which is always the CPU.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.library.device(py)
+        self.library.get_device(py)
     }
 
     /// Always True.
@@ -361,9 +364,9 @@ impl DokTensor {
         index: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (index, value) = (index_in(index)?, Value::from_python(value)?);
+        let (index, value) = (index_in(index)?, OperandValue::from_python(value)?);
         let mut view = self.inner.view();
-        run_detached(py, || view.set(&index, value.source())).map_err(as_index_error)
+        run_detached(py, || view.set(&index, value.as_value())).map_err(as_index_error)
     }
 
     /// Writes values like `x[selectors] = values`.
@@ -615,7 +618,7 @@ impl DokTensor {
         let values = give_tensor(py, coo.values, self.library)?;
         let size = self.shape(py)?;
         match self.library {
-            Library::Torch => {
+            TensorLibrary::Torch => {
                 let options = make_keyword(py, "is_coalesced", true)?;
                 import_torch(py)?.call_method(
                     "sparse_coo_tensor",
@@ -623,7 +626,7 @@ impl DokTensor {
                     Some(&options),
                 )
             }
-            Library::Numpy => {
+            TensorLibrary::Numpy => {
                 let class = py.import("serrate.sparse_dok")?.getattr("Coo")?;
                 class.call1((size, indices, values))
             }
@@ -639,10 +642,10 @@ impl DokTensor {
         let values = give_tensor(py, csr.values, self.library)?;
         let size = self.shape(py)?;
         match self.library {
-            Library::Torch => {
+            TensorLibrary::Torch => {
                 import_torch(py)?.call_method1("sparse_csr_tensor", (rows, columns, values, size))
             }
-            Library::Numpy => {
+            TensorLibrary::Numpy => {
                 let class = py.import("serrate.sparse_dok")?.getattr("Csr")?;
                 class.call1((size, rows, columns, values))
             }
@@ -663,7 +666,7 @@ impl DokTensor {
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dtype, library) = extract_dtype(dtype)?;
         let out = self.map_inner(py, |t| t.cast(dtype))?;
-        Ok(Self::from_inner(out.inner, self.library.or(library)))
+        Ok(Self::from_inner(out.inner, self.library.prefer_torch(library)))
     }
 
     /// Returns a copy of the tensor; if `deepclone` is False, a view.
@@ -689,12 +692,12 @@ impl DokTensor {
 
     /// Returns a view of this tensor with torch tensors as dense results.
     fn torch(&self) -> Self {
-        Self::from_inner(self.inner.view(), Library::Torch)
+        Self::from_inner(self.inner.view(), TensorLibrary::Torch)
     }
 
     /// Returns a view of this tensor with numpy arrays as dense results.
     fn numpy(&self) -> Self {
-        Self::from_inner(self.inner.view(), Library::Numpy)
+        Self::from_inner(self.inner.view(), TensorLibrary::Numpy)
     }
 
     #[classattr]
@@ -736,15 +739,15 @@ impl DokTensor {
     /// Adds a tensor. A sparse tensor gives a sparse result, a dense tensor a dense result.
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match extract_operand(value)? {
-            Some((Value::Sparse(other), library)) => {
+            Some((OperandValue::Sparse(other), library)) => {
                 let out = self.map_inner(py, |t| t.add(&other))?;
-                Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
+                Self::from_inner(out.inner, self.library.prefer_torch(library)).into_py_any(py)
             }
-            Some((Value::Dense(other), library)) => {
+            Some((OperandValue::Dense(other), library)) => {
                 let out = run_detached(py, || self.inner.add_dense(&other))?;
-                Ok(give_tensor(py, out, self.library.or(library))?.unbind())
+                Ok(give_tensor(py, out, self.library.prefer_torch(library))?.unbind())
             }
-            Some((Value::Number(_), _)) => Err(make_invalid_error(
+            Some((OperandValue::Number(_), _)) => Err(make_invalid_error(
                 "a sparse tensor plus a number is dense; call to_dense() first",
             )),
             None => Ok(py.NotImplemented()),
@@ -757,9 +760,9 @@ impl DokTensor {
 
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match extract_operand(value)? {
-            Some((Value::Sparse(other), library)) => {
+            Some((OperandValue::Sparse(other), library)) => {
                 let out = self.map_inner(py, |t| t.sub(&other))?;
-                Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
+                Self::from_inner(out.inner, self.library.prefer_torch(library)).into_py_any(py)
             }
             None => Ok(py.NotImplemented()),
             Some(_) => Err(make_invalid_error(
@@ -772,11 +775,11 @@ impl DokTensor {
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Some((side, library)) = extract_operand(value)? else { return Ok(py.NotImplemented()) };
         let out = self.map_inner(py, |t| match &side {
-            Value::Number(by) => t.scale(*by),
-            Value::Dense(other) => t.mul_dense(other),
-            Value::Sparse(other) => t.mul(other),
+            OperandValue::Number(by) => t.scale(*by),
+            OperandValue::Dense(other) => t.mul_dense(other),
+            OperandValue::Sparse(other) => t.mul(other),
         })?;
-        Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
+        Self::from_inner(out.inner, self.library.prefer_torch(library)).into_py_any(py)
     }
 
     fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -786,13 +789,13 @@ impl DokTensor {
     /// Returns the matrix product. A dense matrix gives a dense result, a sparse matrix a sparse result.
     fn __matmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match extract_operand(value)? {
-            Some((Value::Sparse(other), library)) => {
+            Some((OperandValue::Sparse(other), library)) => {
                 let out = self.map_inner(py, |t| t.matmul(&other))?;
-                Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
+                Self::from_inner(out.inner, self.library.prefer_torch(library)).into_py_any(py)
             }
-            Some((Value::Dense(other), library)) => {
+            Some((OperandValue::Dense(other), library)) => {
                 let out = run_detached(py, || self.inner.matmul_dense(&other))?;
-                Ok(give_tensor(py, out, self.library.or(library))?.unbind())
+                Ok(give_tensor(py, out, self.library.prefer_torch(library))?.unbind())
             }
             _ => Ok(py.NotImplemented()),
         }

@@ -9,7 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 
 use super::meds::{MedsPart, select_part};
-use super::{DeclaredTypes, FileFormat, format_of, unify_schemas};
+use super::{DeclaredTypes, FileFormat, find_format, unify_schemas};
 use crate::access;
 use crate::array::list_depth;
 use crate::cli::command_failure::{Failure, Outcome};
@@ -31,8 +31,8 @@ const BATCH_ROWS: usize = 8192;
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct InputShard {
     pub(in crate::cli) path: PathBuf,
-    /// Path relative to the input folder, without the extension. If the input is a single file,
-    /// this is its name.
+    /// Path of the file relative to the input folder, without the extension. If the input is a
+    /// single file, this is its name without the extension.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
     /// For MEDS data, the folder, the index of the shard in the folder, and the columns to read.
@@ -61,7 +61,7 @@ impl InputSource {
         let metadata = access::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();
         if !metadata.is_dir() {
-            let format = format_of(&path)?;
+            let format = find_format(&path)?;
             let relative = PathBuf::from(path.file_stem().unwrap_or_default());
             let shard = InputShard {
                 path: path.clone(),
@@ -166,7 +166,8 @@ impl InputSource {
         Ok(())
     }
 
-    /// Returns one schema to which the rows of all shards can be cast.
+    /// Returns one schema to which the rows of all shards can be cast, or an error if the shards
+    /// have different columns or types without a common type.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         if let (Some(folder), Some(shard)) = (&self.meds, self.shards.first())
             && let Some((_, _, part)) = &shard.meds
@@ -197,15 +198,15 @@ impl InputSource {
     }
 }
 
-/// Whether a folder contains MEDS data: the first file of `data/**/*.parquet` has one measurement
-/// per row. No other file is read.
+/// Whether a folder has MEDS data: the first of `data/**/*.parquet` has one measurement per row.
 fn is_meds(path: &Path) -> bool {
     list_parquet(path).next().is_some_and(|file| has_measurements(&file))
 }
 
-/// Whether a folder is a MEDS data set: it has measurements in `data/**/*.parquet`, and it has a
-/// sub-folder `metadata` or only measurements in these files. The second condition excludes `x` if
-/// the data set is `x/data/y`: then `x/data` also contains the metadata of `x/data/y`.
+/// Whether a folder is a MEDS data set: the first of its files `data/**/*.parquet` has
+/// measurements. If the folder has no sub-folder `metadata`, all these files must have
+/// measurements. If the data set is `x/data/y`, this excludes the folder `x`, whose `data` also has
+/// the metadata files of `y`.
 pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
     // Reads at most this many files, because the result only chooses the hint in an error message.
     const READ: usize = 64;
@@ -232,7 +233,7 @@ fn has_measurements(file: &Path) -> bool {
         .all(|name| schema.field_with_name(name).is_ok_and(|f| list_depth(f.data_type()) == 0))
 }
 
-pub(in crate::cli) type Batches = Box<dyn Iterator<Item = Outcome<RecordBatch>>>;
+pub(in crate::cli) type RecordBatches = Box<dyn Iterator<Item = Outcome<RecordBatch>>>;
 
 impl InputShard {
     /// Reads the schema. For JSON this reads the whole file, for other formats only the metadata.
@@ -268,9 +269,11 @@ impl InputShard {
     }
 
     /// Returns the rows in batches, in the order of the file. Columns of JSON get the types in
-    /// `schema` or, if it is `None`, the types that `--schema` declares. Other formats ignore
-    /// `schema`.
-    pub(in crate::cli) fn open_batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
+    /// `schema` or, if it is `None`, those that `--schema` declares. Other formats ignore `schema`.
+    pub(in crate::cli) fn open_batches(
+        &self,
+        schema: Option<&SchemaRef>,
+    ) -> Outcome<RecordBatches> {
         let path = self.path.clone();
         let at_path = move |failure: Failure| failure.add_place(path.display());
         let options = || match schema {
@@ -392,7 +395,7 @@ pub(in crate::cli) fn split_table(
     table: RaggedTable,
 ) -> Outcome<impl Iterator<Item = Outcome<RecordBatch>>> {
     let rows = table.num_rows();
-    // If the table has no rows, yields one empty batch, which tells the reader the columns.
+    // If the table has no rows, yields one empty batch, so that the reader knows the columns.
     let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
     Ok(starts.map(move |start| Ok(table.slice(start, BATCH_ROWS.min(rows - start))?.to_batch()?)))
 }

@@ -63,8 +63,8 @@ impl OutputFile {
         let writer = match format {
             FileFormat::Nrt => {
                 schema = convert_times_to_integers(&schema);
-                // Finds the axes of the file from a table that has the columns of the file, but no
-                // rows.
+                // Builds a table with the columns of the file but no rows, to find the axes of the
+                // file.
                 let empty = to_table(&RecordBatch::new_empty(schema.clone()), path)?;
                 let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
                 let writer = NrtWriter::create(path, &NrtSchema::of_table(&empty), &nrt)?;
@@ -110,7 +110,7 @@ impl OutputFile {
         Ok(Self { path: path.to_path_buf(), schema, rows: 0, nan_is_null, writer })
     }
 
-    /// Casts the rows to the schema of the file, and appends them.
+    /// Casts the rows of `batch` to the schema of the file, and appends them to the file.
     pub(in crate::cli) fn write(&mut self, batch: &RecordBatch) -> Outcome {
         self.append_batch(batch).map_err(|e| e.with_file_name(&self.path))
     }
@@ -182,7 +182,8 @@ fn to_table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
     RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).add_place(path.display()))
 }
 
-/// Replaces time types with the integers that store them, because `.nrt` has no time types.
+/// Returns `schema` with each time type replaced by the integer type that stores it, because `.nrt`
+/// has no time types.
 fn convert_times_to_integers(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| {
         let data_type = convert_time_to_integer(f.data_type());

@@ -18,8 +18,8 @@ pub(in crate::cli) enum MedsPart {
     /// Only the columns of events. In each row, their lists have the same lengths, as one ragged
     /// table requires.
     Events,
-    /// Only the numeric columns of events. The column `code` has the tokens of the codes, and
-    /// columns of strings are omitted.
+    /// Only the numeric columns of events. The column `code` has the integer token of each code,
+    /// and columns of strings are omitted.
     Tokens,
 }
 

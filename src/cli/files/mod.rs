@@ -103,7 +103,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
         Some(format) => Some(format) != of,
         None => OTHERS.contains(&extension.as_str()),
     };
-    // A folder that exists may be called `x.parquet`.
+    // A folder that already exists is accepted even if it is called `x.parquet`.
     if !other || (of.is_none() && access::is_dir(output)) {
         return Ok(());
     }
@@ -127,8 +127,9 @@ const OTHERS: [&str; 16] = [
     "tar", "gz", "zst",
 ];
 
-/// Returns the file format that the extension names, or an error that lists the known extensions.
-pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
+/// Returns the file format that the extension of `path` names. Any other extension is an error that
+/// lists the known ones.
+pub(super) fn find_format(path: &Path) -> Outcome<FileFormat> {
     FileFormat::from_path(path).ok_or_else(|| {
         Failure::from_message(format!(
             "{}: the name has no known extension; expected .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl) or .safetensors",

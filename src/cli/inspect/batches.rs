@@ -1,4 +1,4 @@
-//! Describes a folder of training batches.
+//! The part of `serrate inspect` for folders of training batches: their number, size and tensors.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) struct BatchReport {
     tensors: Vec<TensorRange>,
 }
 
-/// Facts about all tensors of one name in the batches of a folder.
+/// Facts about all tensors that have the same name, `name`, in the batches of a folder.
 struct TensorRange {
     name: String,
     dtype: String,

@@ -1,5 +1,4 @@
-//! Draws histograms as text that fits the terminal. If the character set of the locale is not
-//! UTF-8, the text is ASCII.
+//! Draws histograms as text that fits the terminal, in ASCII unless the locale uses UTF-8.
 
 use std::io::Write;
 
@@ -8,14 +7,15 @@ use crate::cli::command_failure::Outcome;
 use crate::cli::output::{
     Charset, compute_safe_ratio, find_terminal_width, format_percent, group_digits,
 };
-use crate::table::Lengths;
+use crate::table::LengthHistogram;
 
 /// Number of characters of a line if standard output is a file or a pipe.
 const LINE: usize = 80;
 /// Minimum and maximum width of a chart on a terminal, in characters. On a wide terminal, longer
 /// bars would not be easier to compare.
 const LINES: (usize, usize) = (40, 120);
-/// Maximum number of characters of the label of a bar, except on narrow terminals.
+/// Maximum number of characters of the label of a bar, or half of the chart's width if that is
+/// less.
 const LABEL: usize = 30;
 const BARS: usize = 10;
 /// The characters of a bar: a blank, the blocks of one eighth to seven eighths of a cell, and the full block.
@@ -32,12 +32,12 @@ impl Charset {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Canvas {
+pub(super) struct ChartCanvas {
     charset: Charset,
     line: usize,
 }
 
-impl Canvas {
+impl ChartCanvas {
     pub(super) fn from_terminal() -> Self {
         let line = find_terminal_width().map_or(LINE, |width| width.clamp(LINES.0, LINES.1));
         Self { charset: Charset::from_locale(), line }
@@ -52,8 +52,8 @@ pub(super) struct ChartBar {
 /// Writes a histogram of lengths. Quantiles of the lengths follow the title.
 pub(super) fn write_lengths(
     title: &str,
-    lengths: &Lengths,
-    canvas: Canvas,
+    lengths: &LengthHistogram,
+    canvas: ChartCanvas,
     out: &mut impl Write,
 ) -> Outcome {
     let of = |q: f64| lengths.quantile(q).map_or_else(String::new, group_digits);
@@ -71,16 +71,16 @@ pub(super) fn write_lengths(
     write_bars(&title, &bars, true, canvas, out)
 }
 
-/// Writes a title and one line per bar: label, bar, count, share of all counts. Writes nothing, not
-/// even the title, if all counts are 0.
+/// Writes a title and one line per bar: label (on the right of its column if `align_right`), bar,
+/// count, share of all counts. Writes nothing, not even the title, if all counts are 0.
 pub(super) fn write_bars(
     title: &str,
     bars: &[ChartBar],
     align_right: bool,
-    canvas: Canvas,
+    canvas: ChartCanvas,
     out: &mut impl Write,
 ) -> Outcome {
-    let Canvas { charset, line } = canvas;
+    let ChartCanvas { charset, line } = canvas;
     let total: u64 = bars.iter().map(|b| b.count).sum();
     let most = bars.iter().map(|b| b.count).max().unwrap_or(0);
     if most == 0 {
@@ -92,8 +92,8 @@ pub(super) fn write_bars(
     let width = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let counts: Vec<String> = bars.iter().map(|b| group_digits(b.count)).collect();
     let digits = counts.iter().map(String::len).max().unwrap_or(0);
-    // `room` is the width of the bar: the line without the indent (2), the label, the count, the
-    // share (6) and the spaces between them.
+    // `room` is the width of the bar: that of the line less the indent (2), the label, the count,
+    // the share (6) and the spaces between them.
     let room = line.saturating_sub(2 + width + 1 + 1 + digits + 1 + 6).max(4);
     writeln!(out, "\n{title}")?;
     for ((label, bar), count) in labels.iter().zip(bars).zip(&counts) {
@@ -144,15 +144,16 @@ fn draw_bar(count: u64, most: u64, width: usize, charset: Charset) -> String {
 mod tests {
     use super::*;
 
-    fn draw_text(lengths: &Lengths, charset: Charset, line: usize) -> String {
+    fn draw_text(lengths: &LengthHistogram, charset: Charset, line: usize) -> String {
         let mut out = Vec::new();
-        write_lengths("events per subject", lengths, Canvas { charset, line }, &mut out).unwrap();
+        write_lengths("events per subject", lengths, ChartCanvas { charset, line }, &mut out)
+            .unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn bars_fit_the_line_and_are_proportional() {
-        let lengths: Lengths = (0..1000usize).map(|i| i % 40).collect();
+        let lengths: LengthHistogram = (0..1000usize).map(|i| i % 40).collect();
         for charset in [Charset::Utf8, Charset::Ascii] {
             for line in [40, LINE, 120] {
                 let text = draw_text(&lengths, charset, line);
@@ -163,9 +164,9 @@ mod tests {
             }
             assert_eq!(draw_text(&lengths, charset, LINE).lines().count(), 2 + 8);
         }
-        let one: Lengths = [3].into_iter().collect();
+        let one: LengthHistogram = [3].into_iter().collect();
         assert!(draw_text(&one, Charset::Ascii, LINE).contains("  3 ####"));
-        assert_eq!(draw_text(&Lengths::default(), Charset::Utf8, LINE), "");
+        assert_eq!(draw_text(&LengthHistogram::default(), Charset::Utf8, LINE), "");
         assert_eq!(draw_bar(1, 1_000_000, 10, Charset::Utf8), "▏         ");
         assert_eq!(draw_bar(1, 1_000_000, 4, Charset::Ascii), "#   ");
         assert_eq!(draw_bar(u64::MAX, u64::MAX, 3, Charset::Utf8), "███");
@@ -181,7 +182,8 @@ mod tests {
         for charset in [Charset::Utf8, Charset::Ascii] {
             for line in [40, LINE] {
                 let mut out = Vec::new();
-                write_bars("shares", &bars, false, Canvas { charset, line }, &mut out).unwrap();
+                write_bars("shares", &bars, false, ChartCanvas { charset, line }, &mut out)
+                    .unwrap();
                 let text = String::from_utf8(out).unwrap();
                 assert!(text.lines().all(|l| l.chars().count() <= line), "{text}");
                 assert!(!text.contains('\u{1b}') && text.lines().count() == 4, "{text}");

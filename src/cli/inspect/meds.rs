@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::chart::{Canvas, ChartBar, write_bars};
+use super::chart::{ChartBar, ChartCanvas, write_bars};
 use crate::access;
 use crate::cli::code_prefixes::count_prefixes;
 use crate::cli::command_failure::Outcome;
@@ -72,7 +72,7 @@ impl MedsReport {
         rows.write(out)
     }
 
-    pub(super) fn write_prefixes(&self, canvas: Canvas, out: &mut impl Write) -> Outcome {
+    pub(super) fn write_prefixes(&self, canvas: ChartCanvas, out: &mut impl Write) -> Outcome {
         let codes = self.summary.codes();
         let counts = codes
             .iter()
@@ -119,8 +119,7 @@ impl MedsReport {
     }
 }
 
-/// Writes the counts of splits or shards (`what`) as two tables, because one table would be wider
-/// than 80 columns.
+/// Writes counts of splits or shards (`what`) as two tables, because one would exceed 80 columns.
 fn write_parts(what: &str, parts: &[PartSummary], out: &mut impl Write) -> Outcome {
     let header = [what, "subjects", "events", "measurements", "static facts"];
     let mut counts = TextTable::new(&header, 1);

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use self::batches::BatchReport;
-use self::chart::{Canvas, write_lengths};
+use self::chart::{ChartCanvas, write_lengths};
 use self::meds::MedsReport;
 use super::command_failure::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource};
@@ -21,7 +21,7 @@ use super::output::{
     to_json_number,
 };
 use super::progress::Progress;
-use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize_noun};
+use super::stats::{ColumnGroup, DurationHistogram, collect_stats, name_axis, pluralize_noun};
 use crate::access;
 use crate::error::Error;
 use crate::io::safetensors::SafetensorsFile;
@@ -86,7 +86,7 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     let mut source = InputSource::open(&args.path)?;
     source.declare_types(&args.declared)?;
     let progress = Progress::new(source.shards.len());
-    let (groups, summary) = collect_stats::<Spans>(&source, &progress)?;
+    let (groups, summary) = collect_stats::<DurationHistogram>(&source, &progress)?;
     progress.finish();
     let bytes = source.count_bytes()?;
     let meds = match &source.meds {
@@ -109,14 +109,18 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     if let Some(meds) = &meds {
         meds.write_tables(args.codes.unwrap_or(10), &mut out)?;
     }
-    let canvas = Canvas::from_terminal();
+    let canvas = ChartCanvas::from_terminal();
     for group in &groups {
         write_histograms(group, canvas, &mut out)?;
     }
     meds.map_or(Ok(()), |meds| meds.write_prefixes(canvas, &mut out))
 }
 
-fn describe_group(source: &InputSource, groups: &[ColumnGroup<Spans>], i: usize) -> String {
+fn describe_group(
+    source: &InputSource,
+    groups: &[ColumnGroup<DurationHistogram>],
+    i: usize,
+) -> String {
     match (source.meds.is_some(), i) {
         (true, 0) => "events, one list per subject".into(),
         (true, 1) => "static facts, one list per subject".into(),
@@ -134,7 +138,7 @@ fn describe_group(source: &InputSource, groups: &[ColumnGroup<Spans>], i: usize)
 
 fn write_report(
     source: &InputSource,
-    groups: &[ColumnGroup<Spans>],
+    groups: &[ColumnGroup<DurationHistogram>],
     bytes: u64,
     out: &mut impl Write,
 ) -> Outcome {
@@ -212,9 +216,13 @@ fn write_report(
     Ok(())
 }
 
-/// Draws two kinds of histograms: for each axis the lengths of its lists, and for the rows the
-/// number of days from the first to the last time.
-fn write_histograms(group: &ColumnGroup<Spans>, canvas: Canvas, out: &mut impl Write) -> Outcome {
+/// Draws a histogram of the list lengths for each axis of the columns in `group`, and one of the
+/// number of days from the first to the last time of each row.
+fn write_histograms(
+    group: &ColumnGroup<DurationHistogram>,
+    canvas: ChartCanvas,
+    out: &mut impl Write,
+) -> Outcome {
     let stats = &group.stats;
     for axis in 1..stats.ndim() {
         let (unit, list) = (name_axis(stats, axis), name_axis(stats, axis - 1));
@@ -225,7 +233,11 @@ fn write_histograms(group: &ColumnGroup<Spans>, canvas: Canvas, out: &mut impl W
     write_lengths(&title, &group.profile.0, canvas, out)
 }
 
-fn build_report(source: &InputSource, groups: &[ColumnGroup<Spans>], bytes: u64) -> Value {
+fn build_report(
+    source: &InputSource,
+    groups: &[ColumnGroup<DurationHistogram>],
+    bytes: u64,
+) -> Value {
     let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
     let tables: Vec<Value> = groups.iter().map(|g| convert_stats_to_json(&g.stats)).collect();
     json!({
@@ -307,8 +319,8 @@ fn list_tensors(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
     Ok(json!({ "path": path, "format": "safetensors", "bytes": bytes, "tensors": tensors }))
 }
 
-/// Returns a readable name of a type. A dictionary of strings is `text (dictionary)`, without the
-/// type of its keys.
+/// Returns the name of a column type for a table: `text (dictionary)` for a dictionary of strings
+/// with keys of any type, else the name that Arrow displays.
 fn describe_type(data_type: &DataType) -> String {
     match data_type {
         DataType::Dictionary(_, values) if values.is_string() => "text (dictionary)".to_owned(),

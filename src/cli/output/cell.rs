@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, GenericListArray, OffsetSizeTrait};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
@@ -12,11 +12,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Minimum of the width limit of a list inside another list, in terminal columns. The limit is 40 %
-/// of the room of the outer list, if that is more.
+/// Maximum width of a list inside another list, in terminal columns. It is 40 % of the width of the
+/// outer list if that is more.
 const INNER_WIDTH: usize = 14;
-/// If an outermost list is narrower than [`UNIT_WIDTH`] and has no room for its first element, this
-/// element is cut, but to no fewer terminal columns than this width.
+/// Minimum width, in terminal columns, to which the first element is cut if it does not fit in an
+/// outermost list that is narrower than [`UNIT_WIDTH`].
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
@@ -24,8 +24,8 @@ const ELLIPSIS: &str = "[…]";
 const UNIT_WIDTH: usize = 28;
 
 /// Formats the values of one column. A list that is too wide is shortened: an outermost list to
-/// `[12, 7, … 34 more values]`, a list inside another list to `[12, 7, … 34]`, with its last
-/// element.
+/// `[12, 7, … 34 more values]`, and a list inside another list to `[12, 7, … 5]`, in which 5 is its
+/// last element.
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
     end: ListEnding,
@@ -64,8 +64,7 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats the value at index `row`. Text wider than `width` terminal columns is cut; `None`
-    /// sets no limit.
+    /// Formats the value at index `row`, cut to `width` terminal columns; `None` sets no limit.
     pub(super) fn format_at(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -75,24 +74,8 @@ impl<'a> CellFormatter<'a> {
 impl<'a> CellNode<'a> {
     fn try_new(array: &'a dyn Array, nested: bool) -> Result<Self, ArrowError> {
         Ok(match array.data_type() {
-            DataType::List(_) => {
-                let list = array.as_list::<i32>();
-                let offsets = list.value_offsets();
-                let range = move |i| {
-                    let at = |i: usize| usize::try_from(offsets[i]).unwrap_or(0);
-                    at(i)..at(i + 1)
-                };
-                Self::new_list(range, list.nulls(), list.values().as_ref())?
-            }
-            DataType::LargeList(_) => {
-                let list = array.as_list::<i64>();
-                let offsets = list.value_offsets();
-                let range = move |i| {
-                    let at = |i: usize| usize::try_from(offsets[i]).unwrap_or(0);
-                    at(i)..at(i + 1)
-                };
-                Self::new_list(range, list.nulls(), list.values().as_ref())?
-            }
+            DataType::List(_) => Self::new_ragged(array.as_list::<i32>())?,
+            DataType::LargeList(_) => Self::new_ragged(array.as_list::<i64>())?,
             DataType::FixedSizeList(_, size) => {
                 let list = array.as_fixed_size_list();
                 let size = usize::try_from(*size).unwrap_or(0);
@@ -129,6 +112,12 @@ impl<'a> CellNode<'a> {
             Self::List { .. } if text.width() > width.max(INNER_WIDTH / 2) => ELLIPSIS.to_owned(),
             _ => cut_text(text, Some(width)),
         }
+    }
+
+    fn new_ragged<O: OffsetSizeTrait>(list: &'a GenericListArray<O>) -> Result<Self, ArrowError> {
+        let offsets = list.value_offsets();
+        let range = move |i: usize| offsets[i].as_usize()..offsets[i + 1].as_usize();
+        Self::new_list(range, list.nulls(), list.values().as_ref())
     }
 
     fn new_list(
@@ -209,8 +198,8 @@ impl<'a> CellNode<'a> {
                 let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
                 // Fits the elements twice. The number of omitted elements is not known yet, so the
                 // first time the text `… 999 more` gets the width of the largest possible number.
-                // If fewer elements are omitted, their number may have fewer digits, and the second
-                // time more elements may fit.
+                // If fewer elements are omitted and their number has fewer digits, more elements
+                // may fit the second time.
                 let mut limit = find_limit(range.len().saturating_sub(1).max(1));
                 let mut parts = fit(limit);
                 if outermost && !parts.is_empty() {
@@ -238,32 +227,32 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats elements from the start of `range`, each to at most `each` terminal columns. Stops
-/// before an element that does not fit in `width`. If one element may use all of `width`, also
-/// stops before an element that has to be shortened. The flag in the result is true if all elements
-/// fit.
+/// Formats the elements of `range` one by one, each shortened to at most `each` terminal columns.
+/// Stops before the element with which the text would exceed `width` columns. A caller that wants
+/// no shortened elements passes `width` as `each`: the function then also stops before an element
+/// that would be shortened. The returned flag is whether all elements are in the text.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,
     width: usize,
     each: Option<usize>,
-) -> Fitting {
+) -> FittingParts {
     let mut parts = Vec::new();
     let mut used = 0;
     for k in range {
         let part = node.format_value(k, each, None);
         used += part.width() + if parts.is_empty() { 0 } else { 2 };
         if used > width || part.contains('…') && each == Some(width) {
-            return Fitting(parts, false);
+            return FittingParts(parts, false);
         }
         parts.push(part);
     }
-    Fitting(parts, true)
+    FittingParts(parts, true)
 }
 
-struct Fitting(Vec<String>, bool);
+struct FittingParts(Vec<String>, bool);
 
-impl Fitting {
+impl FittingParts {
     fn into_complete(self) -> Option<Vec<String>> {
         self.1.then_some(self.0)
     }
@@ -294,8 +283,8 @@ pub(super) fn escape_controls(text: String) -> String {
         .collect()
 }
 
-/// Cuts text to `width` and ends it with `…`. Text that ends in `]` is a list, which is shortened
-/// already, and stays unchanged.
+/// Cuts text that is wider than `width`, and ends it with `…`. Text that ends in `]` stays
+/// unchanged, because it is the text of a list, which is already shortened.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => cut_to_width(text, width),
@@ -316,7 +305,7 @@ pub(super) fn cut_list(text: String, width: usize) -> String {
     }
 }
 
-/// Truncates any text to a width in terminal columns, and ends it with `…`.
+/// Truncates text that is wider than `width` terminal columns, and ends it with `…`.
 pub(super) fn cut_to_width(text: String, width: usize) -> String {
     if text.width() <= width {
         return text;
@@ -329,7 +318,8 @@ pub(super) fn cut_to_width(text: String, width: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// Returns the shape, such as `256×64`, of a column with the extension type `arrow.fixed_shape_tensor`.
+/// Returns the shape of each tensor in a column, such as `256×64`. Returns `None` unless `field`
+/// has the extension type `arrow.fixed_shape_tensor`.
 fn find_tensor_shape(field: &Field) -> Option<String> {
     if field.extension_type_name() != Some("arrow.fixed_shape_tensor") {
         return None;
@@ -456,7 +446,7 @@ mod tests {
         let a: ArrayRef = lists([Some((1967..2067).map(Some).collect())]);
         assert_eq!(show(&a, 0, Some(20)), "[1967, … 99 more]");
         // One element is shown, so 29 or 99 elements are omitted. Both numbers have two digits, so
-        // the longer list has no less room.
+        // they leave the same width for the element.
         let births: ArrayRef = Arc::new(StringArray::from(vec!["BIRTH"; 101]));
         for count in [30, 100] {
             let text = show(&nested(&[count], births.slice(0, count)), 0, Some(20));

@@ -1,4 +1,4 @@
-//! Results with one line `name = value` per value, for rows that are too wide for a table.
+//! Writes results with one line `name = value` per value, for rows that are too wide for a table.
 
 use std::io::Write;
 

@@ -15,7 +15,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 use arrow::json::writer::{JsonArray, LineDelimited, WriterBuilder};
 
-use super::arguments::Format;
+use super::arguments::OutputFormat;
 use super::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
@@ -32,11 +32,11 @@ pub(super) use number_texts::{
 pub(super) use result_table::{TableStyle, TextTable, find_terminal_width};
 
 pub(super) struct OutputTarget {
-    to: Destination,
+    to: OutputDestination,
     closed: bool,
 }
 
-enum Destination {
+enum OutputDestination {
     Stdout(BufWriter<io::Stdout>),
     /// A file that appears at its path when the output is [committed](OutputTarget::commit).
     File(Box<AtomicFile>),
@@ -45,16 +45,16 @@ enum Destination {
 impl OutputTarget {
     pub(super) fn new_stdout() -> Self {
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        Self { to: Destination::Stdout(out), closed: false }
+        Self { to: OutputDestination::Stdout(out), closed: false }
     }
 
     pub(super) fn new_file(path: &Path, overwrite: bool) -> crate::error::Result<Self> {
         let file = Box::new(AtomicFile::create(path, overwrite)?);
-        Ok(Self { to: Destination::File(file), closed: false })
+        Ok(Self { to: OutputDestination::File(file), closed: false })
     }
 
     pub(super) fn has_file(&self) -> bool {
-        matches!(self.to, Destination::File(_))
+        matches!(self.to, OutputDestination::File(_))
     }
 
     /// Whether the reader of standard output closed the pipe, as in `serrate .. | head`. The errors
@@ -66,8 +66,8 @@ impl OutputTarget {
     fn check_result<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         self.closed |= matches!(&result, Err(e) if e.kind() == io::ErrorKind::BrokenPipe);
         match &self.to {
-            Destination::Stdout(_) => result,
-            Destination::File(file) => result
+            OutputDestination::Stdout(_) => result,
+            OutputDestination::File(file) => result
                 .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", file.target().display()))),
         }
     }
@@ -75,11 +75,11 @@ impl OutputTarget {
     /// Flushes standard output and returns `None`, or moves the output file to its path and returns the path.
     pub(super) fn commit(self) -> Outcome<Option<PathBuf>> {
         match self.to {
-            Destination::Stdout(mut out) => {
+            OutputDestination::Stdout(mut out) => {
                 out.flush()?;
                 Ok(None)
             }
-            Destination::File(file) => {
+            OutputDestination::File(file) => {
                 let path = file.target().to_path_buf();
                 file.commit()?;
                 Ok(Some(path))
@@ -91,16 +91,16 @@ impl OutputTarget {
 impl Write for OutputTarget {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let result = match &mut self.to {
-            Destination::Stdout(out) => out.write(data),
-            Destination::File(file) => file.write(data),
+            OutputDestination::Stdout(out) => out.write(data),
+            OutputDestination::File(file) => file.write(data),
         };
         self.check_result(result)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let result = match &mut self.to {
-            Destination::Stdout(out) => out.flush(),
-            Destination::File(file) => file.flush(),
+            OutputDestination::Stdout(out) => out.flush(),
+            OutputDestination::File(file) => file.flush(),
         };
         self.check_result(result)
     }
@@ -117,8 +117,9 @@ pub(super) enum ResultWriter<'a> {
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
-    /// A stream and, if the result has dictionaries, the schema of the stream. It has none, as a
-    /// file has none: each batch would have its own, which not all readers allow within lists.
+    /// An IPC stream. Plain columns replace the dictionary columns of a result, because each batch
+    /// would have its own dictionary, which not all readers allow within lists. `Some` is the
+    /// schema with the plain columns; `None` if the result has no dictionaries.
     ArrowStream(StreamWriter<&'a mut OutputTarget>, Option<SchemaRef>),
     ArrowFile(IpcTableWriter<&'a mut OutputTarget>),
 }
@@ -138,27 +139,29 @@ fn check_distinct(schema: &SchemaRef) -> Outcome {
 
 impl<'a> ResultWriter<'a> {
     pub(super) fn try_new(
-        format: Format,
+        format: OutputFormat,
         schema: &SchemaRef,
         look: &TableStyle,
         out: &'a mut OutputTarget,
     ) -> Outcome<Self> {
         let json = || WriterBuilder::new().with_explicit_nulls(true);
-        if matches!(format, Format::Json | Format::Ndjson) {
+        if matches!(format, OutputFormat::Json | OutputFormat::Ndjson) {
             check_distinct(schema)?;
         }
         Ok(match format {
-            Format::Table => {
+            OutputFormat::Table => {
                 Self::Table(result_table::TableWriter::new(schema.clone(), look.clone()), out)
             }
-            Format::Markdown => Self::Table(
+            OutputFormat::Markdown => Self::Table(
                 result_table::TableWriter::new(schema.clone(), TableStyle::new_markdown(look)),
                 out,
             ),
-            Format::Line => Self::Lines(lines::LineWriter::new(schema.clone(), look.clone()), out),
-            Format::Csv => {
+            OutputFormat::Line => {
+                Self::Lines(lines::LineWriter::new(schema.clone(), look.clone()), out)
+            }
+            OutputFormat::Csv => {
                 let csv = arrow::csv::WriterBuilder::new().with_header(true);
-                // Writes the header even if the result has no rows.
+                // Writes an empty batch first, so that a result without rows has a header, too.
                 let empty = RecordBatch::new_empty(schema.clone());
                 let mut writer = match has_text(&make_span_text_schema(schema)) {
                     true => {
@@ -170,12 +173,12 @@ impl<'a> ResultWriter<'a> {
                 writer.write_rows(&empty)?;
                 writer
             }
-            Format::Json => Self::Json(json().build(out)),
-            Format::Ndjson => Self::Ndjson(json().build(out)),
-            Format::Arrow if out.has_file() => {
+            OutputFormat::Json => Self::Json(json().build(out)),
+            OutputFormat::Ndjson => Self::Ndjson(json().build(out)),
+            OutputFormat::Arrow if out.has_file() => {
                 Self::ArrowFile(IpcTableWriter::new(out, schema, &IpcWriteOptions::default())?)
             }
-            Format::Arrow => {
+            OutputFormat::Arrow => {
                 let plain = remove_dictionaries(schema);
                 let stream = StreamWriter::try_new(out, &plain)?;
                 Self::ArrowStream(stream, (plain != *schema).then_some(plain))
@@ -247,12 +250,16 @@ pub(super) fn print_line(line: &str) -> Outcome {
     Ok(())
 }
 
-/// Returns the error for a second result in a file that can hold only one. `in_shell` is true if
-/// the command `.output` opened the file.
-pub(super) fn make_second_result_error(format: Format, path: &Path, in_shell: bool) -> Failure {
+/// Returns the error for a second result that is written to the output file `path`, whose format
+/// holds only one. `in_shell` is whether the shell's command `.output` opened the file.
+pub(super) fn make_second_result_error(
+    format: OutputFormat,
+    path: &Path,
+    in_shell: bool,
+) -> Failure {
     let name = match format {
-        Format::Arrow => "an Arrow file",
-        Format::Csv => "a CSV file",
+        OutputFormat::Arrow => "an Arrow file",
+        OutputFormat::Csv => "a CSV file",
         _ => "a JSON file",
     };
     let advice = match in_shell {

@@ -56,7 +56,7 @@ pub(in crate::cli) fn format_rounded(bytes: u128) -> String {
     }
 }
 
-/// Returns a number as a JSON number, or as a JSON string if it exceeds 64 bits.
+/// Converts `n` to a JSON number or, if it exceeds 64 bits, to a JSON string.
 pub(in crate::cli) fn to_json_number(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
 }

@@ -1,4 +1,4 @@
-//! Results as aligned tables or Markdown.
+//! Writes results as aligned tables, which are fitted to the terminal, or as Markdown tables.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -33,11 +33,11 @@ pub(in crate::cli) struct TableStyle {
     /// Whether the user has set `max_width`. A table is then not fitted to the terminal, and may be
     /// wider.
     fixed: bool,
-    /// Maximum width of a line; `None` for no limit. To keep it, values are cut and columns are
-    /// omitted.
+    /// Maximum width of a line, for which values are cut and columns are omitted; `None` for no
+    /// limit.
     line: Option<usize>,
-    /// Widths that the user has set for the first columns. The width of a column with 0, and of all
-    /// further columns, depends on the values.
+    /// Widths that the user has set for the first columns. A column without an entry here, or with
+    /// the entry 0, has a width that depends on its values.
     widths: Vec<usize>,
     types: bool,
     markdown: bool,
@@ -280,8 +280,9 @@ impl TableWriter {
         Ok((shown, hidden))
     }
 
-    /// If the line has room left, widens the column names that are wrapped to several lines. All of
-    /// them get the same maximum width: the greatest with which the table fits.
+    /// Raises the maximum width of the lines into which the names of the columns `shown` are
+    /// wrapped, as long as all columns together fit the width `room`. All names get the same
+    /// maximum, except where the user has set the width of a column.
     fn widen_headers(&self, shown: &mut [ShownColumn], room: usize) -> Outcome {
         let widen = |column: ShownColumn, to: usize| match column {
             ShownColumn::Column { at, width, header: Some(least) }
@@ -307,8 +308,9 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Returns the width that a column takes of a line: the widest of its values and of the lines
-    /// of its name, a space on each side, and a border.
+    /// Returns the number of terminal columns that `column` takes, with a space on each side and a
+    /// border. Between the spaces, it is as wide as the widest value or the widest line of its
+    /// name.
     fn compute_full_width(&self, column: ShownColumn) -> Outcome<usize> {
         let ShownColumn::Column { at, width, .. } = column else { return Ok(MARK) };
         let mut content =
@@ -579,8 +581,7 @@ mod tests {
         assert!(text.lines().all(|l| l.width() <= 50), "{text}");
         assert!(text.contains("┆ static_numeric_ ┆"), "{text}");
         assert!(text.contains("vvvvvvvvvv…") && !text.contains("more column"), "{text}");
-        // Widths of columns that the user has set apply whether or not the line has a maximum
-        // width.
+        // Widths of columns that the user has set also apply if lines have no maximum width.
         for line in [None, Some(50)] {
             let mut look = make_style(line);
             look.set_widths(vec![0, 8, 5]);

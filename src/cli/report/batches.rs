@@ -15,7 +15,7 @@ use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::cli::output::compute_safe_ratio;
 use crate::cli::progress::Progress;
-use crate::cli::stats::{ColumnGroup, Profile};
+use crate::cli::stats::{ColumnGroup, GroupProfile};
 use crate::error::{Error, Result};
 use crate::io::safetensors::{Dtype, SafetensorsFile, TensorEntry, dense};
 use crate::loader::EpochStats;
@@ -104,8 +104,8 @@ enum ListSource {
 }
 
 impl BatchLayout {
-    /// Finds the layout of the batches in `files`. If they have none, for example because they
-    /// differ in their tensors, the inner error is the reason, which the report shows.
+    /// Finds the layout of the batches in `files`. If they have no common layout, for example
+    /// because they differ in their tensors, the inner error is the reason, which the report shows.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -175,8 +175,7 @@ impl BatchLayout {
         Ok(Ok(Self { is_packed, parts }))
     }
 
-    /// Reads all batches, one at a time, and returns their statistics with the `most` most frequent
-    /// codes.
+    /// Reads batches one at a time. Returns their statistics with the `most` most frequent codes.
     pub(super) fn read_all(self, files: &[PathBuf], most: usize) -> Outcome<BatchStatistics> {
         let mut groups: Vec<ColumnGroup<TableProfile>> =
             self.parts.iter().map(|_| ColumnGroup::new(&[])).collect();
@@ -260,7 +259,8 @@ impl BatchLayout {
 }
 
 impl TensorGroup {
-    /// Returns the plural noun for the elements of an axis, such as `events`.
+    /// Returns the plural noun for the elements of `axis`: its name with `s`, such as `events`, or
+    /// `elements of axis 2` if it has no name.
     fn name_elements(&self, axis: usize) -> String {
         match self.axis_names.get(axis) {
             Some(&"static") => "static facts".into(),
@@ -269,11 +269,11 @@ impl TensorGroup {
         }
     }
 
-    /// Returns the tensors whose nonzero values show the elements of an axis that has no mask: all
-    /// tensors on this axis or a deeper one, except masks of values.
+    /// Returns the tensors whose nonzero values show which positions of `axis`, which has no mask,
+    /// hold an element: all tensors on this axis or a deeper one, except masks of values.
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
-        // Masks of values do not mark padding: in batches for meds-torch-data, they are also true
-        // there.
+        // Masks of values do not mark padding: in batches for meds-torch-data, they are true for
+        // padding, too.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
         marking.filter(|m| m.role != TensorRole::ValueMask).map(|m| m.tensor.as_str())
     }
@@ -327,8 +327,8 @@ impl TensorGroup {
         Ok(table)
     }
 
-    /// Returns the size of each axis with padding. Returns an error if the deepest axis has more
-    /// than [`POSITIONS`] positions.
+    /// Returns the size of each axis in the batch `file`, with padding: the shape of the tensor on
+    /// the deepest axis. Returns an error if this axis has more than [`POSITIONS`] positions.
     fn find_sizes(&self, file: &SafetensorsFile) -> Result<Vec<usize>> {
         let Some(deepest) = self.members.iter().max_by_key(|m| m.axis) else {
             return Ok(Vec::new());
@@ -347,8 +347,8 @@ impl TensorGroup {
         }
     }
 
-    /// Returns a flag for each position of an axis that has no mask: true if the position holds an
-    /// element, false if it is padding.
+    /// Returns one flag per position of `axis`, which has no mask tensor: true if the position
+    /// holds an element, false if it is padding. `sizes` are those that `find_sizes` returns.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -432,9 +432,9 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorR
     TensorRole::Column(mask.next())
 }
 
-/// Returns the axis of each tensor of packed batches, or `None` if it has no axis. The shapes do
-/// not tell the axis, so this is the outermost axis with as many elements as the tensor in every
-/// batch.
+/// Returns the axis of each tensor of packed batches. The shape of a packed tensor does not tell
+/// its axis, so the outermost axis is taken that has as many elements as the tensor in every batch;
+/// `None` if no axis does.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();
@@ -467,8 +467,8 @@ fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usi
     Ok(fits.iter().map(|fits| fits.iter().position(|fits| *fits)).collect())
 }
 
-/// Returns the last offset in a tensor of offsets, which is the number of elements of all lists
-/// together. Returns 0 if the tensor is empty.
+/// Returns the last offset in `name`, a tensor of the offsets of lists. It is the number of
+/// elements of all lists together. Returns 0 if the tensor is empty.
 fn read_last(file: &SafetensorsFile, name: &str) -> Outcome<usize> {
     let tensor = file.tensor(name)?;
     let wrong = |what: String| {

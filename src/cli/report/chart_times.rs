@@ -24,8 +24,9 @@ impl TimeScale {
         }
     }
 
-    /// Formats the time `at` for the labels of an axis of the duration `span`. The label has the
-    /// minute if `span` is below 3 days, and only the year if `span` is above 8 years.
+    /// Formats the time `at` as a label of a time axis that is `span` long, in the unit of `self`.
+    /// The label has the minute if `span` is below 3 days, and only the year if it is above 8
+    /// years.
     pub(super) fn format_at(self, at: f64, span: f64) -> String {
         match self {
             Self::Microseconds if span < 3.0 * DAY => format_time(at, "%Y-%m-%d %H:%M"),
@@ -51,14 +52,14 @@ impl TimeScale {
 }
 
 /// Returns the column with the times of the elements of axis `below`: a column named `time` if it
-/// has times or numbers, else the first column of times. The column is on axis `below` or on an
-/// outer axis.
+/// has times or numbers, else the first column of times. Only columns on axis `below` or an outer
+/// axis are considered. Returns `None` if there is no such column.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
     let named = || columns().filter(|c| c.name == "time" && TimeScale::from_kind(c.kind).is_some());
     let times = || columns().filter(|c| c.kind == ValueKind::Time);
-    // Elements of deeper axes do not use a column of times on axis 0, unless its name is `time`. It
-    // may be the date of birth of the subject, not the time of an event.
+    // Elements of deeper axes do not use a column of times on axis 0, unless its name is `time`:
+    // such a column may be the date of birth of the subject, not the time of an event.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));
     found.or_else(|| times().find(|c| below == c.axis))
 }

@@ -1,4 +1,4 @@
-//! The most frequent codes, and how often each occurs in each period of time.
+//! Finds the most frequent codes, and counts how often each occurs in each period of time.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::io::meds::MedsSummary;
 
-/// Maximum number of periods of a [`Trend`].
+/// Maximum number of periods of a [`CodeTrend`].
 const PERIODS: usize = 48;
 /// The first period begins at this quantile of the times. A few early times, such as dates of
 /// birth, would otherwise make each period years long.
@@ -33,7 +33,7 @@ pub(super) struct CodeOverview {
     /// Number of occurrences of each code prefix. Empty for integer codes, and for fewer than two
     /// codes per prefix on average, because such prefixes summarize little.
     pub(super) prefixes: Vec<(String, u64)>,
-    pub(super) trend: Option<Trend>,
+    pub(super) trend: Option<CodeTrend>,
 }
 
 pub(super) struct CodeFacts {
@@ -45,7 +45,7 @@ pub(super) struct CodeFacts {
 }
 
 /// Number of occurrences of codes in each of several periods of equal length.
-pub(super) struct Trend {
+pub(super) struct CodeTrend {
     pub(super) clock: TimeScale,
     pub(super) start: f64,
     pub(super) period: f64,
@@ -56,7 +56,7 @@ pub(super) struct Trend {
     pub(super) codes: Vec<Vec<u64>>,
 }
 
-impl Trend {
+impl CodeTrend {
     pub(super) fn time_range(&self) -> (String, String) {
         let span = self.period * self.all.len() as f64;
         (self.clock.format_at(self.start, span), self.clock.format_at(self.start + span, span))
@@ -71,14 +71,15 @@ impl Trend {
 }
 
 impl CodeOverview {
-    /// Returns the codes of MEDS data. Measurements without a time count as well.
+    /// Returns the `most` most frequent codes of MEDS data, or `None` if the data has no codes.
+    /// Counts measurements with and without a time. `names` maps codes to their descriptions.
     pub(super) fn from_meds(
         summary: &MedsSummary,
         names: &HashMap<String, String>,
         most: usize,
     ) -> Option<Self> {
         let codes = summary.codes();
-        let count = |o: &crate::io::meds::Occurrences| o.measurements + o.statics;
+        let count = |o: &crate::io::meds::CodeOccurrences| o.measurements + o.statics;
         let counts = codes.iter().map(|c| (c.code.as_str(), count(&c.occurrences)));
         let top = codes.iter().take(most).map(|c| CodeFacts {
             code: c.code.clone(),
@@ -96,9 +97,9 @@ impl CodeOverview {
         })
     }
 
-    /// Returns the codes in a table: the values of the column that [`choose_codes`] finds, and how
-    /// often each occurs. Returns `None` if there is no such column, if its counts are unknown, or
-    /// if no value occurs twice.
+    /// Returns the `most` most frequent codes in a table: the values of the column that
+    /// [`choose_codes`] finds, and how often each occurs. Returns `None` if there is no such
+    /// column, if its counts are unknown, or if no value occurs twice.
     pub(super) fn from_table(profile: &TableProfile, most: usize) -> Option<Self> {
         let column = choose_codes(profile)?;
         let mut counts: Vec<(String, u64)> = match column.kind {
@@ -153,7 +154,8 @@ pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     codes().find(|c| c.name == "code").or_else(|| codes().find(|c| c.axis == deepest))
 }
 
-/// Returns the entries of [`CodeOverview::prefixes`]. `distinct` is the number of distinct codes.
+/// Returns the entries of [`CodeOverview::prefixes`]. `codes` has each code with its number of
+/// occurrences, and `distinct` is the number of codes.
 fn list_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)> + Clone,
     distinct: usize,
@@ -165,8 +167,8 @@ fn list_prefixes<'a>(
     }
 }
 
-/// Counts each of `codes` by period, and sets their trend. One SQL query over `table` does this in
-/// one scan. Sets no trend if the codes have no times.
+/// Counts how often each of `codes` occurs in each period of time, and sets `codes.trend` to these
+/// counts. One SQL query over `table` counts all codes. Sets no trend if the codes have no times.
 pub(super) async fn count_trend(
     context: &SessionContext,
     table: &str,
@@ -195,7 +197,7 @@ pub(super) async fn count_trend(
         list.resize(periods, 0);
         list
     };
-    codes.trend = Some(Trend {
+    codes.trend = Some(CodeTrend {
         clock,
         start: first,
         period,
@@ -215,13 +217,13 @@ fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Op
         (TimeScale::Number, ValueKind::Float) => period,
         _ => period.floor() + 1.0,
     };
-    // Integers above 2^53 are not exact as floats.
+    // Integers above 2^53 are not exact as floats, so such times are not divided into periods.
     let exact = first.abs().max(last.abs()) <= 9_007_199_254_740_992.0;
     (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
 }
 
-/// Builds a query that returns one row. Each of its columns is a list of (period, count) pairs: the
-/// first column for all codes together, each further column for one of `codes`.
+/// Builds a query that returns one row, in which each column is a list of (period, count) pairs:
+/// the first column for all codes together, each further column for one of `codes`.
 fn build_query(
     table: &str,
     column: &ColumnProfile,
@@ -231,7 +233,7 @@ fn build_query(
     codes: &[CodeFacts],
 ) -> String {
     let code = quote_name(&column.name);
-    let index = index_of_period(time, first, period);
+    let index = write_period_index(time, first, period);
     let is = |facts: &CodeFacts| match column.kind {
         ValueKind::Text => format!("{code} = '{}'", facts.code.replace('\'', "''")),
         _ => format!("{code} = {}", facts.code),
@@ -258,9 +260,10 @@ fn build_query(
     format!("SELECT {} FROM {table}", columns.join(", "))
 }
 
-/// Returns SQL that computes in which period each time is: 0 for the first period. The result is
-/// exact unless the times are floats.
-fn index_of_period(time: &ColumnProfile, first: f64, period: f64) -> String {
+/// Returns an SQL expression for the index of the period that contains a time of the column `time`.
+/// Period 0 begins at `first`, and each is `period` long. The index is exact unless times are
+/// floats.
+fn write_period_index(time: &ColumnProfile, first: f64, period: f64) -> String {
     let name = quote_name(&time.name);
     let is_list = time.axis > 0;
     let integers = match (time.kind, is_list) {

@@ -1,14 +1,14 @@
 //! Writes HTML. Every text and every value of an attribute is escaped, so that data cannot become markup.
 
 #[derive(Default)]
-pub(super) struct Html {
+pub(super) struct HtmlWriter {
     out: String,
 }
 
-pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
+pub(super) type HtmlAttributes<'a> = &'a [(&'static str, &'a str)];
 
-impl Html {
-    pub(super) fn open(&mut self, tag: &'static str, attributes: Attributes<'_>) {
+impl HtmlWriter {
+    pub(super) fn open(&mut self, tag: &'static str, attributes: HtmlAttributes<'_>) {
         self.start_tag(tag, attributes);
         self.out.push('>');
     }
@@ -19,7 +19,7 @@ impl Html {
         self.out.push_str(">\n");
     }
 
-    pub(super) fn write_empty(&mut self, tag: &'static str, attributes: Attributes<'_>) {
+    pub(super) fn write_empty(&mut self, tag: &'static str, attributes: HtmlAttributes<'_>) {
         self.start_tag(tag, attributes);
         self.out.push_str("/>");
     }
@@ -27,7 +27,7 @@ impl Html {
     pub(super) fn write_element(
         &mut self,
         tag: &'static str,
-        attributes: Attributes<'_>,
+        attributes: HtmlAttributes<'_>,
         text: impl AsRef<str>,
     ) {
         self.open(tag, attributes);
@@ -48,7 +48,7 @@ impl Html {
         self.out
     }
 
-    fn start_tag(&mut self, tag: &'static str, attributes: Attributes<'_>) {
+    fn start_tag(&mut self, tag: &'static str, attributes: HtmlAttributes<'_>) {
         self.out.push('<');
         self.out.push_str(tag);
         for (name, value) in attributes {
@@ -61,8 +61,8 @@ impl Html {
     }
 }
 
-/// Escapes markup. Writes control characters, and characters that reorder the text around them, as
-/// visible escapes such as `\u{202e}`.
+/// Escapes markup, and writes control characters and characters that reorder text as visible
+/// escapes such as `\u{202e}`.
 fn escape_into(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn data_does_not_become_markup() {
-        let mut html = Html::default();
+        let mut html = HtmlWriter::default();
         html.open("p", &[("title", "a\"b'c<d>&")]);
         html.write_text("<script>alert(1)</script>\u{0}\n\u{202e}x");
         html.close("p");

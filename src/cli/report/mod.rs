@@ -93,7 +93,7 @@ pub(super) struct ReportArgs {
 /// Maximum of `--codes` and of `--subjects`. A browser cannot show many more on one page.
 const CODES: usize = 200;
 const SUBJECTS: usize = 100;
-/// Maximum number of files read at a time to count codes by period ([`codes::Trend`]).
+/// Maximum number of files read at a time to count codes by period ([`codes::CodeTrend`]).
 const PARTITIONS: usize = 4;
 /// Name under which SQL reads the input of the report.
 const TABLE: &str = "report_source";

@@ -1,6 +1,7 @@
-//! Counts the elements that remain, and the padding, if all lists are cut or padded to one length.
+//! Counts the elements that remain, and the padding, if all lists are cut or padded to the same
+//! length.
 
-use crate::table::Lengths;
+use crate::table::LengthHistogram;
 
 /// Maximum number of powers of two among the lengths that [`list_cuts`] returns.
 const CUTS: usize = 13;
@@ -18,7 +19,7 @@ pub(super) struct LengthCut {
 }
 
 impl LengthCut {
-    fn new(lengths: &Lengths, length: usize) -> Self {
+    fn new(lengths: &LengthHistogram, length: usize) -> Self {
         let mut cut = Self {
             length,
             kept: 0,
@@ -55,11 +56,11 @@ impl LengthCut {
     }
 }
 
-/// Returns the cuts to show, by ascending length: powers of two, and the length of the longest
-/// list. For lengths from 3 to 8, the cuts are 2, 4 and 8. Powers of two that would cut almost all
-/// lists (up to half of the 5 % quantile) are omitted. Of the others, the largest [`CUTS`] are
-/// taken.
-pub(super) fn list_cuts(lengths: &Lengths) -> Vec<LengthCut> {
+/// Returns the cuts to show, by ascending length: the powers of two below the length of the longest
+/// list, and this length. For lengths from 3 to 8, the cuts are 2, 4 and 8. Omits powers of two up
+/// to half of the 5 % quantile, which cut almost all lists, and all but the [`CUTS`] largest ones.
+/// Returns an empty vector if there are no elements.
+pub(super) fn list_cuts(lengths: &LengthHistogram) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {
         return Vec::new();
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn cuts_count_what_they_lose() {
-        let lengths: Lengths = [3, 0, 5, 8].into_iter().collect();
+        let lengths: LengthHistogram = [3, 0, 5, 8].into_iter().collect();
         let cuts = list_cuts(&lengths);
         assert_eq!(cuts.iter().map(|c| c.length).collect::<Vec<_>>(), [1, 2, 4, 8]);
         let four = &cuts[2];
@@ -88,9 +89,9 @@ mod tests {
         assert_eq!((four.cut_share(), four.padding_share()), (0.5, 5.0 / 16.0));
         let all = &cuts[3];
         assert_eq!((all.retained_share(), all.cut_share(), all.padding_share()), (1.0, 0.0, 0.5));
-        assert_eq!(list_cuts(&Lengths::default()), []);
+        assert_eq!(list_cuts(&LengthHistogram::default()), []);
         assert_eq!(list_cuts(&[0, 0].into_iter().collect()), []);
-        let huge: Lengths = [1 << 40, 7].into_iter().collect();
+        let huge: LengthHistogram = [1 << 40, 7].into_iter().collect();
         assert!(list_cuts(&huge).len() <= CUTS + 1);
     }
 }

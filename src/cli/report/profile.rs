@@ -6,19 +6,20 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 
-use super::sketch::{EXACT, Sketch};
+use super::sketch::{EXACT, NumberSketch};
 use crate::cli::command_failure::Outcome;
-use crate::cli::stats::{Profile, Spans, cast_to_microseconds, find_table_ranges};
-use crate::table::{Column, Lengths, RaggedTable};
+use crate::cli::stats::{DurationHistogram, GroupProfile, cast_to_microseconds, find_table_ranges};
+use crate::table::{Column, LengthHistogram, RaggedTable};
 
 /// Maximum number of distinct strings of a column. If there are more, the counts of its strings are dropped.
 const TEXTS: usize = 1 << 20;
-/// Precision of the [`Sketch`] of a numeric column, in bits. If the column has too many distinct
-/// numbers to count each, the sketch counts ranges with a width of 2^-11 of the numbers. The report
-/// shows three digits, so this error is not visible.
+/// Precision of the [`NumberSketch`] of a numeric column, in bits. If the column has too many distinct
+/// numbers to count each, the sketch counts the numbers in ranges with a relative width of 2^-11.
+/// The report shows three digits, so this inaccuracy is not visible.
 const NUMBER_BITS: u32 = 11;
-/// Precision of the [`Sketch`] of a column of times, in bits. Times are microseconds since 1970, so
-/// ranges grow with the distance from 1970. From 2006 to 2041, a range is 1.2 hours.
+/// Precision of the [`NumberSketch`] of a column of times, in bits: ranges have a relative width of
+/// 2^-18. Times are microseconds since 1970, so ranges are wider the further they are from 1970.
+/// From 2006 to 2041, a range is 1.2 hours.
 const TIME_BITS: u32 = 18;
 
 /// Statistics of columns whose lists have the same lengths.
@@ -26,15 +27,15 @@ const TIME_BITS: u32 = 18;
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
     /// For each axis from axis 2 on, a histogram of the number of its elements per row.
-    pub(super) totals: Vec<Lengths>,
-    pub(super) spans: Spans,
+    pub(super) totals: Vec<LengthHistogram>,
+    pub(super) spans: DurationHistogram,
 }
 
-impl Profile for TableProfile {
+impl GroupProfile for TableProfile {
     fn push(&mut self, table: &RaggedTable) -> Outcome {
         if self.columns.is_empty() {
             self.columns = table.columns().iter().map(ColumnProfile::new).collect();
-            self.totals = vec![Lengths::default(); table.axes().len().saturating_sub(1)];
+            self.totals = vec![LengthHistogram::default(); table.axes().len().saturating_sub(1)];
         }
         for (profile, column) in self.columns.iter_mut().zip(table.columns()) {
             profile.add(column)?;
@@ -77,7 +78,7 @@ pub(super) struct ColumnProfile {
     pub(super) axis: usize,
     pub(super) kind: ValueKind,
     /// Counts of the numbers of the column, or of its times in microseconds since 1970.
-    pub(super) sketch: Sketch,
+    pub(super) sketch: NumberSketch,
     pub(super) infinite: u64,
     /// The smallest and the largest value of an integer column, exactly; `None` for other types.
     pub(super) integers: Option<(i128, i128)>,
@@ -92,7 +93,7 @@ impl ColumnProfile {
             name: column.name().to_owned(),
             axis: column.axis(),
             kind,
-            sketch: Sketch::new(bits),
+            sketch: NumberSketch::new(bits),
             infinite: 0,
             integers: None,
             texts: TextCounts::default(),

@@ -1,4 +1,4 @@
-//! The statistics of rows in a report.
+//! [`RowStatistics`]: everything that a report shows about the rows of its input.
 
 use super::codes::CodeOverview;
 use super::profile::TableProfile;

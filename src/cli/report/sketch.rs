@@ -1,17 +1,18 @@
-//! Counts of numbers in bounded memory, from which quantiles follow.
+//! [`NumberSketch`]: counts numbers in bounded memory, and computes quantiles from the counts.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of distinct numbers that a [`Sketch`] counts exactly.
+/// Maximum number of distinct numbers that a [`NumberSketch`] counts exactly.
 pub(super) const EXACT: usize = 1 << 16;
-/// Maximum number of values that a [`Sketch`] sorts at a time, to count equal values together.
+/// Maximum number of values that a [`NumberSketch`] sorts at a time, to count equal values together.
 const CHUNK: usize = 1 << 16;
 
 /// Counts of finite numbers. Up to [`EXACT`] distinct numbers have one count each. If there are
-/// more, each count is that of a range, whose width is proportional to its numbers. The counts do
-/// not depend on the order of the numbers or their division into batches.
+/// more, each count is that of a range of numbers, whose width is proportional to the numbers in
+/// it. The counts do not depend on the order in which numbers arrive, or on their division into
+/// batches.
 #[derive(Clone, Debug)]
-pub(super) struct Sketch {
+pub(super) struct NumberSketch {
     /// Number of values per key. A key encodes the bits of a number, so that keys have the same
     /// order as numbers. A key without its low bits stands for a range of numbers.
     counts: BTreeMap<u64, u64>,
@@ -24,14 +25,14 @@ pub(super) struct Sketch {
     range: Option<(f64, f64)>,
 }
 
-impl Sketch {
+impl NumberSketch {
     /// Creates a sketch whose ranges have a relative width of `2^-bits`.
     pub(super) fn new(bits: u32) -> Self {
         let coarse = (f64::MANTISSA_DIGITS - 1).saturating_sub(bits);
         Self { counts: BTreeMap::new(), dropped: 0, coarse, total: 0, range: None }
     }
 
-    /// Adds the finite numbers; others are ignored.
+    /// Counts the finite numbers in `numbers`. NaN and infinite numbers are ignored.
     pub(super) fn extend(&mut self, numbers: impl Iterator<Item = f64>) {
         let mut keys = Vec::with_capacity(CHUNK.min(numbers.size_hint().0));
         for number in numbers.filter(|n| n.is_finite()) {
@@ -113,7 +114,7 @@ impl Sketch {
         let mut counts = vec![0; bins];
         for (number, count) in self.iter_counts().filter(|(n, _)| (low..=high).contains(n)) {
             let share = if width > 0.0 && width.is_finite() { (number - low) / width } else { 0.5 };
-            if let Some(bin) = counts.get_mut(index_of_share(share, bins)) {
+            if let Some(bin) = counts.get_mut(find_share_index(share, bins)) {
                 *bin += count;
             }
         }
@@ -121,9 +122,9 @@ impl Sketch {
     }
 }
 
-/// Divides the range from 0 to 1 into `parts` equal parts, and returns the index of the part that
+/// Divides the range from 0 to 1 into `parts` equal parts. Returns the index of the part that
 /// contains `share`.
-pub(super) fn index_of_share(share: f64, parts: usize) -> usize {
+pub(super) fn find_share_index(share: f64, parts: usize) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -148,8 +149,8 @@ fn from_key(key: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn sketch_of(numbers: &[f64], chunk: usize) -> Sketch {
-        let mut sketch = Sketch::new(11);
+    fn sketch_of(numbers: &[f64], chunk: usize) -> NumberSketch {
+        let mut sketch = NumberSketch::new(11);
         numbers.chunks(chunk).for_each(|part| sketch.extend(part.iter().copied()));
         sketch
     }

@@ -1,7 +1,7 @@
 //! Charts as inline SVG. Horizontal positions are percentages, so that a chart fills the width of
 //! the window without scaling its text.
 
-use super::html::Html;
+use super::html::HtmlWriter;
 use crate::cli::output::{format_percent, group_digits};
 
 /// Height of the area of bars and lines in a chart, in pixels.
@@ -30,13 +30,18 @@ pub(super) struct SvgMark {
 }
 
 /// Draws a histogram: bars, a vertical line for each of `marks`, and labels below some of the bars.
-pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], marks: &[SvgMark]) {
+pub(super) fn draw_bars(
+    html: &mut HtmlWriter,
+    description: &str,
+    bars: &[SvgBar],
+    marks: &[SvgMark],
+) {
     let top = ROW * marks.len() as f64 + 6.0;
     let bottom = top + HEIGHT;
     open_chart(html, "chart bars", description, bottom + ROW + 8.0);
     let most = bars.iter().map(|b| b.count).max().unwrap_or(0).max(1);
     for tick in choose_ticks(most) {
-        let y = bottom - HEIGHT * share_of(tick, most);
+        let y = bottom - HEIGHT * compute_share(tick, most);
         write_line(html, "grid", (0.0, y), (1.0, y));
         let label = shorten_count(tick);
         html.write_element(
@@ -52,7 +57,7 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], mar
         let x = width * i as f64;
         // A bar that counts any value has a minimum height, so that it is visible.
         let height =
-            (HEIGHT * share_of(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
+            (HEIGHT * compute_share(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
         // The tooltip belongs to an invisible area of the full height of the chart, so that it is
         // also shown above a low bar.
         html.open("g", &[("class", "hit")]);
@@ -119,10 +124,10 @@ pub(super) struct SvgCurve {
     pub(super) shares: Vec<f64>,
 }
 
-/// Draws one curve for each of `series`. The shares of a curve belong to `positions`, which are the
-/// labels of the horizontal axis. Each curve has different dashes and points of a different shape.
+/// Draws one curve for each of `series`. The horizontal axis has the label `positions[i]` at the
+/// share `i` of each curve. Curves differ in their dashes and in the shape of their points.
 pub(super) fn draw_shares(
-    html: &mut Html,
+    html: &mut HtmlWriter,
     description: &str,
     positions: &[String],
     series: &[SvgCurve],
@@ -149,8 +154,8 @@ pub(super) fn draw_shares(
             .map(|(i, share)| {
                 format!(
                     "{},{}",
-                    number_of(at(i) * 100.0),
-                    number_of(100.0 - replace_nonfinite(*share) * 100.0)
+                    format_coordinate(at(i) * 100.0),
+                    format_coordinate(100.0 - replace_nonfinite(*share) * 100.0)
                 )
             })
             .collect();
@@ -185,8 +190,7 @@ pub(super) fn draw_shares(
     }
     let step = positions.len().div_ceil(6).max(1);
     for (i, label) in positions.iter().enumerate() {
-        // Labels every `step`-th position and the last one. Labels too close to the last are
-        // omitted.
+        // Labels every `step`-th position and the last; omits labels too close to the last.
         let near = positions.len() - 1 - i;
         if near == 0 || (i % step == 0 && near >= step) {
             let class = match (i, near) {
@@ -208,7 +212,7 @@ pub(super) fn draw_shares(
     html.close("svg");
 }
 
-fn draw_shape(html: &mut Html, number: usize) {
+fn draw_shape(html: &mut HtmlWriter, number: usize) {
     let class = format!("dot s{number}");
     match number % 3 {
         0 => html.write_empty("circle", &[("r", "4"), ("class", &class)]),
@@ -220,9 +224,8 @@ fn draw_shape(html: &mut Html, number: usize) {
     }
 }
 
-/// Draws the sample of curve `number` in the legend: a short line with the dashes of the curve, and
-/// one of its points.
-pub(super) fn draw_key(html: &mut Html, number: usize) {
+/// Draws curve `number` in the legend: a short line with its dashes, and one of its points.
+pub(super) fn draw_key(html: &mut HtmlWriter, number: usize) {
     html.open(
         "svg",
         &[("class", "key"), ("width", "34"), ("height", "12"), ("aria-hidden", "true")],
@@ -235,18 +238,8 @@ pub(super) fn draw_key(html: &mut Html, number: usize) {
     html.close("svg");
 }
 
-/// Draws counts as a curve in the size of a word. Screen readers read `description` instead.
-pub(super) fn draw_sparkline(html: &mut Html, description: &str, counts: &[u64]) {
-    let most = counts.iter().copied().max().unwrap_or(0).max(1);
-    let last = counts.len().saturating_sub(1).max(1) as f64;
-    let point =
-        |i: usize, count: u64| (2.0 + 116.0 * i as f64 / last, 22.0 - 20.0 * share_of(count, most));
-    let points: Vec<String> = counts
-        .iter()
-        .enumerate()
-        .map(|(i, count)| point(i, *count))
-        .map(|(x, y)| format!("{},{}", number_of(x), number_of(y)))
-        .collect();
+/// Begins a drawing in the size of a word.
+fn open_spark(html: &mut HtmlWriter, description: &str) {
     html.open(
         "svg",
         &[
@@ -258,12 +251,33 @@ pub(super) fn draw_sparkline(html: &mut Html, description: &str, counts: &[u64])
             ("aria-label", description),
         ],
     );
+}
+
+/// Draws counts as a curve in the size of a word. Screen readers read `description` instead.
+pub(super) fn draw_sparkline(html: &mut HtmlWriter, description: &str, counts: &[u64]) {
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let last = counts.len().saturating_sub(1).max(1) as f64;
+    let point = |i: usize, count: u64| {
+        (2.0 + 116.0 * i as f64 / last, 22.0 - 20.0 * compute_share(count, most))
+    };
+    let points: Vec<String> = counts
+        .iter()
+        .enumerate()
+        .map(|(i, count)| point(i, *count))
+        .map(|(x, y)| format!("{},{}", format_coordinate(x), format_coordinate(y)))
+        .collect();
+    open_spark(html, description);
     html.write_empty("polyline", &[("points", &points.join(" ")), ("class", "line")]);
     let highest = counts.iter().position(|n| *n == most);
     if let Some((x, y)) = highest.map(|i| point(i, most)) {
         html.write_empty(
             "circle",
-            &[("cx", &number_of(x)), ("cy", &number_of(y)), ("r", "2"), ("class", "peak")],
+            &[
+                ("cx", &format_coordinate(x)),
+                ("cy", &format_coordinate(y)),
+                ("r", "2"),
+                ("class", "peak"),
+            ],
         );
     }
     html.write_element("title", &[], description);
@@ -271,29 +285,19 @@ pub(super) fn draw_sparkline(html: &mut Html, description: &str, counts: &[u64])
 }
 
 /// Draws counts as bars in the size of a word. Screen readers read `description` instead.
-pub(super) fn draw_tiny_bars(html: &mut Html, description: &str, counts: &[u64]) {
+pub(super) fn draw_tiny_bars(html: &mut HtmlWriter, description: &str, counts: &[u64]) {
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let width = 120.0 / counts.len().max(1) as f64;
-    html.open(
-        "svg",
-        &[
-            ("class", "spark"),
-            ("viewBox", "0 0 120 24"),
-            ("width", "120"),
-            ("height", "24"),
-            ("role", "img"),
-            ("aria-label", description),
-        ],
-    );
+    open_spark(html, description);
     for (i, count) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
-        let height = (22.0 * share_of(*count, most)).max(1.0);
+        let height = (22.0 * compute_share(*count, most)).max(1.0);
         html.write_empty(
             "rect",
             &[
-                ("x", &number_of(width * i as f64 + 0.5)),
-                ("y", &number_of(23.0 - height)),
-                ("width", &number_of(width - 1.0)),
-                ("height", &number_of(height)),
+                ("x", &format_coordinate(width * i as f64 + 0.5)),
+                ("y", &format_coordinate(23.0 - height)),
+                ("width", &format_coordinate(width - 1.0)),
+                ("height", &format_coordinate(height)),
                 ("class", "bar"),
             ],
         );
@@ -309,9 +313,13 @@ pub(super) struct SvgLane {
     pub(super) cells: Vec<(u64, String)>,
 }
 
-/// Draws the rows of a timeline chart one below the other. Below them are `labels`, at equal
-/// distances.
-pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[SvgLane], labels: &[String]) {
+/// Draws the rows of a timeline chart, and below them `labels` at equal distances.
+pub(super) fn draw_lanes(
+    html: &mut HtmlWriter,
+    description: &str,
+    lanes: &[SvgLane],
+    labels: &[String],
+) {
     let pitch = 44.0;
     let bottom = pitch * lanes.len() as f64 + 4.0;
     open_chart(html, "chart lanes", description, bottom + ROW + 8.0);
@@ -327,9 +335,8 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[SvgLane], 
         write_line(html, "base", (0.0, base), (1.0, base));
         let width = 1.0 / lane.cells.len().max(1) as f64;
         for (k, (count, tip)) in lane.cells.iter().enumerate().filter(|(_, (n, _))| *n > 0) {
-            // Heights grow with the square root of the counts, so that a bar of few measurements
-            // remains visible next to a bar of many.
-            let height = (24.0 * share_of(*count, most).sqrt()).max(3.0);
+            // Heights grow with the square root of the counts, so that small bars remain visible.
+            let height = (24.0 * compute_share(*count, most).sqrt()).max(3.0);
             html.open(
                 "rect",
                 &[
@@ -367,19 +374,19 @@ pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[SvgLane], 
     html.close("svg");
 }
 
-fn open_chart(html: &mut Html, class: &str, description: &str, height: f64) {
+fn open_chart(html: &mut HtmlWriter, class: &str, description: &str, height: f64) {
     html.open(
         "svg",
         &[
             ("class", class),
-            ("height", &number_of(height)),
+            ("height", &format_coordinate(height)),
             ("role", "img"),
             ("aria-label", description),
         ],
     );
 }
 
-fn write_line(html: &mut Html, class: &str, from: (f64, f64), to: (f64, f64)) {
+fn write_line(html: &mut HtmlWriter, class: &str, from: (f64, f64), to: (f64, f64)) {
     html.write_empty(
         "line",
         &[
@@ -392,8 +399,8 @@ fn write_line(html: &mut Html, class: &str, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-/// Returns the counts to label on the vertical axis: 0, and up to five multiples of a round step,
-/// such as 20, that are at most `most`.
+/// Returns the counts to label on the vertical axis: 0, and up to five multiples of a round step
+/// such as 20, none above `most`.
 fn choose_ticks(most: u64) -> Vec<u64> {
     let mut unit: u64 = 1;
     loop {
@@ -421,7 +428,7 @@ pub(super) fn shorten_count(count: u64) -> String {
     group_digits(count)
 }
 
-fn share_of(count: u64, most: u64) -> f64 {
+fn compute_share(count: u64, most: u64) -> f64 {
     count as f64 / most.max(1) as f64
 }
 
@@ -430,18 +437,18 @@ fn replace_nonfinite(number: f64) -> f64 {
 }
 
 /// Formats a coordinate. A number that is not finite becomes 0, because it would make the element invalid.
-fn number_of(number: f64) -> String {
+fn format_coordinate(number: f64) -> String {
     let text = format!("{:.2}", replace_nonfinite(number));
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.to_owned() }
 }
 
 fn to_pixels(number: f64) -> String {
-    number_of(number)
+    format_coordinate(number)
 }
 
 fn to_percent(share: f64) -> String {
-    format!("{}%", number_of(share * 100.0))
+    format!("{}%", format_coordinate(share * 100.0))
 }
 
 #[cfg(test)]
@@ -450,7 +457,7 @@ mod tests {
 
     #[test]
     fn coordinates_are_finite_and_short() {
-        let texts = [0.0, -0.001, 12.345, 100.0, f64::NAN, f64::INFINITY].map(number_of);
+        let texts = [0.0, -0.001, 12.345, 100.0, f64::NAN, f64::INFINITY].map(format_coordinate);
         assert_eq!(texts, ["0", "0", "12.35", "100", "0", "0"]);
         assert_eq!(to_percent(0.25), "25%");
     }

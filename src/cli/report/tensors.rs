@@ -1,4 +1,5 @@
-//! Tensors of a safetensors file, or of all files of a folder of batches.
+//! Reads the names, types and shapes of the tensors of a safetensors file, or of all files of a
+//! folder of batches, for a report.
 
 use std::path::{Path, PathBuf};
 

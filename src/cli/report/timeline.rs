@@ -1,4 +1,5 @@
-//! The measurements of a few subjects over time, grouped by the prefix of their codes.
+//! Reads the measurements of the first subjects, and counts them by period and by prefix of the
+//! code.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take};
@@ -8,7 +9,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::chart_times::{TimeScale, choose_time};
 use super::codes::choose_codes;
 use super::profile::{ColumnProfile, TableProfile, ValueKind};
-use super::sketch::index_of_share;
+use super::sketch::find_share_index;
 use crate::cli::code_prefixes::{OTHERS, count_prefixes, find_code_prefix};
 use crate::cli::command_failure::Outcome;
 use crate::cli::files::{InputSource, conform_batch};
@@ -36,7 +37,7 @@ pub(super) struct TimelineChart {
     pub(super) measurements: usize,
     pub(super) lanes: Vec<TimelineLane>,
     /// The first events with their first measurements.
-    pub(super) listed: Vec<Event>,
+    pub(super) listed: Vec<TimelineEvent>,
     /// The first measurements without a time, as text.
     pub(super) facts: Vec<String>,
 }
@@ -47,7 +48,7 @@ pub(super) struct TimelineLane {
     pub(super) cells: Vec<u64>,
 }
 
-pub(super) struct Event {
+pub(super) struct TimelineEvent {
     pub(super) time: String,
     pub(super) items: Vec<String>,
     /// Number of measurements of the event that are not in `items`.
@@ -150,19 +151,19 @@ impl TimelineColumns {
             (time.axis() + 1..=axis)
                 .try_fold(i..i + 1, |range, a| table.layout(a).map(|layout| layout.ranges(range)))
         };
-        let mut counts: Vec<(usize, usize)> = Vec::new();
+        let mut shown: Vec<ShownMeasurement> = Vec::new();
         let mut listed = Vec::new();
         for (i, at) in times.iter().enumerate() {
             let range = ranges(i)?;
             if let Some(at) = at {
                 let span = last - first;
                 let share = if span > 0.0 { (at - first) / span } else { 0.5 };
-                let cell = index_of_share(share, CELLS);
-                counts.extend(range.clone().map(|k| (cell, k)));
+                let cell = find_share_index(share, CELLS);
+                shown.extend(range.clone().map(|index| ShownMeasurement { cell, index }));
             }
             if listed.len() < EVENTS {
                 let items = range.clone().take(ITEMS).map(|k| self.format_item(table, code, k));
-                listed.push(Event {
+                listed.push(TimelineEvent {
                     time: at.map_or_else(|| "no time".into(), |at| self.clock.format_exact(at)),
                     items: items.collect::<Outcome<_>>()?,
                     more: range.len().saturating_sub(ITEMS),
@@ -175,8 +176,8 @@ impl TimelineColumns {
             first,
             last,
             events: times.len(),
-            measurements: counts.len(),
-            lanes: count_lanes(&counts, &prefixes, code.map_or("values", Column::name)),
+            measurements: shown.len(),
+            lanes: count_lanes(&shown, &prefixes, code.map_or("values", Column::name)),
             listed,
             facts,
         }))
@@ -220,8 +221,8 @@ impl TimelineColumns {
     }
 }
 
-/// Returns the prefix ([`find_code_prefix`]) of each code, such as `LAB` of `LAB//50912`. Returns
-/// an empty vector if the codes are not text.
+/// Returns the prefix ([`find_code_prefix`]) of each value of the column `codes`, such as `LAB` of
+/// `LAB//50912`. Returns an empty vector if the column does not have strings.
 fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
     if ValueKind::from_type(codes.data_type()) != ValueKind::Text {
         return Ok(Vec::new());
@@ -231,23 +232,31 @@ fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
     Ok(texts.map(|text| find_code_prefix(text.unwrap_or("NULL")).to_owned()).collect())
 }
 
-fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> Vec<TimelineLane> {
+/// A measurement of a timeline: the cell of its time, and its index in the table.
+struct ShownMeasurement {
+    cell: usize,
+    index: usize,
+}
+
+fn count_lanes(shown: &[ShownMeasurement], prefixes: &[String], column: &str) -> Vec<TimelineLane> {
     let of = |k: usize| prefixes.get(k).map_or(column, String::as_str);
-    let lanes = count_prefixes(counts.iter().map(|(_, k)| (of(*k), 1)), LANES);
+    let lanes = count_prefixes(shown.iter().map(|m| (of(m.index), 1)), LANES);
     let mut lanes: Vec<TimelineLane> =
         lanes.into_iter().map(|(name, _)| TimelineLane { name, cells: vec![0; CELLS] }).collect();
     let others = lanes.iter().position(|l| l.name == OTHERS);
-    for (cell, k) in counts {
-        let lane = lanes.iter().position(|l| l.name == of(*k)).or(others);
-        if let Some(count) = lane.and_then(|lane| lanes.get_mut(lane)?.cells.get_mut(*cell)) {
+    for measurement in shown {
+        let lane = lanes.iter().position(|l| l.name == of(measurement.index)).or(others);
+        if let Some(count) =
+            lane.and_then(|lane| lanes.get_mut(lane)?.cells.get_mut(measurement.cell))
+        {
             *count += 1;
         }
     }
     lanes
 }
 
-/// Returns the first measurements without a time of `row`, as `code` or `code = number`: at most
-/// [`FACTS`]. Returns none if the data is not MEDS data.
+/// Returns the first [`FACTS`] measurements without a time of the subject in `row`, each as `code`
+/// or `code = number`. Returns an empty vector if the data is not MEDS data.
 fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcome<Vec<String>> {
     let Some(group) = groups.get(1) else { return Ok(Vec::new()) };
     let Ok(table) = read_group(row, &group.columns, 1)? else { return Ok(Vec::new()) };
@@ -271,7 +280,7 @@ fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcom
 fn format_value(values: &ArrayRef, at: usize) -> Outcome<String> {
     let at = u32::try_from(at).unwrap_or(u32::MAX);
     // Copies the value to an array of its own, because a formatter of `values` would prepare all
-    // values to format only one.
+    // values.
     let value = take(values, &UInt32Array::from(vec![at]), None)?;
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
     Ok(ArrayFormatter::try_new(value.as_ref(), &options)?.value(0).to_string())

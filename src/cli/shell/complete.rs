@@ -24,8 +24,8 @@ use crate::access;
 
 use super::help;
 use super::prompts::{COMMANDS, CONTINUATION, INDENT};
-use crate::cli::run::Runner;
 use crate::cli::script;
+use crate::cli::statement_runner::StatementRunner;
 use crate::sql::list_shorthand_names;
 
 /// Keywords that the shell completes, but that SQL does not reserve.
@@ -46,7 +46,7 @@ pub(super) struct SessionNames {
 }
 
 impl SessionNames {
-    pub(super) async fn read(runner: &Runner) -> Self {
+    pub(super) async fn read(runner: &StatementRunner) -> Self {
         let context = runner.context();
         let state = context.state();
         let defaults = &state.config().options().catalog;
@@ -103,7 +103,7 @@ pub(super) struct ShellHelper {
 }
 
 impl ShellHelper {
-    pub(super) fn new(runner: &Runner, names: SessionNames) -> Self {
+    pub(super) fn new(runner: &StatementRunner, names: SessionNames) -> Self {
         Self {
             dialect: runner.dialect(),
             names,
@@ -146,8 +146,8 @@ impl SourceColumns {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Returns the columns of a source. Returns none if the source cannot be read or takes too
-    /// long.
+    /// Returns the names of the columns of `source`. The list is empty if the source cannot be
+    /// read, or not within [`PATIENCE`].
     fn columns(&self, source: &str) -> Vec<String> {
         let look_up =
             || self.known.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
@@ -242,8 +242,7 @@ impl ConditionalEventHandler for EnterKey {
         let text = context.line();
         let open = context.pos() == text.len()
             && !is_complete(text, &self.dialect)
-            // Within quotes, a new line is not indented, because the indentation would become part
-            // of the string.
+            // A new line within quotes is not indented: indentation would be part of the string.
             && script::split_statements(text, &self.dialect).is_ok();
         open.then(|| Cmd::Insert(1, format!("\n{INDENT}")))
     }
@@ -316,9 +315,9 @@ fn complete_word(
     (start, found)
 }
 
-/// Returns the columns and tables whose names begin with `word`, each with the text to insert: its
-/// name, in quotes if SQL requires them. If `word` follows an open double quote, `in_quotes` is
-/// true, and all names are in quotes.
+/// Returns the names that begin with `word`: columns in `in_scope`, then tables, then other
+/// columns. Each has the text to insert: the name, in quotes if SQL requires them. If `word`
+/// follows an open double quote, `in_quotes` is true, and all names are in quotes.
 fn complete_name(
     names: &SessionNames,
     in_scope: &BTreeSet<String>,
@@ -331,8 +330,8 @@ fn complete_name(
         false => quote_name(name),
     };
     let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
-    // After an open quote, omits qualified names such as `"s"."t"`: their quotes close within the
-    // name.
+    // After an open quote, omits qualified names such as `"s"."t"`, because their quotes close
+    // within the name.
     let tables =
         names.tables.iter().filter(|(name, quoted)| !in_quotes || quote_name(name) == **quoted);
     let tables = tables.map(|(name, quoted)| match in_quotes {
@@ -369,7 +368,8 @@ fn is_reserved(name: &str) -> bool {
     })
 }
 
-/// If a quote is open at the end of the text, returns its position and its character.
+/// Returns the position and the character of the quote that is open at the end of `text`, or `None`
+/// if no quote is open.
 fn find_open_quote(text: &str) -> Option<(usize, char)> {
     let mut open: Option<(usize, char)> = None;
     let mut chars = text.char_indices().peekable();
@@ -417,8 +417,7 @@ impl Validator for ShellHelper {
 /// statements that end with `;`.
 pub(super) fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
-    // If a quote or a comment is open, `split_statements` returns an error, and the text continues
-    // on the next line.
+    // `split_statements` fails for an open quote or comment: the text continues on the next line.
     start.starts_with(['.', '\\'])
         || script::split_statements(text, dialect).is_ok_and(|s| s.complete)
 }

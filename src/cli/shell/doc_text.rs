@@ -13,8 +13,8 @@ const FLAGS: (&str, &str) = (
 /// this.
 const MIN_COLUMN: usize = 8;
 
-/// Turns Markdown into plain text: removes the marks of code blocks and of bold text, and replaces
-/// each link by its label.
+/// Turns Markdown into plain text: removes the marks of code and bold text, and the addresses of
+/// links.
 pub(super) fn strip_markdown(text: &str) -> String {
     let mut text = text.replace(FLAGS.0, FLAGS.1);
     while let Some(middle) = text.find("](http")
@@ -26,8 +26,7 @@ pub(super) fn strip_markdown(text: &str) -> String {
     }
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
     let text = lines.collect::<Vec<_>>().join("\n");
-    // Removes `**`, the mark of bold text. In code and between spaces, `**` is an operator, so it
-    // stays.
+    // Removes the `**` around bold text. In code and between spaces, `**` is an operator and stays.
     let parts = text.split('`').enumerate().map(|(i, part)| match i % 2 {
         0 => part.replace(" ** ", "\u{1}").replace("**", "").replace('\u{1}', " ** "),
         _ => part.to_owned(),

@@ -1,4 +1,4 @@
-//! Help on functions, printed from their documentation.
+//! Prints help on functions, which it takes from their documentation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -118,8 +118,8 @@ and max_shape the smallest shape that holds all rows.
   SUMMARIZE SELECT numeric_value FROM meds('tests/data/synthea-meds');
 "#;
 
-/// Name, syntax, description and help page of each table function. They are here, because
-/// DataFusion has no documentation of table functions.
+/// Name, syntax, description and help page of each table function, because DataFusion has no
+/// documentation of table functions.
 const IN_FROM: [(&str, &str, &str, &str); 9] = [
     (
         "meds",
@@ -371,8 +371,7 @@ fn wrap_statement(line: &str, width: usize) -> String {
     for keyword in ["DATE", "TIME", "TIMESTAMP", "INTERVAL"] {
         guarded = guarded.replace(&format!("{keyword} '"), &format!("{keyword}\u{1}'"));
     }
-    // Further lines of a SELECT are indented by 7 more characters, so that they begin below its
-    // first column.
+    // Indents further lines of a SELECT by 7 more characters, to begin below its first column.
     let deeper = if text.starts_with("SELECT ") { 7 } else { 4 };
     let indent = line.len() - text.len() + deeper;
     wrap_words(&guarded, width, indent).replace('\u{1}', " ")
@@ -384,7 +383,7 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
     let text = text.to_lowercase();
     let entries = collect_entries(context);
     let matching: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
-    // Whether the line of another function already lists `name` as an alias: `name` then has no
+    // Whether the line of another function already lists `name` as an alias, so that `name` gets no
     // line of its own.
     let is_alias = |name: &str, found: &[FunctionEntry]| {
         let own = |e: &FunctionEntry| e.name == name || !e.aliases.iter().any(|a| a == name);
@@ -421,7 +420,7 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
 /// Maximum width of the column of names. The few longer names extend into the next column.
 const NAMES: usize = 24;
 
-/// Returns the start of a text up to the end of its first sentence or its first colon, without the
+/// Returns the start of a text, up to the end of its first sentence or its first colon, without the
 /// full stop.
 fn find_first_sentence(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or("");
@@ -470,7 +469,8 @@ mod tests {
                 || text.starts_with("> ")
                 || text.starts_with("+-")
                 || line.contains("flags reference");
-            // A symbol that is two terminal columns wide counts as one character.
+            // Lines with symbols, except those of tables, are not checked, because a symbol that is
+            // two terminal columns wide counts as one character.
             let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
             if has_markdown || (width > 80 && !is_word && !is_wide) {
                 wrong.push(line);

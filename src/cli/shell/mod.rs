@@ -1,4 +1,4 @@
-//! The interactive shell.
+//! The interactive shell: runs statements, and commands such as `.tables`, as the user enters them.
 
 mod complete;
 mod doc_text;
@@ -14,19 +14,19 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor, EventHandler, KeyCode, KeyEvent, Modifiers};
 
-use super::arguments::Format;
+use super::arguments::OutputFormat;
 use super::command_failure::{Failure, Outcome};
 use super::command_line::is_command;
 use super::interrupt;
 use super::output::find_terminal_width;
-use super::run::Runner;
+use super::statement_runner::StatementRunner;
 use crate::access;
 use crate::functions::wrap_words;
 use complete::{EnterKey, SessionNames, ShellHelper, is_complete};
 use prompts::{COMMANDS, PROMPT};
 
 /// Runs statements until the end of input. An error is reported and does not end the shell.
-pub(super) async fn run(mut runner: Runner) -> Outcome {
+pub(super) async fn run(mut runner: StatementRunner) -> Outcome {
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .history_ignore_space(true)
@@ -98,8 +98,8 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
     runner.finish()
 }
 
-/// Reads lines from a file or pipe until they make a complete statement, or until the input ends:
-/// the last statement needs no `;`.
+/// Reads lines from a file or pipe until they make a complete statement or the input ends: the last
+/// statement needs no `;`.
 fn read_piped(dialect: &Dialect) -> rustyline::Result<String> {
     let mut text = String::new();
     while text.is_empty() || !is_complete(&text, dialect) {
@@ -112,7 +112,7 @@ fn read_piped(dialect: &Dialect) -> rustyline::Result<String> {
 
 /// Runs a command of the shell, such as `.tables`. `command` is without the dot or backslash.
 /// Returns true if the shell must end.
-async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
+async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<bool> {
     let command = command.trim().trim_end_matches(';').trim_end();
     let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let argument = argument.trim();
@@ -193,8 +193,8 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
         ("mode" | "format", "") => writeln!(out, "{}", name_format(runner.format()))?,
         ("mode" | "format", name) => {
-            let format = Format::from_str(name, true).map_err(|_| {
-                let known = Format::value_variants().iter().map(|f| name_format(*f));
+            let format = OutputFormat::from_str(name, true).map_err(|_| {
+                let known = OutputFormat::value_variants().iter().map(|f| name_format(*f));
                 let known = known.collect::<Vec<_>>().join(", ");
                 Failure::from_message(format!("there is no mode {name:?}; the modes are {known}"))
             })?;
@@ -264,8 +264,8 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
 const STATEMENTS: [&str; 9] =
     ["copy", "create", "describe", "drop", "explain", "insert", "select", "set", "show"];
 
-/// If `name` is not a function but a command of the shell, a command of `serrate` or a statement,
-/// returns a hint that says where it is documented.
+/// Returns a hint that says where `name` is documented, if it is a command of the shell, a command
+/// of `serrate` or a statement. Returns `None` for any other name.
 fn find_help_elsewhere(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let is_of_shell = |(syntax, _): &&(&str, &str)| {
@@ -283,7 +283,6 @@ fn find_help_elsewhere(name: &str) -> Option<String> {
         .then(|| "it is a statement, which docs/sql.md describes".to_owned())
 }
 
-/// Returns the text of `.help` for one command: its syntax and its description.
 fn describe_command((syntax, what): &(&str, &str)) -> String {
     let width = find_terminal_width().unwrap_or(80);
     wrap_words(&format!("{syntax:<20} {what}"), width, 21)
@@ -293,7 +292,7 @@ fn strip_quotes(text: &str) -> &str {
     text.trim_matches(|c| c == '\'' || c == '"')
 }
 
-fn name_format(format: Format) -> String {
+fn name_format(format: OutputFormat) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -329,7 +328,7 @@ fn find_history_file() -> Option<PathBuf> {
     Some(file)
 }
 
-fn is_table(runner: &Runner, name: &str) -> bool {
+fn is_table(runner: &StatementRunner, name: &str) -> bool {
     runner.context().table_exist(name).unwrap_or(false)
 }
 

@@ -13,7 +13,7 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(super) fn read_yaml(path: &Path) -> Result<Self> {
         let text = access::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::InvalidData => Error::file(
                 path,
@@ -39,7 +39,8 @@ impl ConfigFile {
         self.make_fault(node.line, key, format!("{expected}, found {}", node.describe_value()))
     }
 
-    /// Returns the entries of a mapping; an empty list if the node is null.
+    /// Returns the entries of `node`, which must be a mapping or null; no entries if it is null.
+    /// `key` is the key of the node, for the error.
     pub(super) fn map_entries<'a>(&self, node: &'a YamlNode, key: &str) -> Result<&'a [YamlEntry]> {
         match &node.value {
             YamlValue::Map(entries) => Ok(entries),

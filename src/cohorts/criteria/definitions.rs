@@ -17,7 +17,8 @@ pub(super) struct PredicateDraft {
     pub(super) definition: String,
 }
 
-/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and`, and the names of the inputs.
+/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and`, false for `or`, and the names
+/// of the inputs. Any other text is an error.
 pub(super) fn parse_expression(
     source: &ConfigFile,
     node: &YamlNode,

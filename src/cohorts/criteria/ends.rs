@@ -1,14 +1,14 @@
 //! Checks how the two ends of a window refer to each other, and formats the ends as text.
 
-use super::super::boundary::{Boundary, BoundarySearch, WindowSide};
+use super::super::boundary::{BoundarySearch, WindowBoundary, WindowSide};
 use super::super::tree::CohortWindow;
 
 /// Checks that exactly one end of a window is defined from the other: either the start as a time
-/// before the end, or the end as a time after the start.
+/// before the end, or the end as a time after the start. The error says what to write instead.
 pub(super) fn check_order(window: &CohortWindow) -> Result<(), String> {
     let of_end = window.start.is_of(WindowSide::End);
     let of_start = window.end.is_of(WindowSide::Start);
-    let describe = |boundary: &Boundary| describe_boundary(boundary);
+    let describe = |boundary: &WindowBoundary| describe_boundary(boundary);
     match (of_end, of_start) {
         (true, false) if window.start.is_backward() == Some(false) => Err(format!(
             "`start: {}` is after the end of the window; replace '+' by '-', or '->' by '<-'",
@@ -28,7 +28,7 @@ pub(super) fn check_order(window: &CohortWindow) -> Result<(), String> {
     }
 }
 
-pub(super) fn describe_boundary(boundary: &Boundary) -> String {
+pub(super) fn describe_boundary(boundary: &WindowBoundary) -> String {
     let reference = &boundary.reference;
     match &boundary.way {
         None => reference.to_string(),

@@ -2,16 +2,16 @@
 
 use arrow::datatypes::DataType;
 
-use super::super::doc::{Doc, Section};
+use super::super::doc::{Doc, FunctionSection};
 use super::super::example;
-use super::nest_aggregate::{self, Nest};
+use super::nest_aggregate::{self, NestAggregate};
 use super::{AggDef, AggFacts};
 
 pub(super) static CONCAT: AggDef = AggDef {
     name: "ragged_concat_agg",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Aggregate,
+        section: FunctionSection::Aggregate,
         description: "Concatenates the lists of a group: the elements of the first row, then those of the second, and so on. Levels are unchanged.",
         syntax: &["ragged_concat_agg(x)", "ragged_concat_agg(x ORDER BY t, ..)"],
         args: &[(
@@ -27,5 +27,5 @@ pub(super) static CONCAT: AggDef = AggDef {
     facts: AggFacts::ANY_ROW,
     plan: |types| Ok(types.require_lists()?.map_or(DataType::Null, |lists| lists.open())),
     state: |types| Ok(nest_aggregate::list_state_types(types)),
-    begin: |begin| Ok(Box::new(Nest::new(begin, Some(begin.returns.clone())))),
+    begin: |begin| Ok(Box::new(NestAggregate::new(begin, Some(begin.returns.clone())))),
 };

@@ -21,8 +21,8 @@ use datafusion::scalar::ScalarValue;
 /// values. DataFusion assumes the same number for the type of a sum.
 const DIGITS_OF_COUNTS: u8 = 10;
 
-/// Returns the type in which a column of decimals is summed. Returns `None` if the type of the
-/// column is wide enough for every sum, or is not a decimal.
+/// Returns the wider decimal type in which the argument `values` is summed. Returns `None` if its
+/// own type is wide enough for every sum, or is not a decimal.
 pub(super) fn sum_type(values: &[FieldRef]) -> Option<DataType> {
     let [values] = values else { return None };
     match *values.data_type() {
@@ -125,7 +125,7 @@ impl WideTypes {
     fn narrow_sums(&self, sums: &ArrayRef) -> DfResult<ArrayRef> {
         cast_with_options(sums, &self.result, &new_strict_cast()).map_err(|e| {
             exec_datafusion_err!(
-                "a sum or mean does not fit its type {}: {e}; cast the values to decimals with fewer places, or to DOUBLE",
+                "a sum or mean does not fit its type {}: {e}; cast the values to decimals with fewer decimal places, or to DOUBLE",
                 self.result
             )
         })

@@ -13,7 +13,8 @@ use datafusion::logical_expr::Accumulator;
 use super::GroupStates;
 use crate::error::{Error, Result};
 
-/// The one or two arguments of an aggregate in one row, as bit patterns.
+/// The bit patterns of the one or two arguments of an aggregate in one row. If there is only one
+/// argument, the second pattern is 0.
 type RowKey = [u64; 2];
 
 /// Passes each distinct row of a group to `fold` once. `seen` counts the rows with each key. A row
@@ -105,7 +106,8 @@ impl Accumulator for DistinctFold {
     }
 }
 
-/// Returns the [`RowKey`] of each row without NULL. 0.0 and -0.0 have equal keys, and so have all NaN.
+/// Returns the [`RowKey`] of each row of the argument columns `values`, leaving out rows with a
+/// NULL. The keys of 0.0 and -0.0 are equal, and so are those of all NaN.
 fn encode_keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
     let rows = values.first().map_or(0, |v| v.len());
     let mut keys = vec![Some([0; 2]); rows];

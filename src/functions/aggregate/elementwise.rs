@@ -7,7 +7,7 @@ use arrow::compute::{cast, is_not_null};
 use arrow::datatypes::DataType;
 
 use super::super::args::advise_numbers;
-use super::super::doc::{Doc, Section};
+use super::super::doc::{Doc, FunctionSection};
 use super::super::example;
 use super::super::lists::{NestedListType, take_rows_at};
 use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
@@ -30,7 +30,7 @@ macro_rules! elementwise {
             name: $name,
             arity: (1, 1),
             doc: Doc {
-                section: Section::Aggregate,
+                section: FunctionSection::Aggregate,
                 description: $description,
                 syntax: &[concat!($name, "(x)")],
                 args: ARGS,
@@ -107,13 +107,14 @@ fn find_leaf_type(
     })
 }
 
-/// Returns the kind of exact sum for the type of the values; `None` if `how` is neither a sum nor a
-/// mean.
+/// Returns the kind of exact sum for the leaf type of `lists`, or `None` if `how` is neither a sum
+/// nor a mean.
 fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<ExactSumKind> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| ExactSumKind::of(lists.leaf()))
 }
 
-/// Returns the types of the partial state: values and, for a mean, the number of values at each position.
+/// Returns the types of the columns of the partial state: a list of sums or extremes per group and,
+/// for a mean, a list of the numbers of values at each position.
 fn list_state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.require_lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = find_leaf_type(types, &lists, how)?;
@@ -141,7 +142,8 @@ struct ElementwiseState {
     waiting: usize,
     settled: usize,
     /// Whether `combine_waiting` has combined all buffered rows, so that each group has at most one
-    /// row. A group with a single row is combined, too, because a sum replaces NULL values with 0.
+    /// row. False also if each group has one row that was not combined yet, because combining also
+    /// replaces NULL in sums with 0.
     laid: bool,
     groups: usize,
 }
@@ -163,8 +165,8 @@ impl ElementwiseState {
         })
     }
 
-    /// Buffers rows. No row of `columns` is NULL, and the columns have the types of the partial
-    /// state.
+    /// Buffers rows without NULL: `columns` have the types of the partial state, `groups` has the
+    /// group of each row, and `values` is the number of values in the first column.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);

@@ -41,7 +41,7 @@ use datafusion::logical_expr::{
 use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use super::decimal_sums::{WideSums, sum_type};
 use super::different::DistinctFold;
-use super::moments::{Moments, Statistic};
+use super::moments::{MomentStatistic, Moments};
 use crate::functions::delegate;
 use serrate_core::internal::exact::ExactSumKind;
 
@@ -51,24 +51,24 @@ pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
 pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     let all = [
-        (sum_udaf(), Statistic::Sum),
-        (avg_udaf(), Statistic::Mean),
-        (var_samp_udaf(), Statistic::Variance { sample: true }),
-        (var_pop_udaf(), Statistic::Variance { sample: false }),
-        (stddev_udaf(), Statistic::Deviation { sample: true }),
-        (stddev_pop_udaf(), Statistic::Deviation { sample: false }),
-        (covar_samp_udaf(), Statistic::Covariance { sample: true }),
-        (covar_pop_udaf(), Statistic::Covariance { sample: false }),
-        (corr_udaf(), Statistic::Correlation),
-        (regr_slope_udaf(), Statistic::Slope),
-        (regr_intercept_udaf(), Statistic::Intercept),
-        (regr_count_udaf(), Statistic::Count),
-        (regr_r2_udaf(), Statistic::Determination),
-        (regr_avgx_udaf(), Statistic::MeanX),
-        (regr_avgy_udaf(), Statistic::MeanY),
-        (regr_sxx_udaf(), Statistic::SquaresX),
-        (regr_syy_udaf(), Statistic::SquaresY),
-        (regr_sxy_udaf(), Statistic::ProductsXy),
+        (sum_udaf(), MomentStatistic::Sum),
+        (avg_udaf(), MomentStatistic::Mean),
+        (var_samp_udaf(), MomentStatistic::Variance { sample: true }),
+        (var_pop_udaf(), MomentStatistic::Variance { sample: false }),
+        (stddev_udaf(), MomentStatistic::Deviation { sample: true }),
+        (stddev_pop_udaf(), MomentStatistic::Deviation { sample: false }),
+        (covar_samp_udaf(), MomentStatistic::Covariance { sample: true }),
+        (covar_pop_udaf(), MomentStatistic::Covariance { sample: false }),
+        (corr_udaf(), MomentStatistic::Correlation),
+        (regr_slope_udaf(), MomentStatistic::Slope),
+        (regr_intercept_udaf(), MomentStatistic::Intercept),
+        (regr_count_udaf(), MomentStatistic::Count),
+        (regr_r2_udaf(), MomentStatistic::Determination),
+        (regr_avgx_udaf(), MomentStatistic::MeanX),
+        (regr_avgy_udaf(), MomentStatistic::MeanY),
+        (regr_sxx_udaf(), MomentStatistic::SquaresX),
+        (regr_syy_udaf(), MomentStatistic::SquaresY),
+        (regr_sxy_udaf(), MomentStatistic::ProductsXy),
     ];
     let own =
         |(stock, statistic)| AggregateUDF::new_from_impl(ExactAggregate::new(stock, statistic));
@@ -76,57 +76,60 @@ pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
 }
 
 pub(crate) fn make_exact_mean(of: Expr) -> Expr {
-    AggregateUDF::new_from_impl(ExactAggregate::new(avg_udaf(), Statistic::Mean)).call(vec![of])
+    AggregateUDF::new_from_impl(ExactAggregate::new(avg_udaf(), MomentStatistic::Mean))
+        .call(vec![of])
 }
 
 pub(crate) fn make_exact_deviation(of: Expr) -> Expr {
-    let statistic = Statistic::Deviation { sample: true };
+    let statistic = MomentStatistic::Deviation { sample: true };
     AggregateUDF::new_from_impl(ExactAggregate::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExactAggregate {
     stock: Arc<AggregateUDF>,
-    statistic: Statistic,
+    statistic: MomentStatistic,
     signature: Signature,
 }
 
 impl ExactAggregate {
-    fn new(stock: Arc<AggregateUDF>, statistic: Statistic) -> Self {
+    fn new(stock: Arc<AggregateUDF>, statistic: MomentStatistic) -> Self {
         let signature = match statistic {
-            Statistic::Mean => make_mean_signature(),
+            MomentStatistic::Mean => make_mean_signature(),
             _ => stock.signature().clone(),
         };
         Self { stock, statistic, signature }
     }
 
-    /// Returns the kind of exact sum for the types of `fields`; `None` if DataFusion's own
-    /// aggregate handles them.
+    /// Returns the kind of exact sum from which this aggregate is computed for arguments with the
+    /// types of `fields`, or `None` if DataFusion's own aggregate is used for these types.
     fn find_exact_sum(&self, fields: &[FieldRef]) -> Option<ExactSumKind> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
             _ if fields.len() != self.statistic.count_arguments() => None,
             _ if is(&DataType::Float64) => Some(ExactSumKind::Float),
-            Statistic::Sum | Statistic::Mean if is(&DataType::Int64) => Some(ExactSumKind::Signed),
-            Statistic::Sum | Statistic::Mean if is(&DataType::UInt64) => {
+            MomentStatistic::Sum | MomentStatistic::Mean if is(&DataType::Int64) => {
+                Some(ExactSumKind::Signed)
+            }
+            MomentStatistic::Sum | MomentStatistic::Mean if is(&DataType::UInt64) => {
                 Some(ExactSumKind::Unsigned)
             }
             _ => None,
         }
     }
 
-    /// Whether this is a sum or mean whose argument has the type of the literal NULL. DataFusion
-    /// has no sum and no mean for this type.
+    /// Whether this is a sum or mean of the literal NULL, whose type DataFusion cannot sum or
+    /// average.
     fn is_of_nothing(&self, fields: &[FieldRef]) -> bool {
-        matches!(self.statistic, Statistic::Sum | Statistic::Mean)
+        matches!(self.statistic, MomentStatistic::Sum | MomentStatistic::Mean)
             && fields.iter().all(|f| f.data_type().is_null())
     }
 
-    /// Returns DataFusion's aggregate over wider decimals if a sum could overflow the width of the
-    /// argument.
+    /// Returns a sum or mean that passes wider decimals to DataFusion's aggregate if the sums of
+    /// arguments with the types of `fields` could overflow. Returns `None` in other cases.
     fn find_wide_sums(&self, fields: &[FieldRef]) -> Option<WideSums<'_>> {
         let wide = match self.statistic {
-            Statistic::Sum | Statistic::Mean => sum_type(fields)?,
+            MomentStatistic::Sum | MomentStatistic::Mean => sum_type(fields)?,
             _ => return None,
         };
         Some(WideSums::new(&self.stock, wide))
@@ -177,8 +180,8 @@ impl AggregateUDFImpl for ExactAggregate {
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
         match (self.statistic, types) {
-            (Statistic::Sum, [DataType::Null]) => Ok(DataType::Int64),
-            (Statistic::Mean, [DataType::Null]) => Ok(DataType::Float64),
+            (MomentStatistic::Sum, [DataType::Null]) => Ok(DataType::Int64),
+            (MomentStatistic::Mean, [DataType::Null]) => Ok(DataType::Float64),
             _ => self.stock.return_type(types),
         }
     }
@@ -302,8 +305,7 @@ impl AggregateUDFImpl for ExactAggregate {
     }
 }
 
-/// Accumulator of a sum or mean whose argument is the literal NULL. The result is a NULL of the
-/// type `self.0`.
+/// Accumulator of a sum or mean of the literal NULL. The result is NULL of type `self.0`.
 #[derive(Debug)]
 struct EmptyAccumulator(DataType);
 

@@ -40,11 +40,12 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
     )
 }
 
-/// Returns the aggregate that replaces `min` or `max` of intervals.
+/// Returns the aggregate that replaces the function `min` or `max` in calls on intervals. Returns
+/// `None` for any other function.
 ///
-/// It has another name, because DataFusion filters the rows of a scan by the least or greatest
-/// value so far of any aggregate with the name `min` or `max`, and this filter would compare the
-/// fields of intervals one after the other.
+/// The replacement has another name, because DataFusion filters scans by the least or greatest
+/// value so far of any aggregate named `min` or `max`, and such a filter would compare intervals
+/// field by field.
 pub(crate) fn find_interval_extreme(function: &str) -> Option<AggregateUDF> {
     let (name, stock, wanted) = match function {
         "min" => ("interval_min", min_udaf(), Ordering::Less),
@@ -124,8 +125,8 @@ impl AggregateUDFImpl for FloatExtreme {
         ReversedUDAF::Identical
     }
 
-    /// Ignores file statistics for floats, because file statistics omit NaN, and for intervals,
-    /// because they may have another order.
+    /// Ignores statistics from files for floats, because they omit NaN, and for intervals, because
+    /// the writer of a file may have compared intervals in another order.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() || is_interval(args.return_type) {
             true => None,
@@ -163,8 +164,8 @@ fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn GroupState
 }
 
 trait InOrder: Copy {
-    /// Returns the positive NaN for any NaN, else the value itself. The positive NaN is greater
-    /// than any number.
+    /// Returns the positive NaN, which is greater than any number, if the value is a NaN.
+    /// Otherwise, returns the value.
     fn one_nan(self) -> Self;
     fn order(self, other: Self) -> Ordering;
 }

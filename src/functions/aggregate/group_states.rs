@@ -1,17 +1,23 @@
-//! [`GroupStates`]: the state of an aggregate.
+//! [`GroupStates`]: the trait for the state of an aggregate over many groups.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, ArrowPrimitiveType, ListArray, PrimitiveArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::Field;
 
 use crate::error::{Error, Result};
 
-/// State of an aggregate for many groups, numbered from 0. A group may have no rows.
+/// State of an aggregate for many groups, which are numbered from 0. A number may belong to a group
+/// without rows.
 pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
-    /// Adds rows: `values` has the columns of the arguments, followed by the columns of the sort
-    /// keys; `groups` has the group of each row.
+    /// Adds rows. `values` has the columns of the arguments, then those of the sort keys; `groups`
+    /// has the group of each row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -23,7 +29,7 @@ pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Removes rows from group 0 that were added earlier.
+    /// Removes rows that were added to group 0 earlier, as a sliding window requires.
     fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
         Err(Error::invalid(format!(
             "internal error: an aggregate with the state {} cannot remove rows from it; please report it",
@@ -33,7 +39,8 @@ pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
-    /// Returns the partial state of the first `groups` groups.
+    /// Returns the partial state, which `merge` accepts, of the first `groups` groups: columns with
+    /// one row per group.
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>>;
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef>;
@@ -42,4 +49,40 @@ pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
     fn forget(&mut self, groups: usize) -> Result<()>;
 
     fn size(&self) -> usize;
+}
+
+/// Removes each value of `gone` once from `values`. Values with the same key are equal.
+pub(super) fn remove_values<T, K: Eq + Hash>(
+    values: &mut Vec<T>,
+    gone: impl Iterator<Item = T>,
+    key_of: impl Fn(&T) -> K,
+) {
+    let mut counts: HashMap<K, usize> = HashMap::new();
+    for value in gone {
+        *counts.entry(key_of(&value)).or_default() += 1;
+    }
+    values.retain(|value| match counts.get_mut(&key_of(value)) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    });
+}
+
+/// Returns the values of the first `groups` groups as lists. More than 2^31 - 1 values are the error `too_many`.
+pub(super) fn list_values<T: ArrowPrimitiveType>(
+    values: &[Vec<T::Native>],
+    groups: usize,
+    too_many: &str,
+) -> Result<ArrayRef> {
+    let lists = || (0..groups).map(|group| values.get(group).map_or(&[][..], |v| &v[..]));
+    let total = lists().try_fold(0usize, |total, list| total.checked_add(list.len()));
+    if total.is_none_or(|total| i32::try_from(total).is_err()) {
+        return Err(Error::invalid(too_many));
+    }
+    let flat = PrimitiveArray::<T>::from_iter_values(lists().flatten().copied());
+    let offsets = OffsetBuffer::from_lengths(lists().map(<[_]>::len));
+    let field = Arc::new(Field::new_list_field(T::DATA_TYPE, true));
+    Ok(Arc::new(ListArray::try_new(field, offsets, Arc::new(flat), None)?))
 }

@@ -14,8 +14,8 @@ use crate::kernels::concat;
 pub(super) struct CollectedRows {
     types: Vec<DataType>,
     batches: Vec<RowBatch>,
-    /// Size of all batches in bytes. It is updated with each batch, because DataFusion reads it
-    /// after each batch.
+    /// Size of all batches in bytes, updated with each batch, because DataFusion reads it after
+    /// each.
     bytes: usize,
 }
 
@@ -60,8 +60,8 @@ impl CollectedRows {
         Ok(())
     }
 
-    /// Returns the rows of the first `groups` groups, sorted by group. Merges all batches, but does
-    /// not copy the merged rows if they are already sorted.
+    /// Returns the buffered rows of the first `groups` groups, sorted by group. Merges all batches
+    /// into one, and copies this batch only if it is not sorted already.
     pub(super) fn sort_by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {
@@ -129,7 +129,8 @@ fn count_row_bytes((columns, groups): &RowBatch) -> usize {
     columns + groups.capacity() * size_of::<usize>()
 }
 
-/// Concatenates arrays. Returns an error for lists whose offsets would overflow in Arrow's `concat`.
+/// Concatenates `parts`, arrays of type `t`. Uses Arrow's `concat` only for arrays that are not
+/// lists, because it returns no error if the offsets of lists overflow.
 fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     if list_depth(t) == 0 {
         let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();
@@ -139,7 +140,8 @@ fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) ->
     concat::concat(&parts.iter().collect::<Vec<_>>())?.to_arrow_as(t)
 }
 
-/// Returns lists of the given lengths over consecutive rows. The list `i` is NULL if `null(i)` is true.
+/// Returns `rows` grouped into lists: list `i` has the next `lengths[i]` rows, and is NULL if
+/// `null(i)` is true.
 pub(super) fn group_rows(
     rows: RaggedArray,
     lengths: &[usize],

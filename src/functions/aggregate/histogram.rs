@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StructArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
 
-use super::super::doc::{Doc, Section};
+use super::super::doc::{Doc, FunctionSection};
 use super::super::example;
 use super::grouped_rows::group_rows;
 use super::{AggBegin, AggDef, AggFacts, AggTypes, GroupStates};
@@ -22,7 +22,7 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     name: "ragged_histogram_agg",
     arity: (1, 2),
     doc: Doc {
-        section: Section::Aggregate,
+        section: FunctionSection::Aggregate,
         description: "Counts how often each value occurs in all lists of a group, and returns a list of `{value, count}`, the most frequent value first. It counts without unnesting. `unnest(ragged_histogram_agg(code, 5))` returns the five most frequent codes.",
         syntax: &["ragged_histogram_agg(x [, n])"],
         args: &[
@@ -114,7 +114,8 @@ impl GroupHistograms {
         self.groups[group].get_or_insert_default()
     }
 
-    /// Returns the values of the first `groups` groups with their counts, the most frequent value first.
+    /// Returns, for each of the first `groups` groups, a list of its values with their counts, the
+    /// most frequent first, cut to `top` values.
     fn collect_entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
         let mut lengths = vec![0usize; groups];
         let (mut ids, mut counts) = (Vec::new(), Vec::new());
@@ -138,7 +139,8 @@ impl GroupHistograms {
     }
 }
 
-/// Returns the maximum number of values in the result (argument 2). `None` (NULL) means all.
+/// Returns the literal argument 2, the maximum number of values in a result list, or `None` if it
+/// is NULL, so that lists have all values.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.find_literal(1) else {
         return Err(begin.types.refuse_types(

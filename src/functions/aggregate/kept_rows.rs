@@ -1,4 +1,5 @@
-//! Keeps one row of lists or structs per group.
+//! [`KeptRows`]: keeps one row of lists or structs per group, for aggregates such as `min` and
+//! `first_value`.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -18,11 +19,11 @@ const MOST_CHUNKS: usize = 1024;
 /// more than the memory in use.
 const MOST_SHARING_CHUNKS: usize = 32;
 
-/// Number of replaced rows that may stay in `chunks`, because merging chunks for so few rows is not
-/// worth its cost.
+/// Number of replaced rows that may stay in `chunks`: merging chunks for so few rows costs more
+/// than it saves.
 const SPARE_ROWS: usize = 32;
 
-/// Returns a copy of rows, without spare capacity.
+/// Returns a copy of the rows of `values` with the indices `rows`, without spare capacity.
 ///
 /// Arrow's `take` reserves too much for a slice of lists: it divides all values of the unsliced
 /// array by the number of lists in the slice, and reserves the quotient for each row.
@@ -32,7 +33,8 @@ pub(super) fn copy_rows(values: &dyn Array, rows: Vec<u64>) -> Result<ArrayRef> 
     Ok(copy)
 }
 
-/// Returns whether copies of rows refer to buffers of the original array.
+/// Whether a copy of some rows of an array of this type shares buffers with the array, such as the
+/// values of a dictionary.
 fn shares_buffers(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(..)
@@ -49,15 +51,13 @@ fn shares_buffers(data_type: &DataType) -> bool {
     }
 }
 
-/// At most one row per group. The rows are copies, so they do not keep the batches in memory that
-/// they come from.
+/// At most one row per group. The rows are copies, so they do not keep their batches in memory.
 #[derive(Debug)]
 pub(super) struct KeptRows {
     data_type: DataType,
     most_chunks: usize,
     chunks: Vec<ArrayRef>,
-    /// Size of `chunks` in bytes. It is updated with each change, because DataFusion reads it after
-    /// each batch.
+    /// Size of `chunks` in bytes, updated with each change: DataFusion reads it after each batch.
     bytes: usize,
     /// Number of rows in `chunks`, including replaced rows.
     rows: usize,
@@ -89,12 +89,13 @@ impl KeptRows {
         self.at.get(group).is_some_and(Option::is_some)
     }
 
-    /// Returns the rows of `groups`; NULL for a group without a row.
+    /// Returns an array with the row of each group in `groups`, or NULL for a group without a row.
     pub(super) fn gather_rows(&self, groups: &[usize]) -> Result<ArrayRef> {
         self.copy_kept(groups.iter().map(|group| self.at.get(*group).copied().flatten()))
     }
 
-    /// Returns the rows of the first `groups` groups; NULL for a group without a row.
+    /// Returns an array with the row of each of the first `groups` groups, or NULL for a group
+    /// without a row.
     pub(super) fn collect_rows(&self, groups: usize) -> Result<ArrayRef> {
         self.copy_kept(self.at.iter().copied().chain(std::iter::repeat(None)).take(groups))
     }
@@ -110,8 +111,9 @@ impl KeptRows {
         }
     }
 
-    /// Keeps the best row of each group: the row that is kept, or one of the new rows for which
-    /// `counts` is true. A new row is better if comparing it with the other row gives `wanted`.
+    /// Keeps for each group the best of its kept row and the rows of `values` for which `counts` is
+    /// true. Row `i` belongs to the group `groups[i]`. A row is better than another if comparing it
+    /// with the other gives `wanted`.
     pub(super) fn keep_best_rows(
         &mut self,
         values: &ArrayRef,

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-use super::super::doc::{Doc, Section};
+use super::super::doc::{Doc, FunctionSection};
 use super::super::example;
 use super::sliding_frames;
 use crate::array::{RaggedArray, list_depth, list_of};
@@ -24,7 +24,7 @@ use crate::kernels::shape;
 pub(super) const NAME: &str = "ragged_max_shape_agg";
 
 pub(super) static DOC: Doc = Doc {
-    section: Section::Aggregate,
+    section: FunctionSection::Aggregate,
     description: "Returns the extent of all rows together: the length of the longest list on each axis. These are the sizes that `densify` needs to hold every row whole.",
     syntax: &["ragged_max_shape_agg(x)"],
     args: &[("x", "a list of any depth: List, LargeList or FixedSizeList")],
@@ -87,7 +87,7 @@ impl AggregateUDFImpl for MaxShape {
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Extents::default()))
+        Ok(Box::new(ShapeExtents::default()))
     }
 
     fn create_sliding_accumulator(
@@ -110,7 +110,7 @@ impl AggregateUDFImpl for MaxShape {
         &self,
         _: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Extents::default()))
+        Ok(Box::new(ShapeExtents::default()))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -123,7 +123,7 @@ impl AggregateUDFImpl for MaxShape {
 }
 
 #[derive(Debug, Default)]
-struct Extents {
+struct ShapeExtents {
     /// Number of axes; 0 before the first valid row.
     axes: usize,
     /// Lengths of the longest lists: `axes` values per group, group after group.
@@ -131,7 +131,7 @@ struct Extents {
     seen: Vec<bool>,
 }
 
-impl Extents {
+impl ShapeExtents {
     fn add_shapes(
         &mut self,
         shapes: &ListArray,
@@ -170,7 +170,8 @@ impl Extents {
         Ok(())
     }
 
-    /// Returns the maximum shapes of groups, one list per group, and removes the groups.
+    /// Removes the groups that `to` selects, and returns the maximum shape of each of them as a
+    /// list of lengths.
     fn emit_groups(&mut self, to: EmitTo) -> Result<ListArray> {
         let seen = to.take_needed(&mut self.seen);
         let numbers = match to {
@@ -206,7 +207,7 @@ fn compute_row_shapes(values: &ArrayRef) -> Result<ListArray> {
     Ok(shapes.to_arrow_as(&list_of(1, DataType::Int64))?.as_list::<i32>().clone())
 }
 
-impl Accumulator for Extents {
+impl Accumulator for ShapeExtents {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.add_shapes(&compute_row_shapes(&values[0])?, |_| 0, |_| true, 1)
     }
@@ -236,7 +237,7 @@ impl Accumulator for Extents {
     }
 }
 
-impl GroupsAccumulator for Extents {
+impl GroupsAccumulator for ShapeExtents {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -311,7 +312,7 @@ mod tests {
             Some(vec![Some(1); 5]),
             Some(vec![Some(1); 2]),
         ]);
-        let mut e = Extents::default();
+        let mut e = ShapeExtents::default();
         let keep = BooleanArray::from(vec![Some(true), Some(true), Some(true), None, Some(true)]);
         GroupsAccumulator::update_batch(&mut e, &[rows], &[0, 1, 2, 0, 3], Some(&keep), 4).unwrap();
         let first = e.emit_groups(EmitTo::First(2)).unwrap();
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn states_merge_and_nulls_only_stay_null() {
-        let mut a = Extents::default();
+        let mut a = ShapeExtents::default();
         Accumulator::update_batch(&mut a, &[lists(vec![None, None])]).unwrap();
         let none = Accumulator::state(&mut a).unwrap();
         assert!(none[0].is_null());

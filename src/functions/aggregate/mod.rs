@@ -50,7 +50,7 @@ pub(crate) use exact_aggregates::{
 };
 pub(crate) use extremes::{build_udafs as float_extremes, find_interval_extreme};
 pub(super) use group_states::GroupStates;
-pub(super) use moments::{Moments, Statistic};
+pub(super) use moments::{MomentStatistic, Moments};
 pub(crate) use replaced::{build_udafs as replaced_aggregates, keep_window_order};
 pub(crate) use time_averages::{OVER_TIMES, extend_to_times};
 
@@ -98,9 +98,9 @@ pub(super) struct AggDef {
 /// Facts about an aggregate that planner rules use. [`NONE`](Self::NONE) is the default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AggFacts {
-    /// Whether planning refuses DISTINCT: because the accumulators ignore DISTINCT although it
-    /// would change the result, or because the aggregate uses every row, as `ragged_histogram_agg`
-    /// does to count values.
+    /// Whether planning refuses DISTINCT: because the accumulators ignore it although it would
+    /// change the result, or because the aggregate uses every row, as `ragged_histogram_agg` does
+    /// to count values.
     pub(crate) refuses_distinct: bool,
     /// Whether DISTINCT applies to the first of several arguments, as in
     /// `string_agg(DISTINCT x, ',')`. Planning refuses DISTINCT for other aggregates of several
@@ -113,7 +113,7 @@ pub(crate) struct AggFacts {
     /// intervals unless it can make the function compare their lengths.
     pub(crate) compares: bool,
     /// Whether the function orders its inputs or counts distinct inputs.
-    /// `sql::workarounds::grouping::float_keys` then makes equal floats identical.
+    /// If so, `sql::workarounds::grouping::float_keys` makes equal floats identical.
     pub(crate) orders_values: bool,
 }
 
@@ -343,7 +343,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
         // Returns the same function for sorted input: its state checks whether the rows of a group
-        // are already sorted.
+        // are sorted.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

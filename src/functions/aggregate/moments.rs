@@ -10,11 +10,11 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Float64Type, Int64Ty
 
 use super::GroupStates;
 use crate::error::{Error, Result};
-use serrate_core::internal::exact::{ExactSumKind, ExactSums, ScaledInteger, Terms};
+use serrate_core::internal::exact::{ExactSumKind, ExactSums, ScaledInteger, SumTerms};
 
 /// A statistic of `x`, or of `y` and `x` for functions of two arguments `f(y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::functions) enum Statistic {
+pub(in crate::functions) enum MomentStatistic {
     Sum,
     Mean,
     Variance { sample: bool },
@@ -33,7 +33,7 @@ pub(in crate::functions) enum Statistic {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Term {
+enum MomentTerm {
     X,
     Y,
     Xx,
@@ -41,7 +41,7 @@ enum Term {
     Xy,
 }
 
-impl Statistic {
+impl MomentStatistic {
     pub(super) fn count_arguments(self) -> usize {
         match self {
             Self::Sum | Self::Mean | Self::Variance { .. } | Self::Deviation { .. } => 1,
@@ -49,17 +49,23 @@ impl Statistic {
         }
     }
 
-    fn terms(self) -> &'static [Term] {
+    fn terms(self) -> &'static [MomentTerm] {
         match self {
             Self::Count => &[],
-            Self::Sum | Self::Mean | Self::MeanX => &[Term::X],
-            Self::MeanY => &[Term::Y],
-            Self::Variance { .. } | Self::Deviation { .. } | Self::SquaresX => &[Term::X, Term::Xx],
-            Self::SquaresY => &[Term::Y, Term::Yy],
-            Self::Covariance { .. } | Self::ProductsXy => &[Term::X, Term::Y, Term::Xy],
-            Self::Slope | Self::Intercept => &[Term::X, Term::Y, Term::Xx, Term::Xy],
+            Self::Sum | Self::Mean | Self::MeanX => &[MomentTerm::X],
+            Self::MeanY => &[MomentTerm::Y],
+            Self::Variance { .. } | Self::Deviation { .. } | Self::SquaresX => {
+                &[MomentTerm::X, MomentTerm::Xx]
+            }
+            Self::SquaresY => &[MomentTerm::Y, MomentTerm::Yy],
+            Self::Covariance { .. } | Self::ProductsXy => {
+                &[MomentTerm::X, MomentTerm::Y, MomentTerm::Xy]
+            }
+            Self::Slope | Self::Intercept => {
+                &[MomentTerm::X, MomentTerm::Y, MomentTerm::Xx, MomentTerm::Xy]
+            }
             Self::Correlation | Self::Determination => {
-                &[Term::X, Term::Y, Term::Xx, Term::Yy, Term::Xy]
+                &[MomentTerm::X, MomentTerm::Y, MomentTerm::Xx, MomentTerm::Yy, MomentTerm::Xy]
             }
         }
     }
@@ -73,20 +79,20 @@ impl Statistic {
 
 #[derive(Debug)]
 pub(in crate::functions) struct Moments {
-    statistic: Statistic,
+    statistic: MomentStatistic,
     numbers: ExactSumKind,
     counts: Vec<u64>,
-    sums: Vec<(Term, ExactSums)>,
+    sums: Vec<(MomentTerm, ExactSums)>,
 }
 
 impl Moments {
-    pub(in crate::functions) fn new(statistic: Statistic, numbers: ExactSumKind) -> Self {
+    pub(in crate::functions) fn new(statistic: MomentStatistic, numbers: ExactSumKind) -> Self {
         let sums = statistic.terms().iter().map(|term| {
             let terms = match (term, numbers) {
-                (Term::Xx | Term::Yy | Term::Xy, _) => Terms::Products,
-                (_, ExactSumKind::Float) => Terms::Floats,
-                (_, ExactSumKind::Signed) => Terms::Signed,
-                (_, ExactSumKind::Unsigned) => Terms::Unsigned,
+                (MomentTerm::Xx | MomentTerm::Yy | MomentTerm::Xy, _) => SumTerms::Products,
+                (_, ExactSumKind::Float) => SumTerms::Floats,
+                (_, ExactSumKind::Signed) => SumTerms::Signed,
+                (_, ExactSumKind::Unsigned) => SumTerms::Unsigned,
             };
             (*term, ExactSums::new(terms))
         });
@@ -100,7 +106,8 @@ impl Moments {
         }
     }
 
-    /// Adds the rows without NULL to the sums, or subtracts them if `minus` is true.
+    /// Adds the rows of the argument columns `values` that have no NULL to the sums of their
+    /// groups, or subtracts them if `minus` is true.
     fn take_up(
         &mut self,
         values: &[ArrayRef],
@@ -118,8 +125,8 @@ impl Moments {
         }
         for (term, sums) in &mut self.sums {
             match (&term, self.numbers) {
-                (Term::X | Term::Y, ExactSumKind::Float) => {
-                    let array = if *term == Term::X { last } else { first };
+                (MomentTerm::X | MomentTerm::Y, ExactSumKind::Float) => {
+                    let array = if *term == MomentTerm::X { last } else { first };
                     let values = as_floats(array)?;
                     match rows {
                         MomentRows { groups: MomentGroups::One, valid: None, .. } if !minus => {
@@ -131,17 +138,17 @@ impl Moments {
                         _ => rows.for_each_row(|row, group| sums.add(group, values[row])),
                     }
                 }
-                (Term::X | Term::Y, ExactSumKind::Signed) => {
+                (MomentTerm::X | MomentTerm::Y, ExactSumKind::Signed) => {
                     add_integers(sums, rows, downcast_state::<Int64Type>(last)?.values(), minus);
                 }
-                (Term::X | Term::Y, ExactSumKind::Unsigned) => {
+                (MomentTerm::X | MomentTerm::Y, ExactSumKind::Unsigned) => {
                     add_integers(sums, rows, downcast_state::<UInt64Type>(last)?.values(), minus);
                 }
-                (Term::Xx | Term::Yy | Term::Xy, _) => {
+                (MomentTerm::Xx | MomentTerm::Yy | MomentTerm::Xy, _) => {
                     let (x, y) = (as_floats(last)?, as_floats(first)?);
                     let (a, b) = match term {
-                        Term::Xx => (x, x),
-                        Term::Yy => (y, y),
+                        MomentTerm::Xx => (x, x),
+                        MomentTerm::Yy => (y, y),
                         _ => (x, y),
                     };
                     if minus {
@@ -155,7 +162,7 @@ impl Moments {
         Ok(())
     }
 
-    fn find_sums(&self, wanted: Term) -> Result<&ExactSums> {
+    fn find_sums(&self, wanted: MomentTerm) -> Result<&ExactSums> {
         let found = self.sums.iter().find(|(term, _)| *term == wanted);
         found.map(|(_, sums)| sums).ok_or_else(|| {
             Error::invalid(format!(
@@ -165,13 +172,14 @@ impl Moments {
         })
     }
 
-    /// Returns `n Σab - Σa Σb`, or `None` if a sum is NaN or infinite.
+    /// Returns `n Σab - Σa Σb` for the `n` rows of a group, where `a`, `b` and `ab` name the
+    /// collected sums. Returns `None` if the sum of `a` or `b` is NaN or infinite.
     fn compute_codeviation(
         &self,
         group: usize,
-        a: Term,
-        b: Term,
-        ab: Term,
+        a: MomentTerm,
+        b: MomentTerm,
+        ab: MomentTerm,
     ) -> Result<Option<ScaledInteger>> {
         let (sum_a, sum_b) = (self.find_sums(a)?, self.find_sums(b)?);
         if sum_a.find_special(group).or(sum_b.find_special(group)).is_some() {
@@ -185,22 +193,22 @@ impl Moments {
     }
 
     fn compute_deviation_x(&self, group: usize) -> Result<Option<ScaledInteger>> {
-        self.compute_codeviation(group, Term::X, Term::X, Term::Xx)
+        self.compute_codeviation(group, MomentTerm::X, MomentTerm::X, MomentTerm::Xx)
     }
 
     fn compute_deviation_y(&self, group: usize) -> Result<Option<ScaledInteger>> {
-        self.compute_codeviation(group, Term::Y, Term::Y, Term::Yy)
+        self.compute_codeviation(group, MomentTerm::Y, MomentTerm::Y, MomentTerm::Yy)
     }
 
     fn compute_codeviation_xy(&self, group: usize) -> Result<Option<ScaledInteger>> {
-        self.compute_codeviation(group, Term::X, Term::Y, Term::Xy)
+        self.compute_codeviation(group, MomentTerm::X, MomentTerm::Y, MomentTerm::Xy)
     }
 
     fn compute_integer_sums<T: ArrowPrimitiveType>(&self, groups: usize) -> Result<ArrayRef>
     where
         T::Native: TryFrom<i128>,
     {
-        let sums = self.find_sums(Term::X)?;
+        let sums = self.find_sums(MomentTerm::X)?;
         let sum = |group: usize| {
             if self.counts[group] == 0 {
                 return Ok(None);
@@ -212,7 +220,7 @@ impl Moments {
         Ok(Arc::new((0..groups).map(sum).collect::<Result<PrimitiveArray<T>>>()?))
     }
 
-    /// Returns the statistic of one group. `None` is NULL, as for the sample variance of a single
+    /// Returns the statistic of a group. `None` stands for NULL, as for the sample variance of one
     /// row.
     fn compute_statistic(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
@@ -225,35 +233,37 @@ impl Moments {
         let n = u128::from(count);
         let squared = |sample: bool| if sample { n * (n - 1) } else { n * n };
         Ok(match self.statistic {
-            Statistic::Sum => Some(self.find_sums(Term::X)?.to_f64(group)),
-            Statistic::Mean | Statistic::MeanX => Some(self.find_sums(Term::X)?.mean(group, count)),
-            Statistic::MeanY => Some(self.find_sums(Term::Y)?.mean(group, count)),
-            Statistic::Variance { sample: true }
-            | Statistic::Deviation { sample: true }
-            | Statistic::Covariance { sample: true }
+            MomentStatistic::Sum => Some(self.find_sums(MomentTerm::X)?.to_f64(group)),
+            MomentStatistic::Mean | MomentStatistic::MeanX => {
+                Some(self.find_sums(MomentTerm::X)?.mean(group, count))
+            }
+            MomentStatistic::MeanY => Some(self.find_sums(MomentTerm::Y)?.mean(group, count)),
+            MomentStatistic::Variance { sample: true }
+            | MomentStatistic::Deviation { sample: true }
+            | MomentStatistic::Covariance { sample: true }
                 if count < 2 =>
             {
                 None
             }
-            Statistic::Variance { sample } => {
+            MomentStatistic::Variance { sample } => {
                 Some(over(self.compute_deviation_x(group)?, squared(sample)))
             }
-            Statistic::Deviation { sample } => {
+            MomentStatistic::Deviation { sample } => {
                 let root =
                     |spread: ScaledInteger| spread.divide_by(squared(sample)).root().to_f64();
                 Some(self.compute_deviation_x(group)?.map_or(f64::NAN, root))
             }
-            Statistic::Covariance { sample } => {
+            MomentStatistic::Covariance { sample } => {
                 Some(over(self.compute_codeviation_xy(group)?, squared(sample)))
             }
-            Statistic::SquaresX => Some(over(self.compute_deviation_x(group)?, n)),
-            Statistic::SquaresY => Some(over(self.compute_deviation_y(group)?, n)),
-            Statistic::ProductsXy => Some(over(self.compute_codeviation_xy(group)?, n)),
-            Statistic::Correlation => self.compute_correlation(group)?,
-            Statistic::Slope | Statistic::Intercept | Statistic::Determination => {
-                self.fit_line(group)?
-            }
-            Statistic::Count => None,
+            MomentStatistic::SquaresX => Some(over(self.compute_deviation_x(group)?, n)),
+            MomentStatistic::SquaresY => Some(over(self.compute_deviation_y(group)?, n)),
+            MomentStatistic::ProductsXy => Some(over(self.compute_codeviation_xy(group)?, n)),
+            MomentStatistic::Correlation => self.compute_correlation(group)?,
+            MomentStatistic::Slope
+            | MomentStatistic::Intercept
+            | MomentStatistic::Determination => self.fit_line(group)?,
+            MomentStatistic::Count => None,
         })
     }
 
@@ -262,7 +272,7 @@ impl Moments {
     fn compute_correlation(&self, group: usize) -> Result<Option<f64>> {
         let special = |term| Ok::<_, Error>(self.find_sums(term)?.find_special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
-        let (x, y) = (nan(special(Term::X)?), nan(special(Term::Y)?));
+        let (x, y) = (nan(special(MomentTerm::X)?), nan(special(MomentTerm::Y)?));
         if x && y {
             return Ok(Some(f64::NAN));
         }
@@ -283,7 +293,8 @@ impl Moments {
         Ok(Some(xy.to_wide_float().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
-    /// Returns a coefficient of the regression line, or NULL (`None`) if all `x` are equal. The coefficient
+    /// Returns the slope, the intercept or the coefficient of determination of the regression line
+    /// of a group, as `self.statistic` says, or NULL (`None`) if all `x` are equal. The coefficient
     /// of determination is 1 if all `y` are equal, as in the SQL standard.
     fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.compute_deviation_x(group)?, self.compute_codeviation_xy(group)?);
@@ -292,7 +303,7 @@ impl Moments {
         if self.counts[group] < 2 || one(&xx) {
             return Ok(None);
         }
-        if self.statistic == Statistic::Determination {
+        if self.statistic == MomentStatistic::Determination {
             let yy = self.compute_deviation_y(group)?;
             let (Some(xx), Some(yy), Some(xy)) = (xx, &yy, xy) else {
                 return Ok((!one(&yy)).then_some(f64::NAN));
@@ -305,14 +316,16 @@ impl Moments {
             return Ok(Some(xy.multiply_by(xy).divide_by(squares).to_f64().min(1.0)));
         }
         let (Some(xx), Some(xy)) = (xx, xy) else { return Ok(Some(f64::NAN)) };
-        if self.statistic == Statistic::Slope {
+        if self.statistic == MomentStatistic::Slope {
             return Ok(Some(xy.to_wide_float().divide_by(xx.to_wide_float()).to_f64()));
         }
         // The intercept is (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx).
         let whole = |term| Ok::<_, Error>(self.find_sums(term)?.to_scaled_integer(group));
-        let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
-        let above =
-            ScaledInteger::compute_determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
+        let (x, y) = (whole(MomentTerm::X)?, whole(MomentTerm::Y)?);
+        let above = ScaledInteger::compute_determinant(
+            [&y, &whole(MomentTerm::Xx)?],
+            [&x, &whole(MomentTerm::Xy)?],
+        );
         Ok(Some(above.to_wide_float().divide_by(xx.to_wide_float()).to_f64()))
     }
 }
@@ -460,15 +473,15 @@ impl GroupStates for Moments {
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
         self.resize(groups);
-        if self.statistic == Statistic::Count {
+        if self.statistic == MomentStatistic::Count {
             let counts = self.counts.iter().take(groups).copied();
             return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
         }
         match (self.statistic, self.numbers) {
-            (Statistic::Sum, ExactSumKind::Signed) => {
+            (MomentStatistic::Sum, ExactSumKind::Signed) => {
                 return self.compute_integer_sums::<Int64Type>(groups);
             }
-            (Statistic::Sum, ExactSumKind::Unsigned) => {
+            (MomentStatistic::Sum, ExactSumKind::Unsigned) => {
                 return self.compute_integer_sums::<UInt64Type>(groups);
             }
             _ => {}

@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::compute::{SortOptions, filter, is_not_null};
 use arrow::datatypes::{DataType, Field, Fields};
 
-use super::super::doc::{Doc, Section};
+use super::super::doc::{Doc, FunctionSection};
 use super::super::example;
 use super::super::lists::take_rows_at;
 use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
@@ -22,7 +22,7 @@ pub(super) static NEST: AggDef = AggDef {
     name: "ragged_nest_agg",
     arity: (1, 1),
     doc: Doc {
-        section: Section::Aggregate,
+        section: FunctionSection::Aggregate,
         description: "Collects the rows of a group into a list: scalars into a list, lists into a list of lists. It is the inverse of `unnest`. Two columns that are nested in one query have the same lengths. Rows that arrive in the requested order are not sorted again.",
         syntax: &["ragged_nest_agg(x)", "ragged_nest_agg(x ORDER BY t, ..)"],
         args: &[(
@@ -38,10 +38,11 @@ pub(super) static NEST: AggDef = AggDef {
     facts: AggFacts { refuses_distinct: true, ..AggFacts::ANY_ROW },
     plan: |types| Ok(DataType::new_list(types.data_type(0).clone(), true)),
     state: |types| Ok(list_state_types(types)),
-    begin: |begin| Ok(Box::new(Nest::new(begin, None))),
+    begin: |begin| Ok(Box::new(NestAggregate::new(begin, None))),
 };
 
-/// Returns the types of the partial state: lists of rows, and lists of the rows' sort keys.
+/// Returns the types of the columns of the partial state: a list of the argument's values per group
+/// and, if the call has an ORDER BY, a list of their sort keys.
 pub(super) fn list_state_types(types: &AggTypes<'_>) -> Vec<DataType> {
     let mut out = vec![DataType::new_list(types.data_type(0).clone(), true)];
     if !types.ordering().is_empty() {
@@ -56,7 +57,7 @@ fn make_key_fields(types: &AggTypes<'_>) -> Fields {
 }
 
 #[derive(Debug)]
-pub(super) struct Nest {
+pub(super) struct NestAggregate {
     rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
@@ -64,7 +65,7 @@ pub(super) struct Nest {
     joined: Option<DataType>,
 }
 
-impl Nest {
+impl NestAggregate {
     pub(super) fn new(begin: &AggBegin<'_>, joined: Option<DataType>) -> Self {
         let keys = make_key_fields(&begin.types);
         let types = std::iter::once(begin.types.data_type(0).clone());
@@ -105,14 +106,15 @@ impl Nest {
     }
 }
 
-/// Returns one list per group of consecutive rows; NULL for a group without rows.
+/// Returns one list per group: the next `lengths[i]` rows of `values` for group `i`, or NULL if
+/// this length is 0.
 fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
     let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;
     lists.to_arrow_as(&DataType::new_list(values.data_type().clone(), true))
 }
 
-impl GroupStates for Nest {
+impl GroupStates for NestAggregate {
     fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self {
             rows: self.rows.make_empty(),

@@ -1,10 +1,10 @@
 //! `first_value`, `last_value` and `any_value` of lists and structs per group.
 //!
-//! DataFusion keeps one scalar per group. A list is then one small buffer per group. The allocator
-//! does not return such buffers to the system, and the memory limit does not count them: under a
-//! limit of 32 MiB, such a query took 112 MB. Without ORDER BY, DataFusion has an accumulator per
-//! group. When the accumulator merges a partial state, it keeps the whole batch of this state in
-//! memory; no upstream issue was found. Remove this module once
+//! DataFusion keeps one scalar per group, which has small buffers of its own if it is a list. The
+//! allocator does not return such buffers to the system, and the memory limit does not count them:
+//! under a limit of 32 MiB, such a query took 112 MB. Without ORDER BY, DataFusion has an
+//! accumulator per group. When the accumulator merges a partial state, it keeps the whole batch of
+//! this state in memory; no upstream issue was found. Remove this module once
 //! `stock_first_values_of_lists_still_count_their_batch` in the SQL tests fails.
 
 use std::cmp::Ordering;
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 /// DataFusion: the value, the sort keys, and whether there is a row.
 #[derive(Debug)]
 pub(super) struct PickedRows {
-    /// Structs of the value and the sort keys.
+    /// The picked row of each group, as a struct of the value and the sort keys.
     kept: KeptRows,
     fields: Fields,
     sort: Vec<SortOptions>,
@@ -36,7 +36,8 @@ pub(super) struct PickedRows {
     skips_nulls: bool,
 }
 
-/// Whether [`PickedRows`] computes calls of the aggregate `name`.
+/// Whether [`PickedRows`] computes a call of the aggregate `name`: `any_value`, `first_value` or
+/// `last_value` of lists or structs.
 pub(super) fn picks_rows(name: &str, args: &AccumulatorArgs<'_>) -> bool {
     ["any_value", "first_value", "last_value"].contains(&name)
         && args.return_field.data_type().is_nested()
@@ -61,16 +62,15 @@ impl PickedRows {
         })
     }
 
-    /// Adds the rows for which `counts` is true. `columns` has the column of values, followed by
-    /// the columns of sort keys.
+    /// Updates the picked row of each group with the new rows for which `counts` is true. `columns`
+    /// has the values, then the sort keys; `groups` has the group of each row.
     fn pick_rows(
         &mut self,
         columns: &[ArrayRef],
         groups: &[usize],
         counts: impl Fn(usize) -> bool,
     ) -> Result<()> {
-        // Drops the sort keys of `any_value`: DataFusion passes them, but `any_value` ignores its
-        // ORDER BY.
+        // Drops the sort keys that DataFusion passes for `any_value`, which ignores its ORDER BY.
         let columns = columns.iter().take(self.fields.len()).cloned().collect();
         let rows: ArrayRef = Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?);
         if !self.sort.is_empty() {
@@ -91,7 +91,8 @@ impl PickedRows {
     }
 }
 
-/// Returns a comparator of the sort keys of rows, which are structs of a value and the keys.
+/// Returns a function that compares a row of `left` with a row of `right` by their sort keys. Both
+/// arrays have structs of a value and the sort keys; `sort` has the direction of each key.
 fn compare_keys(left: &ArrayRef, right: &ArrayRef, sort: &[SortOptions]) -> Result<DynComparator> {
     let (left, right) = (left.as_struct().columns(), right.as_struct().columns());
     let keys = left.iter().zip(right).skip(1).zip(sort);
@@ -124,7 +125,7 @@ impl GroupStates for PickedRows {
         let Some((set, columns)) = states.split_last() else { return Ok(()) };
         let set = set.as_boolean_opt().ok_or_else(|| {
             Error::type_of(
-                "internal error, please report it: whether a group has a row",
+                "internal error, please report it: the state column that says whether a group has a row",
                 "Boolean",
                 set.data_type(),
             )

@@ -1,16 +1,13 @@
 //! `percentile_cont` (`quantile_cont`), interpolated as in `NumPy`. NaN is the greatest value.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array, ListArray, PrimitiveArray,
-    RecordBatch,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array, PrimitiveArray, RecordBatch,
 };
-use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Float16Type, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -18,19 +15,19 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, GroupsA
 
 use super::GroupStates;
 use super::adapter::{GroupedAccumulator, SingleAccumulator};
+use super::group_states::{list_values, remove_values};
 use crate::error::{Error, Result};
 use serrate_core::internal::{select_ordered_quantile, select_rounded_quantile};
 
 /// Returns the accumulator of `percentile_cont`. If the quantile is a constant from 0 to 1, DISTINCT calls use
-/// [`DistinctQuantile`] and other calls over floats use [`Quantiles`]. All other calls use DataFusion's accumulator.
+/// [`DistinctQuantile`] and other calls over floats use [`GroupQuantiles`]. All other calls use DataFusion's accumulator.
 pub(super) fn make_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,
 ) -> DfResult<Box<dyn Accumulator>> {
     let (asked, distinct) = (RequestedQuantile::read_call(&args)?, args.is_distinct);
     let values = args.expr_fields.first().map(|f| f.data_type().clone());
-    // DataFusion's accumulator is created even if it is replaced below, because it checks the
-    // arguments.
+    // DataFusion's accumulator checks the arguments, so it is created even if replaced below.
     let stock = stock.accumulator(args)?;
     Ok(match (asked, values) {
         (Some(asked), Some(_)) if distinct => Box::new(DistinctQuantile { stock, asked }),
@@ -62,7 +59,8 @@ pub(super) struct RequestedQuantile {
 impl RequestedQuantile {
     pub(super) const MEDIAN: Self = Self { q: 0.5, descending: false };
 
-    /// Returns the quantile of a call; `None` if the second argument is not a constant number from 0 to 1.
+    /// Returns the quantile that a call requests: the second argument, and the direction of its
+    /// ORDER BY. Returns `None` if the second argument is not a constant number from 0 to 1.
     pub(super) fn read_call(args: &AccumulatorArgs<'_>) -> DfResult<Option<Self>> {
         let Some(q) = args.exprs.get(1) else { return Ok(None) };
         let none = RecordBatch::new_empty(Arc::new(args.schema.clone()));
@@ -76,15 +74,15 @@ impl RequestedQuantile {
 
     fn make_fold(self, values: &DataType) -> Option<Box<dyn GroupStates>> {
         Some(match values {
-            DataType::Float16 => Box::new(Quantiles::<Float16Type>::new(self)),
-            DataType::Float32 => Box::new(Quantiles::<Float32Type>::new(self)),
-            DataType::Float64 => Box::new(Quantiles::<Float64Type>::new(self)),
+            DataType::Float16 => Box::new(GroupQuantiles::<Float16Type>::new(self)),
+            DataType::Float32 => Box::new(GroupQuantiles::<Float32Type>::new(self)),
+            DataType::Float64 => Box::new(GroupQuantiles::<Float64Type>::new(self)),
             _ => return None,
         })
     }
 
-    /// Returns the quantile of times, given as integers in their unit. The quantile is rounded to
-    /// this unit. Returns `None` if there are no values.
+    /// Returns the requested quantile of times, rounded to their unit. `values` are the times as
+    /// integers in this unit. Returns `None` if there are no values.
     pub(super) fn select_time(self, values: &mut [i64]) -> Option<i64> {
         select_rounded_quantile(values, self.q, self.descending)
     }
@@ -94,12 +92,12 @@ impl RequestedQuantile {
     }
 }
 
-struct Quantiles<T: ArrowPrimitiveType> {
+struct GroupQuantiles<T: ArrowPrimitiveType> {
     asked: RequestedQuantile,
     groups: Vec<Vec<T::Native>>,
 }
 
-impl<T: ArrowPrimitiveType> Quantiles<T> {
+impl<T: ArrowPrimitiveType> GroupQuantiles<T> {
     fn new(asked: RequestedQuantile) -> Self {
         Self { asked, groups: Vec::new() }
     }
@@ -112,7 +110,7 @@ impl<T: ArrowPrimitiveType> Quantiles<T> {
     }
 }
 
-impl<T: ArrowPrimitiveType> fmt::Debug for Quantiles<T> {
+impl<T: ArrowPrimitiveType> fmt::Debug for GroupQuantiles<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} of {} groups", self.asked, self.groups.len())
     }
@@ -128,7 +126,7 @@ fn downcast_values<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&Primit
     })
 }
 
-impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
+impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for GroupQuantiles<T> {
     fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self::new(self.asked)))
     }
@@ -159,17 +157,8 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
     }
 
     fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let mut gone: HashMap<u64, usize> = HashMap::new();
-        for value in downcast_values::<T>(values)?.iter().flatten() {
-            *gone.entry(value.into().to_bits()).or_default() += 1;
-        }
-        self.group_values(0).retain(|value| match gone.get_mut(&(*value).into().to_bits()) {
-            Some(count) if *count > 0 => {
-                *count -= 1;
-                false
-            }
-            _ => true,
-        });
+        let gone = downcast_values::<T>(values)?.iter().flatten();
+        remove_values(self.group_values(0), gone, |value| (*value).into().to_bits());
         Ok(())
     }
 
@@ -191,18 +180,12 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        let lists = || (0..groups).map(|group| self.groups.get(group).map_or(&[][..], |v| &v[..]));
-        let total = lists().try_fold(0usize, |total, list| total.checked_add(list.len()));
-        if total.is_none_or(|total| i32::try_from(total).is_err()) {
-            return Err(Error::invalid(
-                "percentile_cont collects more than the maximum of 2^31 - 1 values in a partition; use approx_percentile_cont",
-            ));
-        }
-        let values: PrimitiveArray<T> =
-            PrimitiveArray::from_iter_values(lists().flatten().copied());
-        let offsets = OffsetBuffer::from_lengths(lists().map(<[_]>::len));
-        let field = Arc::new(Field::new_list_field(T::DATA_TYPE, true));
-        Ok(vec![Arc::new(ListArray::try_new(field, offsets, Arc::new(values), None)?)])
+        let lists = list_values::<T>(
+            &self.groups,
+            groups,
+            "percentile_cont collects more than the maximum of 2^31 - 1 values in a partition; use approx_percentile_cont",
+        )?;
+        Ok(vec![lists])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
@@ -242,8 +225,8 @@ impl Accumulator for DistinctQuantile {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        // Computes the quantile of the distinct values in DataFusion's state. DataFusion's result
-        // only gives the type.
+        // Computes the quantile of the distinct values in DataFusion's state. DataFusion's own
+        // result only gives the type.
         let stock = self.stock.evaluate()?;
         let state = self.stock.state()?;
         let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };

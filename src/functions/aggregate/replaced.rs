@@ -51,8 +51,8 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 14] {
 }
 
 /// Returns the function that replaces `function` in calls with OVER if the result depends on the
-/// order of rows, which DataFusion might reverse. Returns `None` for other functions, and if
-/// `function` is already such a replacement.
+/// order of rows, which DataFusion might reverse. Returns `None` if the result does not depend on
+/// it, and if `function` already is such a replacement.
 pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let mended: &MendedAggregate = function.inner().downcast_ref()?;
     let is_ordered = ["array_agg", "string_agg"].contains(&function.name());
@@ -62,8 +62,8 @@ pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<Aggregate
     })
 }
 
-/// Returns the first argument of a call with DISTINCT if it is the sort key `key`, cast to other
-/// types of text; returns other keys unchanged.
+/// If the first argument of a call with DISTINCT is the sort key `key` cast to another string type,
+/// returns this argument. Otherwise, returns `key`.
 ///
 /// Type coercion casts the argument of `string_agg(DISTINCT code, ',' ORDER BY code)` over codes of a
 /// dictionary, but not the sort key. DataFusion then rejects the call, because it finds no argument
@@ -204,8 +204,7 @@ impl AggregateUDFImpl for MendedAggregate {
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        // For percentile 0 or 1, DataFusion replaces the call with its `min` or `max`, which order
-        // NaN differently.
+        // DataFusion replaces percentiles 0 and 1 by `min` and `max`, which order NaN differently.
         match self.is_percentile() {
             true => None,
             false => self.stock.simplify(),

@@ -18,8 +18,8 @@ use crate::functions::nested_comparison::compare_nested;
 /// frame of any width takes about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// `Less` for `min`, `Greater` for `max`: a value is better than another if comparing it with
-    /// the other gives `wanted`.
+    /// `Less` for `min`, `Greater` for `max`: the result of comparing a better value with a worse
+    /// one.
     wanted: Ordering,
     /// The values that are or may become the result, the best first. The first is the result now;
     /// each other value is the result once all values before it have left the frame. Each entry has

@@ -18,8 +18,8 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF};
 use datafusion::physical_expr::PhysicalExpr;
 
-/// Maximum number of batches that hold the rows of a frame. If there are more, all of them are
-/// concatenated to one.
+/// Maximum number of batches that hold the rows of a frame. If there are more, all are
+/// concatenated.
 const MOST_BATCHES: usize = 32;
 
 pub(super) fn make_accumulator(
@@ -42,22 +42,23 @@ pub(super) fn make_accumulator(
             _ => own,
         });
     }
-    Ok(Box::new(Replayed { call, batches: VecDeque::new() }))
+    Ok(Box::new(ReplayedFrame { call, batches: VecDeque::new() }))
 }
 
-/// Returns an accumulator that aggregates all rows of the frame again for each result.
+/// Returns an accumulator of `aggregate` for sliding frames, which aggregates all rows of a frame
+/// again for each result.
 pub(super) fn replay_frames(
     aggregate: AggregateUDF,
     args: &AccumulatorArgs<'_>,
 ) -> Box<dyn Accumulator> {
-    Box::new(Replayed {
+    Box::new(ReplayedFrame {
         call: AggregateCall::new(Arc::new(aggregate), args),
         batches: VecDeque::new(),
     })
 }
 
-/// Accumulator of `bool_and` and `bool_or`. It counts the true and the false values, and removes
-/// rows from the counts.
+/// Accumulator of `bool_and` and `bool_or` over sliding frames: counts the true and the false
+/// values, so that rows can leave the frame.
 #[derive(Debug, Default)]
 struct CountedBooleans {
     /// Whether all values must be true (`bool_and`), or at least one (`bool_or`).
@@ -66,7 +67,7 @@ struct CountedBooleans {
     num_false: usize,
 }
 
-/// Returns the numbers of values that are true and that are false.
+/// Returns how many values of the first column are true, and how many are false.
 fn count_booleans(values: &[ArrayRef]) -> (usize, usize) {
     let Some(values) = values.first().and_then(|values| values.as_boolean_opt()) else {
         return (0, 0);
@@ -114,7 +115,8 @@ impl Accumulator for CountedBooleans {
     }
 }
 
-/// Accumulator of `bit_xor`. The result is NULL if the frame has no value.
+/// Accumulator of `bit_xor` over sliding frames: counts values, so that the result is NULL if the
+/// frame has no value.
 #[derive(Debug)]
 struct CountedBits {
     stock: Box<dyn Accumulator>,
@@ -205,18 +207,18 @@ impl AggregateCall {
 }
 
 /// Keeps the rows of a frame and aggregates all of them for each result, in time linear in the width of the frame.
-struct Replayed {
+struct ReplayedFrame {
     call: AggregateCall,
     batches: VecDeque<Vec<ArrayRef>>,
 }
 
-impl fmt::Debug for Replayed {
+impl fmt::Debug for ReplayedFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replayed").field("name", &self.call.name).finish_non_exhaustive()
+        f.debug_struct("ReplayedFrame").field("name", &self.call.name).finish_non_exhaustive()
     }
 }
 
-impl Replayed {
+impl ReplayedFrame {
     fn concat_batches(&mut self) -> Result<()> {
         let columns = self.batches.front().map_or(0, Vec::len);
         let joined = (0..columns).map(|at| {
@@ -230,7 +232,7 @@ impl Replayed {
     }
 }
 
-impl Accumulator for Replayed {
+impl Accumulator for ReplayedFrame {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         if values.first().is_some_and(|first| !first.is_empty()) {
             self.batches.push_back(values.to_vec());
@@ -242,8 +244,7 @@ impl Accumulator for Replayed {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        // Rows leave the frame in the order in which they entered, so the leaving rows are the
-        // first rows of the first batches.
+        // Rows leave the frame in the order in which they entered it, so these are the first rows.
         let mut leaving = values.first().map_or(0, |first| first.len());
         while leaving > 0
             && let Some(batch) = self.batches.pop_front()

@@ -1,12 +1,10 @@
 //! `avg`, `median` and `percentile_cont` of dates, timestamps and durations, which DataFusion lacks. The results have
-//! the unit of the values; those of dates are timestamps in microseconds, as in DuckDB.
+//! the unit of the values; the results for dates are timestamps in microseconds, as in DuckDB.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int64Array, ListArray, UInt64Array};
-use arrow::buffer::OffsetBuffer;
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int64Array, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Int64Type, TimeUnit, UInt64Type,
@@ -25,6 +23,7 @@ use datafusion::logical_expr::{
 
 use super::GroupStates;
 use super::adapter::{GroupedAccumulator, SingleAccumulator};
+use super::group_states::{list_values, remove_values};
 use super::quantile::RequestedQuantile;
 use crate::error::{Error, Result};
 use crate::functions::{coerce_arguments, delegate};
@@ -186,7 +185,13 @@ impl AggregateUDFImpl for OverTimes {
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        ReversedUDAF::Identical
+        // For a reversible aggregate, DataFusion sorts the rows by the WITHIN GROUP of the call,
+        // and refuses a second call with other sort keys. `percentile_cont` sorts the values
+        // itself.
+        match self.supports_within_group_clause() {
+            true => ReversedUDAF::NotSupported,
+            false => ReversedUDAF::Identical,
+        }
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
@@ -210,7 +215,7 @@ impl AggregateUDFImpl for OverTimes {
     }
 }
 
-/// Returns the times of the first argument as numbers of their unit.
+/// Returns the times in the first of the argument columns `values` as integers in their unit.
 fn read_numbers(values: &[ArrayRef]) -> Result<Int64Array> {
     match values.first() {
         Some(times) => Ok(cast(times, &DataType::Int64)?.as_primitive::<Int64Type>().clone()),
@@ -377,17 +382,7 @@ impl GroupStates for TimeValues {
 
     fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.extend_to(&[0]);
-        let mut gone: HashMap<i64, usize> = HashMap::new();
-        for value in read_numbers(values)?.iter().flatten() {
-            *gone.entry(value).or_default() += 1;
-        }
-        self.groups[0].retain(|value| match gone.get_mut(value) {
-            Some(count) if *count > 0 => {
-                *count -= 1;
-                false
-            }
-            _ => true,
-        });
+        remove_values(&mut self.groups[0], read_numbers(values)?.iter().flatten(), |value| *value);
         Ok(())
     }
 
@@ -404,17 +399,12 @@ impl GroupStates for TimeValues {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        let lists = || (0..groups).map(|group| self.groups.get(group).map_or(&[][..], |v| &v[..]));
-        let total = lists().try_fold(0usize, |total, list| total.checked_add(list.len()));
-        if total.is_none_or(|total| i32::try_from(total).is_err()) {
-            return Err(Error::invalid(
-                "a quantile of times collects more than the maximum of 2^31 - 1 values in a partition; use approx_percentile_cont of epoch(t)",
-            ));
-        }
-        let values = Int64Array::from_iter_values(lists().flatten().copied());
-        let offsets = OffsetBuffer::from_lengths(lists().map(<[_]>::len));
-        let field = Arc::new(Field::new_list_field(DataType::Int64, true));
-        Ok(vec![Arc::new(ListArray::try_new(field, offsets, Arc::new(values), None)?)])
+        let lists = list_values::<Int64Type>(
+            &self.groups,
+            groups,
+            "a quantile of times collects more than the maximum of 2^31 - 1 values in a partition; use approx_percentile_cont of epoch(t)",
+        )?;
+        Ok(vec![lists])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {

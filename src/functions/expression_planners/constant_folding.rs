@@ -9,11 +9,12 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use serrate_core::internal::times::cast_time;
+use serrate_core::internal::zones::may_change;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::date_arithmetic::may_have_hours;
-use crate::kernels::elementwise::{Op, OperandType, Types};
-use crate::kernels::zones::may_change;
+use crate::functions::operators::needs_decimals;
+use crate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
 
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
@@ -52,14 +53,16 @@ pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     is_known_value(&expr, schema).then(|| evaluate_constant(expr, schema))?
 }
 
-/// Like [`fold_constant`], for a call of a function that no analyzer rule replaces.
+/// Evaluates a call of a function that no analyzer rule replaces. Returns `None` if an argument is
+/// not a constant that [`fold_constant`] could evaluate.
 pub(super) fn fold_call(call: ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let is_known = call.args.iter().all(|arg| is_known_value(arg, schema));
     is_known.then(|| evaluate_constant(Expr::ScalarFunction(call), schema))?
 }
 
-/// Returns a list of constants as a literal. Returns `None` for an empty list, for elements that are
-/// not known at planning, and for elements of several types, which analyzer rules cast to one type.
+/// Returns one literal for the list of the constants `items`. Returns `None` for an empty list, for
+/// elements that are not known at planning, and for elements of several types, which analyzer rules
+/// cast to their common type later.
 pub(super) fn fold_list(items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.is_empty() || !items.iter().all(|item| is_known_value(item, schema)) {
         return None;
@@ -163,7 +166,7 @@ fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether no analyzer rule changes an operation on constants.
+/// Whether no analyzer rule changes the operation `left op right`, whose operands are constants.
 fn is_plain_operation(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> bool {
     use DataType::{Date32, Interval, Timestamp};
     use IntervalUnit::MonthDayNano;
@@ -207,7 +210,7 @@ fn is_plain_number(t: &DataType) -> bool {
     t.is_integer() || t.is_floating()
 }
 
-/// Returns the unit of a time of day; `None` for other types.
+/// Returns the unit of `t` if it is a type of times of day (`TIME`), otherwise `None`.
 pub(super) fn find_unit(t: &DataType) -> Option<TimeUnit> {
     match t {
         DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
@@ -215,7 +218,8 @@ pub(super) fn find_unit(t: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// Returns a constant as a literal of type `to`; `None` if `e` is not constant or not exact in `to`.
+/// Evaluates the constant `e` to a literal of type `to`. Returns `None` if `e` is not constant, or
+/// if `to` cannot represent the value of `e` exactly.
 pub(super) fn find_exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??
@@ -239,9 +243,11 @@ pub(super) fn fold_to_literals(mut call: ScalarFunction, schema: &DFSchema) -> E
     Expr::ScalarFunction(call)
 }
 
-/// Casts a constant to the leaf type of a list if the value fits. Returns other expressions unchanged.
+/// Casts a constant operand `scalar` of `op` to the type that `op` needs, such as the leaf type of
+/// `list`, the type of the other operand. `first` is whether the constant is the left operand.
+/// Returns other expressions, and constants that do not fit the type, unchanged.
 pub(super) fn narrow_constant(
-    op: Op,
+    op: BinaryOp,
     scalar: &Expr,
     list: &DataType,
     first: bool,
@@ -254,17 +260,23 @@ pub(super) fn narrow_constant(
         let one = value.to_array_of_size(1).ok()?;
         let (leaf, literal) = (OperandType::Leaves(leaf_type(list)), OperandType::Literal(&one));
         let (left, right) = if first { (literal, leaf) } else { (leaf, literal) };
-        let types = Types::new(op, left, right).ok()?;
+        let types = OperationTypes::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         let leaf = leaf_type(list);
         let is_widened = to != leaf && leaf.is_floating() && value.data_type().is_integer();
         if op.is_comparison() && is_widened {
-            // An integer stays an integer: a float literal would be rounded to the type of the leaves.
+            // The constant stays an integer: a float literal would be rounded to the type of the
+            // leaves.
             return None;
         }
         if to.is_decimal() && !value.data_type().is_numeric() {
             // Only a number becomes a literal of type decimal. Strings and times stay unchanged:
             // the comparison itself converts them to decimals (times to exact seconds).
+            return None;
+        }
+        if needs_decimals(op, leaf, &value.data_type()) && to.is_floating() {
+            // The constant stays unchanged: the operator itself converts both operands to decimals,
+            // which do not round.
             return None;
         }
         let value = match cast_time(&one, to) {

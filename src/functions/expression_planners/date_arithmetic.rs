@@ -12,11 +12,12 @@ use crate::functions::expression_planners::operator_names::list_operation;
 use crate::functions::find_scalar;
 use crate::functions::lists::NestedListType;
 use crate::functions::span_product::is_span_product;
-use crate::kernels::elementwise::Op;
+use crate::kernels::elementwise::BinaryOp;
 
 /// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses the
-/// operation. In other sums and differences with an interval or a duration, casts the date or
-/// timestamp to the type that [`refine_unit`] chooses.
+/// operation. Casts the date in the difference of a date and a timestamp to the type of the
+/// timestamp, because DataFusion would cast both to nanoseconds. In other sums and differences with
+/// an interval or a duration, casts the date or timestamp to the type that [`refine_unit`] chooses.
 pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let op = match expr.op {
         BinaryOperator::Plus => Operator::Plus,
@@ -25,19 +26,33 @@ pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> 
     };
     let is_date = |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64);
     let is_span = |t: &DataType| matches!(t, DataType::Duration(_) | DataType::Interval(_));
+    let expr = RawBinaryExpr {
+        left: cast_dates_of_case(expr.left, schema),
+        right: cast_dates_of_case(expr.right, schema),
+        ..expr
+    };
     let Ok(right) = expr.right.get_type(schema) else { return expr };
     // Checks the right side first: the type of a long left side `a + b + c + ..` takes time to compute.
     if !is_date(&right) && !is_span(&right) && !matches!(right, DataType::Timestamp(..)) {
         return expr;
     }
     let Ok(left) = expr.left.get_type(schema) else { return expr };
-    let time = |e: Expr, unit| Expr::Cast(Cast::new(Box::new(e), DataType::Timestamp(unit, None)));
+    let cast = |e: Expr, to: &DataType| Expr::Cast(Cast::new(Box::new(e), to.clone()));
+    let time = |unit: &TimeUnit| DataType::Timestamp(*unit, None);
+    let is_coarse =
+        |t: &DataType| matches!(t, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond);
     match (op, &left, &right) {
         (_, date, DataType::Duration(unit)) if is_date(date) => {
-            RawBinaryExpr { left: time(expr.left, *unit), ..expr }
+            RawBinaryExpr { left: cast(expr.left, &time(unit)), ..expr }
         }
         (Operator::Plus, DataType::Duration(unit), date) if is_date(date) => {
-            RawBinaryExpr { right: time(expr.right, *unit), ..expr }
+            RawBinaryExpr { right: cast(expr.right, &time(unit)), ..expr }
+        }
+        (Operator::Minus, date, times) if is_date(date) && is_coarse(times) => {
+            RawBinaryExpr { left: cast(expr.left, times), ..expr }
+        }
+        (Operator::Minus, times, date) if is_date(date) && is_coarse(times) => {
+            RawBinaryExpr { right: cast(expr.right, times), ..expr }
         }
         _ if is_span(&left) || is_span(&right) => {
             match refine_unit(&expr.left, op, &expr.right, schema) {
@@ -49,11 +64,33 @@ pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> 
     }
 }
 
+/// Casts the dates of a CASE that also returns timestamps to the type of the first timestamp; other
+/// expressions stay unchanged. Before type coercion, the type of CASE is that of its first branch.
+/// If this is a date, a sum or difference with the CASE would be planned for dates only.
+fn cast_dates_of_case(e: Expr, schema: &DFSchema) -> Expr {
+    let Expr::Case(mut case) = e else { return e };
+    let mut branches: Vec<&mut Expr> =
+        case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut()).collect();
+    branches.extend(case.else_expr.as_deref_mut());
+    let types: Vec<Option<DataType>> =
+        branches.iter().map(|branch| branch.get_type(schema).ok()).collect();
+    let times = types.iter().flatten().find(|t| matches!(t, DataType::Timestamp(..)));
+    if let Some(times) = times {
+        for (branch, of) in branches.into_iter().zip(&types) {
+            if matches!(of, Some(DataType::Date32 | DataType::Date64)) {
+                let date = std::mem::take(branch);
+                *branch = Expr::Cast(Cast::new(Box::new(date), times.clone()));
+            }
+        }
+    }
+    Expr::Case(case)
+}
+
 /// Plans arithmetic on lists of dates like arithmetic on scalars: the difference of two dates is a
 /// number of days, and a date plus or minus an integer is a date. At least one operand is a list.
 /// Returns `None` for operands of other types.
 pub(super) fn plan_days(
-    op: Op,
+    op: BinaryOp,
     expr: &RawBinaryExpr,
     left: &DataType,
     right: &DataType,
@@ -72,11 +109,11 @@ pub(super) fn plan_days(
         let operands = vec![cast(&expr.left, left, leaf.clone()), cast(&expr.right, right, leaf)];
         find_scalar(name).map(|function| function.call(operands))
     };
-    if op == Op::Sub && is_date(left) && is_date(right) {
+    if op == BinaryOp::Sub && is_date(left) && is_date(right) {
         return call(DataType::Int64);
     }
-    let moves = is_date(left) && is_number(right) && matches!(op, Op::Add | Op::Sub)
-        || is_number(left) && is_date(right) && op == Op::Add;
+    let moves = is_date(left) && is_number(right) && matches!(op, BinaryOp::Add | BinaryOp::Sub)
+        || is_number(left) && is_date(right) && op == BinaryOp::Add;
     if !moves {
         return None;
     }
@@ -115,8 +152,8 @@ pub(super) fn cast_dates_for_times(
     }
 }
 
-/// Like [`cast_dates_for_times`], if one operand has dates and the other has intervals that may have
-/// hours.
+/// If one operand has dates and the other has intervals that may have hours, casts the dates to
+/// timestamps. Returns both operands, or `None` for operands of other types.
 pub(super) fn cast_dates_for_hours(
     expr: &RawBinaryExpr,
     left: &DataType,
@@ -140,17 +177,16 @@ pub(super) fn cast_dates_for_hours(
     }
 }
 
-/// Whether an expression of type `t` is an interval that may have hours or smaller units. Returns
-/// `false` for a literal of whole days and months, and for sums and integer multiples of such
-/// literals.
+/// Whether an expression of type `t` is an interval that may have hours or smaller units; false for
+/// a literal of whole days and months, and for sums and integer multiples of such literals.
 pub(super) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
     const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
     if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
         return false;
     }
     let is_known = |e: &Expr| match e.get_type(schema) {
-        // A decimal without fraction may be an unsigned integer that type coercion has cast,
-        // because the query of a view is analyzed again.
+        // A decimal without fraction counts as an integer: if the query of a view is analyzed
+        // again, type coercion may already have cast an unsigned integer to such a decimal.
         Ok(t) if t.is_integer() || matches!(t, DataType::Decimal128(_, 0)) => true,
         Ok(t) => matches!(t, DataType::Interval(_)) && !may_have_hours(e, &t, schema),
         Err(_) => false,

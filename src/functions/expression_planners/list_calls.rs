@@ -1,15 +1,18 @@
-//! Calls of scalar functions on lists.
+//! Plans calls of scalar functions on lists: replaces them with calls of functions for lists, and
+//! casts arguments for which DataFusion finds no common type.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::fold_to_literals;
+use crate::functions::expression_planners::literal_lists::cast_strings_to_times;
 use crate::functions::expression_planners::times_of_day::{unify_clocks, unify_elements};
 use crate::functions::list_counts::call_array_length;
 use crate::functions::list_fields::concat_lists;
@@ -19,7 +22,7 @@ use crate::functions::{
 };
 
 /// Functions that return one of their arguments, or a list of them. All arguments must have the
-/// same type, so times of day in several units are cast to one unit.
+/// same type, so times of day in different units are cast to the same unit.
 const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl"];
 
 pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
@@ -28,10 +31,22 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         plain => plain,
     };
     let Expr::ScalarFunction(function) = plain else { return call };
+    if let Some(lists) = cast_views(function, schema) {
+        let lists = replace_list_call(Expr::ScalarFunction(lists), schema);
+        return match call {
+            Expr::Alias(mut alias) => {
+                *alias.expr = lists;
+                Expr::Alias(alias)
+            }
+            _ => lists,
+        };
+    }
     let replaced = match is_ours(&function.func) {
         true => Some(fold_to_literals(function.clone(), schema)),
         false if CHOOSING.contains(&function.name()) => {
-            unify_clocks(&function.args, schema).map(|args| {
+            let args = unify_clocks(&function.args, schema)
+                .or_else(|| cast_chosen_strings(function, schema));
+            args.map(|args| {
                 Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
             })
         }
@@ -39,7 +54,8 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
             let args: Vec<&Expr> = function.args.iter().collect();
             unify_elements(&args, schema)
                 .or_else(|| cast_searched(function, schema))
-                // DataFusion refuses to plan a search of a list of dates for a timestamp with a zone.
+                // DataFusion refuses to plan a search of a list of dates for a timestamp with a
+                // zone, so the dates are cast.
                 .or_else(|| cast_element_dates(function, schema))
                 .map(|args| {
                     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
@@ -74,7 +90,72 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// If a call searches a list of dates or times for a string literal, casts the string to the type
+/// Casts the list views in a call to lists, if the function of DataFusion does not accept list views or would
+/// receive them as text, as `length` does. Returns `None` for other calls.
+fn cast_views(call: &ScalarFunction, schema: &DFSchema) -> Option<ScalarFunction> {
+    use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView};
+    let fields = call.args.iter().map(|arg| arg.to_field(schema).map(|(_, field)| field));
+    let fields = fields.collect::<Result<Vec<FieldRef>>>().ok()?;
+    let merges_levels = call.name() == "flatten";
+    let lists = fields.iter().map(|field| match merges_levels {
+        true => find_list_of_lists(field.data_type()),
+        false => find_list(field.data_type()),
+    });
+    let lists: Vec<Option<DataType>> = lists.collect();
+    if is_ours(&call.func) || lists.iter().all(Option::is_none) {
+        return None;
+    }
+    let is_nested = |t: &DataType| {
+        matches!(t, List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_))
+    };
+    if !merges_levels
+        && let Ok(coerced) = fields_with_udf(&fields, call.func.as_ref())
+        && coerced.iter().zip(&lists).all(|(to, list)| list.is_none() || is_nested(to.data_type()))
+    {
+        return None;
+    }
+    let args = call.args.iter().zip(lists).map(|(arg, list)| match list {
+        Some(list) => Expr::Cast(Cast::new(Box::new(arg.clone()), list)),
+        None => arg.clone(),
+    });
+    Some(ScalarFunction::new_udf(Arc::clone(&call.func), args.collect()))
+}
+
+/// Casts string literals in a call such as `coalesce(day, '2020-01-01')` to the type of the other arguments, if these
+/// are dates, times or intervals of one type. DataFusion finds no common type for them. Returns `None` for other calls.
+fn cast_chosen_strings(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
+    if !matches!(call.name(), "coalesce" | "nvl") {
+        return None;
+    }
+    let args = cast_strings_to_times(call.args.clone(), schema);
+    (args != call.args).then_some(args)
+}
+
+/// Returns the list type that replaces a list view type; `None` for other types.
+fn find_list(view: &DataType) -> Option<DataType> {
+    match view {
+        DataType::ListView(field) => Some(DataType::List(Arc::clone(field))),
+        DataType::LargeListView(field) => Some(DataType::LargeList(Arc::clone(field))),
+        _ => None,
+    }
+}
+
+/// Returns the type of lists of lists that replaces a type of lists or list views of list views, which DataFusion's
+/// `flatten` would return unchanged. Returns `None` for other types.
+fn find_list_of_lists(of: &DataType) -> Option<DataType> {
+    use DataType::{FixedSizeList, LargeList, List};
+    let outer = find_list(of).unwrap_or_else(|| of.clone());
+    let (List(item) | LargeList(item) | FixedSizeList(item, _)) = &outer else { return None };
+    let lists = find_list(item.data_type())?;
+    let item = Arc::new(item.as_ref().clone().with_data_type(lists));
+    Some(match &outer {
+        LargeList(_) => LargeList(item),
+        FixedSizeList(_, size) => FixedSizeList(item, *size),
+        _ => List(item),
+    })
+}
+
+/// If a call searches a list of dates or times for a string literal, or appends one to it, casts the string to the type
 /// of the elements. Returns `None` for other calls, and if this cast could drop a part of the
 /// string, such as the time of day in a list of dates.
 fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
@@ -98,8 +179,9 @@ fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> 
         }
         _ => false,
     };
-    let searches = has_fact(call.name(), StockFact::FindsElement);
-    if !searches || !is_exact || list_depth(&lists) != 1 {
+    let takes_element =
+        call.name() == "array_append" || has_fact(call.name(), StockFact::FindsElement);
+    if !takes_element || !is_exact || list_depth(&lists) != 1 {
         return None;
     }
     let mut args = call.args.clone();
@@ -108,8 +190,8 @@ fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> 
     Some(args)
 }
 
-/// Plans `concat` of lists and NULL as the concatenation of the lists, as in DuckDB.
-/// DataFusion would concatenate the lists as strings.
+/// Plans `concat` of lists and NULL as the concatenation of the lists, as in DuckDB; DataFusion
+/// would concatenate them as strings. Returns `None` for all other calls.
 fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types = call.args.iter().map(|arg| arg.get_type(schema));
     let types = types.collect::<Result<Vec<_>>>().ok()?;

@@ -29,9 +29,10 @@ impl ExprPlanner for LiteralLists {
     }
 }
 
-/// Casts string literals in a list of dates, times or intervals, such as `[DATE '2020-01-01', '2020-01-02']`, to the
-/// type of the other elements.
-fn cast_strings_to_times(mut exprs: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
+/// Casts string literals in a list of dates, times or intervals, such as
+/// `[DATE '2020-01-01', '2020-01-02']`, to the type of the other elements. The elements of other
+/// lists, and those of several types, stay unchanged.
+pub(super) fn cast_strings_to_times(mut exprs: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
     let is_string =
         |e: &Expr| matches!(e, Expr::Literal(v, _) if v.try_as_str().flatten().is_some());
     if !exprs.iter().any(is_string) {

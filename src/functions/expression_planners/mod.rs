@@ -3,18 +3,21 @@
 mod constant_folding;
 mod date_arithmetic;
 mod list_calls;
+mod list_views;
 mod literal_lists;
 mod operator_names;
 mod span_operations;
 mod times_of_day;
 mod word_operators;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::unicode::substr;
+use datafusion::functions_nested::concat::{array_append_udf, array_prepend_udf};
 use datafusion::functions_nested::extract::array_element;
 use datafusion::functions_nested::map_extract::map_extract;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast};
@@ -25,15 +28,17 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, lit};
 
 use super::chain;
+use super::clipped_element::build_clipped_element;
 use super::clipped_slice::build_clipped_slice;
 use super::text_positions::plan_characters;
-use super::unsigned::{make_signed_index, make_signed_operand, plan_quotient, takes_unsigned};
+use super::unsigned::{make_signed_operand, plan_quotient, takes_unsigned};
 use crate::array::list_depth;
 use crate::functions::expression_planners::constant_folding::narrow_constant;
 use crate::functions::expression_planners::date_arithmetic::{
     cast_date_to_timestamp, cast_dates_for_hours, cast_dates_for_times, plan_days,
 };
 use crate::functions::expression_planners::list_calls::replace_list_call;
+use crate::functions::expression_planners::list_views::needs_list_cast;
 use crate::functions::expression_planners::operator_names::{is_distinction, list_operation};
 use crate::functions::expression_planners::span_operations::plan_span_operation;
 use crate::functions::expression_planners::times_of_day::unify_times_of_day;
@@ -91,6 +96,9 @@ impl ExprPlanner for ListOperators {
             let call = super::list_fields::plan_concatenation(expr.left, expr.right);
             return Ok(PlannerResult::Planned(call));
         }
+        if let Some(call) = plan_addition(&expr, schema) {
+            return Ok(PlannerResult::Planned(call));
+        }
         match &expr.op {
             BinaryOperator::Custom(word) if word == FILTER => {
                 plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
@@ -129,40 +137,76 @@ impl ExprPlanner for ListOperators {
         access: RawFieldAccessExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
-        let RawFieldAccessExpr { field_access, expr } = access;
-        let signed = |index: Box<Expr>| Box::new(make_signed_index(*index, schema));
-        let data_type = expr.get_type(schema);
+        let RawFieldAccessExpr { field_access, mut expr } = access;
+        let mut data_type = expr.get_type(schema);
+        if let Ok(DataType::Dictionary(_, values)) = &data_type
+            && values.is_string()
+        {
+            let values = values.as_ref().clone();
+            expr = Expr::Cast(Cast::new(Box::new(expr), values.clone()));
+            data_type = Ok(values);
+        }
         if let Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) = data_type {
             if let Some(characters) = plan_characters(&expr, &field_access) {
                 return Ok(PlannerResult::Planned(characters));
             }
             if !matches!(field_access, GetFieldAccess::NamedStructField { .. }) {
                 return plan_err!(
-                    "a string has characters at literal positions only, such as s[2], s[-1], s[2:4], s[2:] and s[-3:]; for others, write substr(s, i, n), with the first position and the number of characters"
+                    "characters of a string can be selected only at literal positions, such as s[2], s[-1], s[2:4], s[2:] and s[-3:]; for other positions, write substr(s, i, n), in which i is the first position and n the number of characters"
                 );
             }
         }
         let field_access = match (field_access, &data_type) {
-            // For a map, DataFusion plans `get_field`, which fails unless the key is a constant.
-            (GetFieldAccess::ListIndex { key }, Ok(DataType::Map(..))) if is_row_based(&key) => {
+            // For a map, DataFusion plans `get_field`, which fails unless the key is a constant, and
+            // panics for a constant list or struct.
+            (GetFieldAccess::ListIndex { key }, Ok(DataType::Map(..)))
+                if is_row_based(&key) || key.get_type(schema).is_ok_and(|t| t.is_nested()) =>
+            {
                 let values = map_extract(expr, *key);
                 return Ok(PlannerResult::Planned(array_element(values, lit(1_i64))));
             }
             (access, _) => access,
         };
         let is_list = data_type.is_ok_and(|t| list_depth(&t) > 0);
+        if let GetFieldAccess::ListIndex { key } = &field_access
+            && let Some(row) = find_nth_row(&expr, key, schema)
+        {
+            let field_access = GetFieldAccess::ListIndex { key: Box::new(row) };
+            return Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }));
+        }
         let field_access = match field_access {
             GetFieldAccess::ListIndex { key } if is_list => {
-                GetFieldAccess::ListIndex { key: signed(key) }
+                let element = takes_unsigned(Arc::new(build_clipped_element()));
+                return Ok(PlannerResult::Planned(element.call(vec![expr, *key])));
             }
             GetFieldAccess::ListRange { start, stop, stride } => {
-                let bounds = [start, stop, stride].map(|bound| *signed(bound));
-                let args = std::iter::once(expr).chain(bounds).collect();
-                return Ok(PlannerResult::Planned(build_clipped_slice().call(args)));
+                let slice = takes_unsigned(Arc::new(build_clipped_slice()));
+                let args = vec![expr, *start, *stop, *stride];
+                return Ok(PlannerResult::Planned(slice.call(args)));
             }
             other => other,
         };
         Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }))
+    }
+}
+
+/// If `list[index]` is a call of `array_agg` that DataFusion can plan as `nth_value`, returns the index as an Int64: a
+/// constant integer other than 0. The element of the list is NULL for 0 and for integers beyond Int64.
+fn find_nth_row(list: &Expr, index: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::AggregateFunction(call) = list else { return None };
+    if call.func.name() != "array_agg" || call.params.distinct {
+        return None;
+    }
+    let Expr::Literal(value, _) = fold_constant(index.clone(), schema)? else { return None };
+    let is_long = value.data_type() == DataType::Int64;
+    if !value.data_type().is_integer() && !matches!(value.data_type(), DataType::Decimal128(_, 0)) {
+        return None;
+    }
+    match value.cast_to(&DataType::Int64).ok()? {
+        ScalarValue::Int64(Some(row)) if row != 0 => {
+            Some(if is_long { index.clone() } else { lit(row) })
+        }
+        _ => None,
     }
 }
 
@@ -206,7 +250,7 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Whether an expression is `x || y` for lists of the same depth. DataFusion would plan its own
+/// Whether an expression is `x || y` for lists of the same depth. The caller replaces DataFusion's
 /// `array_concat`, whose results do not have the planned type if the element fields of the lists
 /// differ in name.
 fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
@@ -217,6 +261,26 @@ fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
         (Ok(left), Ok(right)) => list_depth(&left) > 0 && list_depth(&left) == list_depth(&right),
         _ => false,
     }
+}
+
+/// Plans `list || value` and `value || list` if DataFusion's functions refuse the types and their replacements
+/// in the session do not, as for a list of Int64 and a UInt64.
+fn plan_addition(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    if expr.op != BinaryOperator::StringConcat {
+        return None;
+    }
+    let depth = |e: &Expr| e.get_type(schema).ok().map(|t| list_depth(&t));
+    let function = match depth(&expr.left)?.cmp(&depth(&expr.right)?) {
+        Ordering::Greater => array_append_udf(),
+        Ordering::Less => array_prepend_udf(),
+        Ordering::Equal => return None,
+    };
+    let args = vec![expr.left.clone(), expr.right.clone()];
+    if function.call(args.clone()).get_type(schema).is_ok() {
+        return None;
+    }
+    let call = takes_unsigned(function).call(args);
+    call.get_type(schema).is_ok().then_some(call)
 }
 
 /// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns `None` for
@@ -248,8 +312,7 @@ fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(if not { negate_mask(mask) } else { mask })
 }
 
-/// Gives `[]` in a comparison the type of the other operand, so that two lists of the same depth
-/// are compared.
+/// Gives `[]` in a comparison the type of the other operand, so that both have the same depth.
 fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
@@ -340,6 +403,11 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let right = expr.right.get_type(schema).ok()?;
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
     let (left, right) = match lists {
+        // Plans a call on a list view: the called function fails with an error that says which cast
+        // to write.
+        (false, false) if needs_list_cast(op, &left, &right) => {
+            (expr.left.clone(), expr.right.clone())
+        }
         (false, false) => return None,
         // Two lists of the same depth are compared as a whole, by DataFusion.
         (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {

@@ -3,7 +3,7 @@
 
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 
-use crate::kernels::elementwise::Op;
+use crate::kernels::elementwise::BinaryOp;
 
 pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
     matches!(op, BinaryOperator::Custom(word) if [DISTINCT, NOT_DISTINCT].contains(&word.as_str()))
@@ -14,38 +14,41 @@ pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
 /// side of `IN` becomes a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// Custom operators that replace the predicates of the same names, because DataFusion's planner has
-/// no hook for these predicates.
+/// Custom operator with which `sql::statement` replaces the predicate of this name, as
+/// [`NOT_DISTINCT`] replaces the negated one. DataFusion does not pass these predicates to
+/// expression planners, but passes custom operators.
 pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
 
 pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
 
-/// Custom operator of the planner in `call ON LISTS NULL`: applies the call to the values of its
-/// lists. The right side is ignored.
+/// Custom operator in `call ON LISTS NULL`. If an argument of the scalar function on the left side
+/// is a list, the planner applies the function to the values of the list. The right side is
+/// ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
 /// Custom operator that replaces a unary minus, so that the planner can cast the operand to a type
 /// with a sign. The left side is the operand, and the right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
-/// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
+/// Custom operator in `call FILTER mask`, with which `sql::statement` replaces `call FILTER (WHERE
+/// mask)` if `call` is that of a scalar function such as `ragged_mean(x)`.
 pub(crate) const FILTER: &str = "FILTER";
 
-pub(super) fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
+pub(super) fn list_operation(op: &BinaryOperator) -> Option<(BinaryOp, &'static str)> {
     Some(match op {
-        BinaryOperator::Plus => (Op::Add, "ragged_add"),
-        BinaryOperator::Minus => (Op::Sub, "ragged_sub"),
-        BinaryOperator::Multiply => (Op::Mul, "ragged_mul"),
-        BinaryOperator::Divide => (Op::Div, "ragged_div"),
-        BinaryOperator::Modulo => (Op::Rem, "ragged_mod"),
-        BinaryOperator::Eq => (Op::Eq, "ragged_eq"),
-        BinaryOperator::NotEq => (Op::NotEq, "ragged_ne"),
-        BinaryOperator::Lt => (Op::Lt, "ragged_lt"),
-        BinaryOperator::LtEq => (Op::LtEq, "ragged_le"),
-        BinaryOperator::Gt => (Op::Gt, "ragged_gt"),
-        BinaryOperator::GtEq => (Op::GtEq, "ragged_ge"),
-        BinaryOperator::And => (Op::And, "ragged_and"),
-        BinaryOperator::Or => (Op::Or, "ragged_or"),
+        BinaryOperator::Plus => (BinaryOp::Add, "ragged_add"),
+        BinaryOperator::Minus => (BinaryOp::Sub, "ragged_sub"),
+        BinaryOperator::Multiply => (BinaryOp::Mul, "ragged_mul"),
+        BinaryOperator::Divide => (BinaryOp::Div, "ragged_div"),
+        BinaryOperator::Modulo => (BinaryOp::Rem, "ragged_mod"),
+        BinaryOperator::Eq => (BinaryOp::Eq, "ragged_eq"),
+        BinaryOperator::NotEq => (BinaryOp::NotEq, "ragged_ne"),
+        BinaryOperator::Lt => (BinaryOp::Lt, "ragged_lt"),
+        BinaryOperator::LtEq => (BinaryOp::LtEq, "ragged_le"),
+        BinaryOperator::Gt => (BinaryOp::Gt, "ragged_gt"),
+        BinaryOperator::GtEq => (BinaryOp::GtEq, "ragged_ge"),
+        BinaryOperator::And => (BinaryOp::And, "ragged_and"),
+        BinaryOperator::Or => (BinaryOp::Or, "ragged_or"),
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! Plans products and quotients with spans of time.
+//! Plans products and quotients of numbers and spans of time, which are intervals and durations.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;

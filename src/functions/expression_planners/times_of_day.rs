@@ -1,4 +1,4 @@
-//! Casts times of day (`TIME`) of several units to one unit.
+//! Casts times of day (`TIME`) in different units to the same unit.
 
 use std::cmp::Ordering;
 
@@ -14,10 +14,10 @@ use crate::functions::expression_planners::constant_folding::{find_exact_constan
 use crate::functions::expression_planners::operator_names::is_distinction;
 use crate::functions::lists::NestedListType;
 
-/// Casts two times of day (`TIME`) in different units to one unit before they are compared. This is
-/// the finer unit, unless the operand in the finer unit is a constant that the coarser unit
-/// represents exactly. DataFusion has no common type for them, and fails before the analyzer rules
-/// run.
+/// Casts two times of day (`TIME`) in different units to the same unit before they are compared.
+/// This is the finer unit, unless the operand in the finer unit is a constant that the coarser unit
+/// represents exactly. DataFusion has no common type for the two types, and fails before analyzer
+/// rules run.
 pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) && !is_distinction(&expr.op) {

@@ -11,15 +11,17 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::{
-    fold_list, is_constant, narrow_constant,
+    find_exact_constant, fold_list, is_constant, narrow_constant,
 };
+use crate::functions::expression_planners::list_views::needs_list_cast;
 use crate::functions::expression_planners::operator_names::PREDICATES;
 use crate::functions::naming::show_expression;
 use crate::functions::{find_facts, find_scalar};
-use crate::kernels::elementwise::Op;
+use crate::kernels::elementwise::BinaryOp;
 
-/// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true. A
-/// reduction of two lists uses only the pairs of values for which the mask is true.
+/// Plans `call FILTER mask`, in which `call` reduces a list, as in `ragged_sum(x)`: it then uses
+/// only the values for which the mask is true. If `call` reduces two lists, it uses only the pairs
+/// of values for which the mask is true.
 pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match call {
@@ -87,7 +89,8 @@ impl WordPredicate {
         Some(Self { test, negated })
     }
 
-    /// Plans the predicate for each value if the left side is a list, else as DataFusion's own expression.
+    /// Plans the predicate as a test of each value if the left side is a list. Otherwise, plans
+    /// DataFusion's own expression for it.
     pub(super) fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
@@ -102,6 +105,17 @@ impl WordPredicate {
                     && let Some(mask) = plan_in(&left, &items, schema)
                 {
                     return if self.negated { negate_mask(mask) } else { mask };
+                }
+                // If an operand is a list view, plans a comparison, which fails with an error that
+                // says which cast to write.
+                if let Ok(found) = left.get_type(schema)
+                    && let Some(item) = items.iter().find(|item| {
+                        let given = item.get_type(schema);
+                        given.is_ok_and(|t| needs_list_cast(BinaryOp::Eq, &found, &t))
+                    })
+                    && let Some(equal) = find_scalar("ragged_eq")
+                {
+                    return equal.call(vec![left, item.clone()]);
                 }
                 return Expr::InList(InList::new(Box::new(left), items, self.negated));
             }
@@ -122,18 +136,31 @@ impl WordPredicate {
 }
 
 /// Plans `IN` on a list as one membership test if all `items` are constants, else as comparisons.
+/// Returns `None` if there are no items.
 fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
-    if items.iter().all(is_constant) {
+    if items.iter().all(is_constant) && !rounds_integers(left, items, schema) {
         let list = fold_list(items, schema).unwrap_or_else(|| make_array(items.to_vec()));
         return Some(find_scalar("ragged_isin")?.call(vec![left.clone(), list]));
     }
     let (equal, or) = (find_scalar("ragged_eq")?, find_scalar("ragged_or")?);
     let leaves = left.get_type(schema).ok()?;
     let each = items.iter().map(|item| {
-        let item = narrow_constant(Op::Eq, item, &leaves, false, schema);
+        let item = narrow_constant(BinaryOp::Eq, item, &leaves, false, schema);
         equal.call(vec![left.clone(), item])
     });
     each.reduce(|a, b| or.call(vec![a, b]))
+}
+
+/// Whether a membership test in a list of `items` would round one of its integers to the narrow
+/// float type of `left`, because other items are not integers. A comparison does not round
+/// integers.
+fn rounds_integers(left: &Expr, items: &[Expr], schema: &DFSchema) -> bool {
+    let Ok(lists) = left.get_type(schema) else { return false };
+    let leaf = leaf_type(&lists);
+    let is_integer = |item: &Expr| item.get_type(schema).is_ok_and(|t| t.is_integer());
+    matches!(leaf, DataType::Float16 | DataType::Float32)
+        && !items.iter().all(is_integer)
+        && items.iter().any(|item| is_integer(item) && find_exact_constant(item, leaf).is_none())
 }
 
 pub(super) fn negate_mask(mask: Expr) -> Expr {

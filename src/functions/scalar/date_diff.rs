@@ -12,10 +12,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use serrate_core::internal::zones::to_local;
 use serrate_core::internal::{TimePart, extract_time_part};
 
 use crate::functions::declare;
-use crate::kernels::zones::to_local;
 
 use super::documents::{DocumentationText, document};
 
@@ -210,7 +210,7 @@ fn count_months(times: &ArrayRef) -> Result<Int64Array> {
 
 /// Numbers the parts of the calendar, and returns the number of the part that contains each time.
 /// The difference of two numbers is how many parts begin between the times. For
-/// [`CalendarPart::Weeks`], numbers the days instead.
+/// [`CalendarPart::Weeks`], numbers the days; the caller divides their difference by 7.
 fn number_parts(part: CalendarPart, times: &ArrayRef) -> Result<Int64Array> {
     Ok(match part {
         CalendarPart::Months(1) => count_months(times)?,
@@ -234,8 +234,8 @@ fn divide_floor(times: &Int64Array, length: i64) -> Int64Array {
     }
 }
 
-/// Returns how many calendar parts begin between `start` and `end`, for each row. At most one of
-/// `start` and `end` is a scalar.
+/// Returns, for each row, how many calendar parts, such as months, begin between `start` and `end`.
+/// At most one of the two is a scalar.
 fn count_boundaries(
     part: CalendarPart,
     start: &ColumnarValue,
@@ -294,7 +294,8 @@ fn count_whole_months(start: &ArrayRef, end: &ArrayRef) -> Result<Int64Array> {
     Ok(Int64Array::new(counts.collect::<Vec<i64>>().into(), nulls))
 }
 
-/// Returns the number of whole months from `start` to `end`. `end` is not before `start`.
+/// Returns the number of whole months from `start` to `end`. The caller ensures that `end` is not
+/// before `start`.
 fn subtract_months(start: LocalTime, end: LocalTime) -> i64 {
     let day = start.1.min(count_days_in_month(end.0));
     let is_partial = (day, start.2) > (end.1, end.2);

@@ -1,15 +1,16 @@
-//! Documentation of scalar functions and of short forms, which `.help` prints.
+//! Documentation of scalar functions, and of short forms such as `year(t)`, which are replaced by
+//! other expressions before a statement is planned. The command `.help` prints this documentation.
 
 use datafusion::logical_expr::{DocSection, Documentation};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentationText {
     pub(crate) syntax: &'static str,
-    /// Other forms of a call.
+    /// Other ways to write a call, besides `syntax`.
     pub(crate) also: &'static [&'static str],
     pub(crate) description: &'static str,
     pub(crate) args: &'static [(&'static str, &'static str)],
-    /// The result for NULL, for empty values and for values out of range.
+    /// A text that says what the result is for NULL, empty values and values out of range.
     pub(crate) missing: &'static str,
     /// Statements, one per line, each with its result in a comment. The tests run them.
     pub(crate) example: &'static str,
@@ -34,7 +35,8 @@ impl DocumentationText {
     }
 }
 
-/// Expands to `Some` with the [`Documentation`] of a [`DocumentationText`], which is built once.
+/// Expands to `Some` with the [`Documentation`] that is built from a [`DocumentationText`] on first
+/// use.
 macro_rules! document {
     ($text:expr) => {{
         static DOCUMENT: std::sync::LazyLock<datafusion::logical_expr::Documentation> =

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field};
 use datafusion::error::Result;
 use datafusion::functions::math;
 use datafusion::logical_expr::{
@@ -28,8 +29,20 @@ impl ScalarUDFImpl for LogFunction {
     delegate!(stock: name, signature, coerce_types, return_type);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        use DataType::{Float32, Float64};
         match &args.args[..] {
-            [x] if x.data_type().is_floating() => self.base_10.invoke_with_args(args),
+            [x] if matches!(x.data_type(), Float32 | Float64) => {
+                self.base_10.invoke_with_args(args)
+            }
+            [x] if x.data_type().is_decimal() => {
+                let doubles = x.cast_to(&Float64, None)?;
+                let field = Arc::new(Field::new("x", Float64, true));
+                self.base_10.invoke_with_args(ScalarFunctionArgs {
+                    args: vec![doubles],
+                    arg_fields: vec![field],
+                    ..args
+                })
+            }
             _ => self.stock.invoke_with_args(args),
         }
     }

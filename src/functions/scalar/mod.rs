@@ -1,5 +1,6 @@
-//! Scalar functions that DuckDB has and DataFusion lacks or computes differently. DuckDB functions
-//! that other functions can express are rewritten in statements (`sql/statement/shorthands.rs`).
+//! Scalar functions that DuckDB has and DataFusion lacks or computes differently. A function that
+//! can be expressed by others is not here: `sql::statement::functions::shorthands` rewrites
+//! its calls.
 
 mod bit_functions;
 mod date_diff;
@@ -7,6 +8,7 @@ pub(super) mod documents;
 mod epochs;
 mod log;
 mod mode;
+mod padding;
 mod regexp_extract;
 mod regexp_lists;
 mod regexp_replace;
@@ -30,6 +32,7 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
         string_split::string_split(),
     ];
     let mut functions = Vec::from(single);
+    functions.extend(padding::build_paddings());
     functions.extend(rounding::build_wide_ceilings());
     functions.extend(bit_functions::bit_functions());
     functions.extend(epochs::build_epoch_functions());

@@ -51,7 +51,10 @@ impl ScalarUDFImpl for ElementMode {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [DataType::List(field)] => Ok(field.data_type().clone()),
-            types => plan_err!("{NAME} takes one list, but found {}", list_types(types)),
+            types => plan_err!(
+                "{NAME} takes one list, as in {NAME}([1, 2, 2]), but found {}",
+                list_types(types)
+            ),
         }
     }
 

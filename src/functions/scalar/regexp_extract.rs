@@ -112,8 +112,7 @@ fn is_text(t: &DataType) -> bool {
     plain.is_string() || plain.is_null()
 }
 
-/// Reads the arguments of a function: the strings, the patterns, and the number of a group in the
-/// patterns.
+/// Reads the arguments of a function: the strings, the patterns, and the number of a capture group.
 pub(super) fn read_pattern_arguments(
     function: &str,
     args: &ScalarFunctionArgs,
@@ -128,7 +127,8 @@ pub(super) fn read_pattern_arguments(
     Ok((text.to_array(rows)?, pattern.to_array(rows)?, group))
 }
 
-/// Reads argument 3 of a function: the number of a group, or 0 (the whole match) if not given.
+/// Reads argument 3 of a function: the number of a group, or 0 (the whole match) if not given. A
+/// column and a negative number are errors.
 fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     let group = match group {
         None => return Ok(0),
@@ -148,8 +148,8 @@ fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     }
 }
 
-/// The pattern of the last row, compiled. The next row usually has the same pattern, which is then
-/// not compiled again.
+/// The pattern of the previous row and its compiled form, which a row with the same pattern reuses.
+/// `None` before the first row.
 #[derive(Default)]
 pub(super) struct LastPattern<'a>(Option<(&'a str, Regex)>);
 

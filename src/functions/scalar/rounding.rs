@@ -131,9 +131,9 @@ impl ScalarUDFImpl for RoundFunction {
     }
 }
 
-/// Replaces NaN and infinity in `found`, the results of rounding `value`. NaN and infinite values
-/// stay as they are. For other values, the replacement is the value itself if `places` is positive,
-/// else 0: `round(1.5, 400)` is 1.5, and `round(1.5, -400)` is 0.
+/// Replaces NaN and infinity in `found`, the results of rounding `value`, unless the value itself
+/// is NaN or infinite. The replacement is the value if `places` is positive, else 0: `round(1.5,
+/// 400)` is 1.5, and `round(1.5, -400)` is 0.
 fn limit_values<T>(
     found: &ArrayRef,
     value: &ArrayRef,

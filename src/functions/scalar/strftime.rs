@@ -22,11 +22,11 @@ const NAME: &str = "strftime";
 ///
 /// DataFusion's `to_char` has the directives of the crate chrono, and takes ten times as long.
 pub(super) fn build_strftime_function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Strftime)
+    ScalarUDF::new_from_impl(StrftimeFunction)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Strftime;
+struct StrftimeFunction;
 
 fn find_time_type(t: &DataType) -> Option<DataType> {
     match t {
@@ -38,7 +38,7 @@ fn find_time_type(t: &DataType) -> Option<DataType> {
     }
 }
 
-impl ScalarUDFImpl for Strftime {
+impl ScalarUDFImpl for StrftimeFunction {
     declare!(NAME, Signature::user_defined(Volatility::Immutable));
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {

@@ -33,8 +33,8 @@ pub(in crate::sql) fn has_part(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool)
     found || visited.is_err()
 }
 
-/// Rewrites the subexpressions of all expressions of a plan, the innermost first, also in
-/// subqueries. Columns keep their names.
+/// Rewrites all subexpressions of a plan, innermost first, also in subqueries. Columns keep their
+/// names.
 ///
 /// `rewrite` gets the columns that the expression may name. Nodes in which `is_affected` accepts no
 /// subexpression are returned unchanged. This test is faster than a rewrite, which computes the
@@ -52,7 +52,8 @@ pub(in crate::sql) fn rewrite_parts(
     Ok(rewritten.data)
 }
 
-/// Like [`rewrite_parts`], but only for the expressions of one node.
+/// Rewrites all subexpressions of the expressions of one node, innermost first. `rewrite` gets the
+/// columns that the expressions may name. The output columns of the node keep their names.
 pub(in crate::sql) fn rewrite_node(
     plan: LogicalPlan,
     rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
@@ -61,7 +62,7 @@ pub(in crate::sql) fn rewrite_node(
     map_named(plan, |e| e.transform_up(|e| rewrite(e, &columns)))
 }
 
-/// Maps the expressions of one node. The columns of the node keep their names.
+/// Applies `map` to each expression of one node. The output columns of the node keep their names.
 pub(in crate::sql) fn map_named(
     plan: LogicalPlan,
     mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
@@ -73,9 +74,8 @@ pub(in crate::sql) fn map_named(
     })
 }
 
-/// Maps the expressions of one node. If an expression is a grouping set, `map` gets each member of
-/// the set instead of the whole set: an alias that `map` adds to the whole set would turn it into
-/// an ordinary column.
+/// Applies `map` to each expression of one node, and to each member of a grouping set instead of
+/// the whole set: an alias that `map` adds to the whole set would make it an ordinary column.
 pub(in crate::sql) fn map_columns(
     plan: LogicalPlan,
     mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
@@ -89,8 +89,9 @@ pub(in crate::sql) fn map_columns(
 /// The names of the expressions of a node, to restore after a rule of DataFusion has rewritten the node.
 pub(in crate::sql) struct SavedNames {
     names: Vec<SavedName>,
-    /// The output columns of the node if it is an aggregation, because a rule may put a projection
-    /// above an aggregation.
+    /// The output columns of the node if it is an aggregation, otherwise `None`. If a rule puts a
+    /// projection above the aggregation, the expressions of this projection get the names of these
+    /// columns.
     grouped: Option<DFSchemaRef>,
 }
 
@@ -115,7 +116,8 @@ impl SavedNames {
         Ok(Self { names, grouped })
     }
 
-    /// Maps the expressions of the rewritten node and restores their names.
+    /// Applies `map` to each expression of the rewritten node `plan`, and gives each result the
+    /// saved name of the expression.
     pub(in crate::sql) fn restore_over(
         self,
         plan: LogicalPlan,

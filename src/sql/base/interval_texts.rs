@@ -11,8 +11,8 @@ const SHORT_UNITS: [(&str, &str); 7] = [
     ("s", "seconds"),
 ];
 
-/// Splits `3d` into `3` and `days`. Returns `None` if the word is not a number with a short name of
-/// a unit.
+/// Splits `3d` into `3` and `days`. Returns `None` if the word is not a number followed by a short
+/// name of a unit.
 fn split_unit(word: &str) -> Option<[&str; 2]> {
     let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|at| *at > 0)?;
     let (number, short) = word.split_at(at);
@@ -22,8 +22,9 @@ fn split_unit(word: &str) -> Option<[&str; 2]> {
 }
 
 /// Spells out times of day, quarters, short units and `ago` in an interval: `1 day 01:30:00`
-/// becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end counts
-/// seconds, as in PostgreSQL; in casts, Arrow would read months. Returns `None` if nothing changes.
+/// becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end is a number
+/// of seconds, as in PostgreSQL; Arrow's casts would take it for months. Returns `None` if nothing
+/// changes.
 pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
     let written: Vec<&str> = text.split_whitespace().collect();
     let mut words: Vec<&str> = Vec::with_capacity(written.len());

@@ -1,5 +1,5 @@
-//! Names in a plan by which rules recognize LATERAL subqueries, and joins that only test for a
-//! match.
+//! Names in plans by which rules recognize LATERAL subqueries, and joins that only test whether
+//! rows match.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};
@@ -7,9 +7,10 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 /// Alias that marks the query of a LATERAL table if the query contains subqueries.
 pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
-/// Whether a plan is that of a LATERAL query to which `statement::columns::lateral_tables` has
-/// added [`LATERAL`]. The alias marks the query, because DataFusion creates no `Subquery` node if
-/// only subqueries of a LATERAL query use columns of the tables before it.
+/// Whether a plan is that of `SELECT * FROM (query) AS __serrate_lateral`, to which
+/// `statement::columns::lateral_tables` rewrites the query of a LATERAL table. The alias [`LATERAL`]
+/// replaces the `Subquery` node by which rules recognize a LATERAL table: DataFusion does not create
+/// this node if the columns of earlier tables are used only in subqueries of the query.
 pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
     matches!(query, LogicalPlan::Projection(node)
         if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)

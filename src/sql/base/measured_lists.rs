@@ -10,7 +10,7 @@ use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{Reads, reads_of_lists};
+use crate::functions::{ReadParts, find_list_reads};
 
 /// Returns the names of the list columns whose values no expression reads. If NaN counts as NULL
 /// (`nan_is_null`), a count of the non-NULL floats in lists reads their values.
@@ -33,7 +33,7 @@ pub(in crate::sql) fn find_measured_columns<'a>(
             let field = field.filter(|f| list_depth(f.data_type()) > 0);
             let Some(field) = field else { return Ok(TreeNodeRecursion::Continue) };
             let may_miss = nan_is_null && leaf_type(field.data_type()).is_floating();
-            Ok(match what == Reads::LengthsAndNulls && may_miss {
+            Ok(match what == ReadParts::LengthsAndNulls && may_miss {
                 true => TreeNodeRecursion::Continue,
                 false => TreeNodeRecursion::Jump,
             })
@@ -48,13 +48,13 @@ pub(in crate::sql) fn find_measured_columns<'a>(
 /// Returns `None` if the call reads values, or if its argument is not a column.
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
-) -> Option<(Reads, &PhysicalColumn)> {
-    let what = reads_of(e);
+) -> Option<(ReadParts, &PhysicalColumn)> {
+    let what = find_reads(e);
     if !what.is_length() {
         return None;
     }
     let mut list = e.children()[0];
-    while reads_of(list) == Reads::Structure {
+    while find_reads(list) == ReadParts::Structure {
         list = list.children()[0];
     }
     list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
@@ -62,11 +62,11 @@ pub(in crate::sql) fn find_measured_list(
 
 /// Returns what a call reads of the lists in its first argument, for example only their lengths. If
 /// another argument is not a literal, the call reads the values.
-pub(in crate::sql) fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
-    let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
-    let [_, rest @ ..] = call.args() else { return Reads::Values };
+pub(in crate::sql) fn find_reads(e: &Arc<dyn PhysicalExpr>) -> ReadParts {
+    let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return ReadParts::Values };
+    let [_, rest @ ..] = call.args() else { return ReadParts::Values };
     match rest.iter().all(|e| e.downcast_ref::<Literal>().is_some()) {
-        true => reads_of_lists(call.fun()),
-        false => Reads::Values,
+        true => find_list_reads(call.fun()),
+        false => ReadParts::Values,
     }
 }

@@ -1,10 +1,13 @@
-//! Helpers that read and rewrite plans, expressions and syntax trees, below all other parts of `sql`.
+//! Helpers that read and rewrite plans, expressions and syntax trees. All other modules of `sql`
+//! may use them, and they use none of these modules.
 
+pub(in crate::sql) mod boxed_methods;
 pub(in crate::sql) mod deep_stack;
 pub(in crate::sql) mod expression_parts;
 pub(in crate::sql) mod interval_texts;
 pub(in crate::sql) mod marks;
 pub(in crate::sql) mod measured_lists;
+pub(in crate::sql) mod nullable_mark;
 pub(in crate::sql) mod outer_columns;
 pub(in crate::sql) mod subquery_parts;
 pub(in crate::sql) mod syntax;

@@ -33,11 +33,12 @@ pub(in crate::sql) fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Colu
 /// correlated subquery of IN, ANY, ALL or EXISTS as a join.
 ///
 /// The condition of the join names columns of both queries. DataFusion finds an unqualified column
-/// in it by name alone, and replaces every column that has the table and name of a moved column
-/// ([`find_moved_columns`]). In
+/// of this condition by name alone, and replaces every column that has the table and name of a
+/// moved column ([`find_moved_columns`]). In
 /// `SELECT count(*) FROM (SELECT x AS s, g FROM t) WHERE s IN (SELECT u.s FROM u WHERE u.h = g)`,
-/// both queries have a column `s`. `stock_correlated_columns_of_one_name_are_still_mixed_up` in
-/// `tests/sql/subqueries.rs` fails once this is fixed upstream.
+/// both queries have a column `s`. The test
+/// `stock_correlated_columns_of_one_name_are_still_mixed_up` in `tests/sql/subqueries.rs` fails
+/// once DataFusion no longer confuses the two.
 pub(in crate::sql) fn hides_outer(test: &Expr, query: &LogicalPlan) -> Result<bool> {
     let mut outer = find_outer_columns(query)?;
     let mut inner = find_moved_columns(query)?;

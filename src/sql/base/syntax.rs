@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, ObjectName, Query, Value, visit_expressions,
+    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Statement, TableWithJoins,
+    UpdateTableFromKind, Value, visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -39,6 +40,23 @@ pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
     match name.0.as_slice() {
         [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
         _ => None,
+    }
+}
+
+/// Returns the tables that DELETE or UPDATE names outside of subqueries; none for another statement.
+pub(in crate::sql) fn list_changed_tables(statement: &Statement) -> Vec<&TableWithJoins> {
+    match statement {
+        Statement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+            from.iter().chain(delete.using.iter().flatten()).collect()
+        }
+        Statement::Update(update) => {
+            let from = update.from.iter().flat_map(|from| match from {
+                UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from) => from,
+            });
+            std::iter::once(&update.table).chain(from).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Explains why a list cannot be searched for an element.
+//! Messages that explain why a list cannot be searched for an element, in place of DataFusion's.
 
 use crate::functions::{StockFact, has_fact};
 
@@ -21,7 +21,8 @@ pub(in crate::sql) fn split_top_level(types: &str) -> Vec<&str> {
 }
 
 /// Explains why a list cannot be searched for a string: its elements have a type, such as DATE, to
-/// which a string must be cast explicitly. Returns `None` for other functions and other types.
+/// which a string must be cast explicitly. Returns `None` if the function `name` does not compare
+/// elements with a value, and for other types of elements or values.
 pub(in crate::sql) fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
     const TYPES: [(&str, &str); 10] = [
         ("Date", "DATE"),
@@ -54,7 +55,8 @@ pub(in crate::sql) fn explain_searched(name: &str, list: &str, value: &str) -> O
     ))
 }
 
-/// Explains why `array_has(x, 1)` fails: the elements of `x`, or the searched value, are lists.
+/// Explains why a call such as `array_has(x, 1)` fails: the elements of `x`, or the searched value,
+/// are lists. `types` has the argument types. Returns `None` if the reason is another one.
 pub(in crate::sql) fn explain_element(name: &str, types: &str) -> Option<String> {
     let types = split_top_level(types);
     if let [list, value, ..] = types.as_slice()
@@ -102,18 +104,19 @@ pub(in crate::sql) fn explain_element(name: &str, types: &str) -> Option<String>
     })
 }
 
-/// Explains that an element stands where a function takes the list. DataFusion's message names one type
-/// and neither the list nor the order.
+/// Explains that a call has an element in place of its list argument, or returns `None` if this is
+/// not so. `list` is the type of that argument. DataFusion's message has only this type, and does
+/// not say which argument must be the list.
 fn explain_order(name: &str, list: &str) -> Option<String> {
     if list.contains("List") || list == "Null" {
         return None;
     }
     match name {
         "array_append" => Some(format!(
-            "list_append, array_append and array_push_back take the list first and then the element, but the first argument is no list ({list}); write list_append([1, 2], 3)"
+            "list_append, array_append and array_push_back take the list first and then the element, but the first argument is not a list ({list}); write list_append([1, 2], 3)"
         )),
         "array_prepend" => Some(format!(
-            "list_prepend, array_prepend and array_push_front take the element first and then the list, but the second argument is no list ({list}); write list_prepend(0, [1, 2])"
+            "list_prepend, array_prepend and array_push_front take the element first and then the list, but the second argument is not a list ({list}); write list_prepend(0, [1, 2])"
         )),
         _ => None,
     }

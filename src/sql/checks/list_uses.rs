@@ -14,7 +14,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::find_facts;
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::checks::elements::{explain_element, explain_searched};
-use crate::sql::checks::modifiers::{check_aggregate, check_window};
+use crate::sql::checks::modifiers::{check_aggregate, check_range, check_window};
 use crate::sql::checks::row_values::check_row_values;
 use crate::sql::workarounds::types::coarser_times::is_named_cast;
 
@@ -52,8 +52,9 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for an aggregate in a subquery whose arguments use only columns of an outer query. In the SQL
-/// standard it is an aggregate of the outer query; DataFusion computes it within the subquery.
+/// Returns an error for an aggregate that is in a subquery, but uses only columns of an outer query.
+/// In the SQL standard it is an aggregate of the outer query; DataFusion computes it within the
+/// subquery.
 fn check_outer_aggregate(expr: &Expr) -> Result<()> {
     let Expr::AggregateFunction(call) = expr else { return Ok(()) };
     let args = &call.params.args;
@@ -79,8 +80,10 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             check_pattern(like, function, schema)
         }
         Expr::SimilarTo(like) => check_pattern(like, "ragged_matches", schema),
-        Expr::Cast(cast) => cast_of_list("CAST", &cast.expr, cast.field.data_type(), schema),
-        Expr::TryCast(cast) => cast_of_list("TRY_CAST", &cast.expr, cast.field.data_type(), schema),
+        Expr::Cast(cast) => check_list_cast("CAST", &cast.expr, cast.field.data_type(), schema),
+        Expr::TryCast(cast) => {
+            check_list_cast("TRY_CAST", &cast.expr, cast.field.data_type(), schema)
+        }
         Expr::ScalarFunction(call) => {
             check_searched(call, schema)?;
             check_named_cast(expr, call, schema)?;
@@ -97,7 +100,10 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             }
             check_quantified(&case.when_then_expr, schema)
         }
-        Expr::WindowFunction(call) => check_window(call),
+        Expr::WindowFunction(call) => {
+            check_window(call)?;
+            check_range(call, schema)
+        }
         Expr::AggregateFunction(call) => {
             check_aggregate(call)?;
             check_extreme(call, schema)?;
@@ -110,7 +116,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// Returns an error for `[1, 2] BETWEEN 1 AND 3`.
+/// Returns an error if BETWEEN compares a list with scalars, as in `[1, 2] BETWEEN 1 AND 3`.
 fn check_between(between: &Between, schema: &DFSchema) -> Result<()> {
     let e = &between.expr;
     if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
@@ -122,7 +128,7 @@ fn check_between(between: &Between, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for `[1, 2] IN (1, 3)`.
+/// Returns an error if IN compares a list with scalars, as in `[1, 2] IN (1, 3)`.
 fn check_in_list(list: &InList, schema: &DFSchema) -> Result<()> {
     let e = &list.expr;
     if differs_in_depth(e, &list.list, schema) {
@@ -134,7 +140,8 @@ fn check_in_list(list: &InList, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for `['a', 'b'] LIKE 'a%'`, and suggests the function for lists.
+/// Returns an error if LIKE tests a list, as in `['a', 'b'] LIKE 'a%'`. The error suggests
+/// `function`, which tests each string of the list.
 fn check_pattern(like: &Like, function: &str, schema: &DFSchema) -> Result<()> {
     let e = &like.expr;
     if differs_in_depth(e, [like.pattern.as_ref()], schema) {
@@ -146,8 +153,9 @@ fn check_pattern(like: &Like, function: &str, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a search of a value in a list of other values, as in `array_has([[1]], 1)`. Without this check,
-/// type coercion would report only the types, without a suggestion.
+/// Returns an error for a search of a value in a list whose elements have another type, as in
+/// `array_has([[1]], 1)`. Without this check, type coercion would report only the types, without a
+/// suggestion.
 fn check_searched(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
         && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
@@ -165,7 +173,8 @@ fn check_searched(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for `char_length([1, 2])`. DataFusion would cast the list to a string, which is never intended.
+/// Returns an error for a call such as `char_length([1, 2])`. DataFusion would cast the list to a
+/// string, which is never intended.
 fn check_length(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     let is_of_text = ["character_length", "octet_length", "bit_length"].contains(&call.name());
     if is_of_text
@@ -181,8 +190,8 @@ fn check_length(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for `list_filter([[1], [2]], lambda v: v > 1)`, whose condition is a list.
-/// DataFusion would report the type of the condition only when it evaluates the lambda.
+/// Returns an error for a call such as `list_filter([[1], [2]], lambda v: v > 1)`, whose condition
+/// is a list. DataFusion would report the type of the condition only when it evaluates the lambda.
 fn check_filter_condition(call: &HigherOrderFunction, schema: &DFSchema) -> Result<()> {
     if call.name() != "array_filter" {
         return Ok(());
@@ -192,15 +201,15 @@ fn check_filter_condition(call: &HigherOrderFunction, schema: &DFSchema) -> Resu
             && lambda.body.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
         {
             return plan_err!(
-                "the condition of list_filter is one boolean per element, but for these elements, which are lists, it is a list; use ragged_filter(x, x > 1) to filter the values at any depth, or ragged_any(..) around the condition to filter the inner lists"
+                "the condition of list_filter is one boolean per element, but this condition is a list, because the elements are lists; use ragged_filter(x, x > 1) to filter the values at any depth, or ragged_any(..) around the condition to filter the inner lists"
             );
         }
     }
     Ok(())
 }
 
-/// Returns an error for min and max of values that DataFusion does not order: lists of lists, as in `max([[1], [2]])`,
-/// maps and unions.
+/// Returns an error for min and max of values that DataFusion does not order: maps, unions and
+/// lists of lists, as in `max([[1], [2]])`.
 fn check_extreme(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     let name = call.func.name();
     let ("min" | "max", [e]) = (name, call.params.args.as_slice()) else { return Ok(()) };
@@ -221,8 +230,8 @@ fn check_extreme(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
 /// Returns an error for comparisons such as `x < ANY (list)` if the elements of the list are
 /// strings and `x` is not one.
 ///
-/// `write_out_quantified` compares `x` with the least or greatest element of the list, but strings have another order
-/// than numbers and times.
+/// Serrate compares `x` only with the least or greatest element of the list, which is wrong if `x`
+/// is a number or a time, because strings have another order.
 fn check_quantified(whens: &[(Box<Expr>, Box<Expr>)], schema: &DFSchema) -> Result<()> {
     let [(first, _), _, _, (found, _), _] = whens else { return Ok(()) };
     let Expr::IsNull(list) = first.as_ref() else { return Ok(()) };
@@ -277,8 +286,8 @@ fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Re
     }
 }
 
-/// Returns the precision and scale of `t`, or of the first type nested in `t`, that is a decimal
-/// type with a negative scale.
+/// Returns precision and scale of the first decimal type with a negative scale: `t` itself or a
+/// type nested in it. Returns `None` if there is no such type.
 fn find_negative_scale(t: &DataType) -> Option<(u8, i8)> {
     match t {
         DataType::Decimal32(precision, scale)
@@ -301,7 +310,7 @@ fn find_negative_scale(t: &DataType) -> Option<(u8, i8)> {
 }
 
 /// Returns an error for a cast of a list to a scalar type other than a string.
-fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
+fn check_list_cast(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
     let from = match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 => t,
         _ => return Ok(()),
@@ -342,8 +351,8 @@ fn write_operand(expr: &Expr) -> String {
 
 const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
 
-/// Whether an expression is a list and one of the other expressions is a scalar, as in `[1, 2]
-/// BETWEEN 1 AND 3`. NULL is not a scalar.
+/// Whether `expr` is a list and one of `others` is a scalar, as in `[1, 2] BETWEEN 1 AND 3`. NULL
+/// is not a scalar.
 fn differs_in_depth<'a>(
     expr: &Expr,
     others: impl IntoIterator<Item = &'a Expr>,

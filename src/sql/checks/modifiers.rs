@@ -1,9 +1,12 @@
 //! Rejects DISTINCT, IGNORE NULLS and similar modifiers where an aggregate or window function ignores them.
 
-use datafusion::common::plan_err;
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
-use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+};
 
 use crate::functions::find_aggregate_facts;
 
@@ -26,7 +29,7 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
                 && !aggregate.supports_null_handling_clause()
             {
                 return plan_err!(
-                    "{name}(..) {clause} is not supported, because {name} has only one treatment of NULL; remove the clause, or use a function that supports it: first_value, last_value, nth_value, lag or lead"
+                    "{name}(..) {clause} is not supported, because {name} always treats NULL in the same way; remove the clause, or use a function that supports it: first_value, last_value, nth_value, lag or lead"
                 );
             }
         }
@@ -49,6 +52,36 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns an error for an offset in a RANGE frame over a key to which no offset can be added, such
+/// as a string. DataFusion would ignore the offset.
+pub(in crate::sql) fn check_range(call: &WindowFunction, schema: &DFSchema) -> Result<()> {
+    let (frame, [key]) = (&call.params.window_frame, call.params.order_by.as_slice()) else {
+        return Ok(());
+    };
+    let offset = [&frame.start_bound, &frame.end_bound].into_iter().find(|bound| match bound {
+        WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => !n.is_null(),
+        WindowFrameBound::CurrentRow => false,
+    });
+    let (WindowFrameUnits::Range, Some(offset), Ok(found)) =
+        (frame.units, offset, key.expr.get_type(schema))
+    else {
+        return Ok(());
+    };
+    let value = match &found {
+        DataType::Dictionary(_, value) => value.as_ref(),
+        other => other,
+    };
+    let is_ordered_only =
+        value.is_string() || value.is_binary() || value.is_nested() || *value == DataType::Boolean;
+    match is_ordered_only {
+        true => plan_err!(
+            "the frame RANGE .. {offset} needs numbers, dates or times in the ORDER BY of its window, but {} is {found}; write ROWS to count rows, or GROUPS to count different values",
+            key.expr.schema_name()
+        ),
+        false => Ok(()),
+    }
 }
 
 fn check_distinct(name: &str, args: &[Expr]) -> Result<()> {

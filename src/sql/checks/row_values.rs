@@ -7,8 +7,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, WriteOp};
 
 /// Returns an error if VALUES, or the new values or the condition of UPDATE or DELETE, contain an
-/// aggregate or a window function. DataFusion plans these functions, and fails when it runs the
-/// statement.
+/// aggregate or a window function. DataFusion plans such a statement, and fails when it runs.
 pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
     let (statement, input) = match node {
         LogicalPlan::Values(_) => ("VALUES", node),

@@ -74,8 +74,8 @@ impl PartitionStream for NumberedRows {
     }
 }
 
-/// A query for the rows to change, which runs once. Its first column is [`ROW`], and its other
-/// columns have the new values of UPDATE.
+/// A query for the rows to change, which runs once. Its columns are [`ROW`], then the new values of
+/// UPDATE.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct ChangeQuery {
     pub(in crate::sql) plan: Arc<dyn ExecutionPlan>,
@@ -90,8 +90,8 @@ pub(in crate::sql) struct ChangedRows {
 }
 
 impl ChangedRows {
-    /// Returns a mask of the rows in `range` that change, and the range of their positions in
-    /// `self.rows`.
+    /// Returns a mask of the rows in `range` that change, and the range of indices in `self.rows`
+    /// at which their positions are.
     pub(in crate::sql) fn mark_rows(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
         let before = |position: usize| {
             let position = u64::try_from(position).unwrap_or(u64::MAX);

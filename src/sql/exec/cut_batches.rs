@@ -16,8 +16,8 @@ use serrate_core::internal::{build_lists_as, trim_extent, trim_nulls, trim_offse
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct BatchSize {
     pub(in crate::sql) rows: usize,
-    /// Maximum number of elements in a batch of more than one row, counted on an axis that the
-    /// caller chooses.
+    /// Maximum number of elements in a batch of several rows, counted on an axis that the caller
+    /// chooses.
     pub(in crate::sql) leaves: usize,
 }
 
@@ -60,7 +60,8 @@ pub(in crate::sql) fn count_fitting_rows(
     Ok((fits - rows.start).min(rows.len()))
 }
 
-/// Returns rows and columns as batches of about `size.leaves` elements of an axis, at most `size.rows` rows.
+/// Returns the rows `rows` of the columns `columns` as batches of about `size.leaves` elements of
+/// `axis`, with at most `size.rows` rows each.
 pub(in crate::sql) fn cut_batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,
@@ -78,7 +79,8 @@ pub(in crate::sql) fn cut_batches(
     })
 }
 
-/// Divides rows into ranges of about `size.leaves` elements of an axis and at most `size.rows` rows each.
+/// Divides `rows` into ranges of about `size.leaves` elements of `axis` and at most `size.rows`
+/// rows each.
 fn cut_ranges(
     table: Arc<RaggedTable>,
     axis: usize,
@@ -140,7 +142,8 @@ impl RowCut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns the cut's rows of a column as `data_type`: the column's type or its [`to_leafless_type`].
+    /// Returns the cut's rows of a column in the type `data_type`, which is the column's type, or
+    /// the type that [`to_leafless_type`] returns for it.
     fn cut_array(
         &self,
         table: &RaggedTable,
@@ -242,7 +245,7 @@ struct CachedCuts {
 }
 
 /// Caches the batches of a table's most recent scans. Without the cache, short queries would spend
-/// most of their time on copies of offsets.
+/// most of their time copying offsets.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CutCache(Mutex<Vec<CachedCuts>>);
 

@@ -1,4 +1,5 @@
-//! `ragged_explode('query')`: [`ExplodeExec`].
+//! [`ExplodeExec`]: the plan node of `ragged_explode('query')`, which turns list elements into
+//! rows.
 
 use std::fmt;
 use std::sync::Arc;

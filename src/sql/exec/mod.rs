@@ -1,11 +1,18 @@
+//! Plan nodes, and the macros that define the methods which several nodes share.
+
 pub(in crate::sql) mod change_query;
+pub(in crate::sql) mod copied;
 pub(in crate::sql) mod cut_batches;
+pub(in crate::sql) mod cut_rows;
 pub(in crate::sql) mod explode;
+#[cfg(feature = "cluster")]
+pub(in crate::sql) mod given_values;
+pub(in crate::sql) mod memory_pool;
+pub(in crate::sql) mod merged_order;
 pub(in crate::sql) mod nest;
 pub(in crate::sql) mod new_rows;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
-pub(in crate::sql) mod pool;
 pub(in crate::sql) mod shared;
 pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
@@ -20,7 +27,6 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::prelude::SessionConfig;
 
-/// Returns a copy of `context` with `config` as the settings of the session.
 pub(crate) fn replace_config(context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         context.task_id(),
@@ -34,15 +40,16 @@ pub(crate) fn replace_config(context: &TaskContext, config: SessionConfig) -> Ar
     ))
 }
 
-/// Returns the logical node of Serrate at the top of a plan, if it is of type `T`.
+/// Returns the top node of a plan if it is a logical node of Serrate of the type `T`, otherwise
+/// `None`.
 pub(in crate::sql) fn find_logical_node<T: 'static>(plan: &LogicalPlan) -> Option<&T> {
     let LogicalPlan::Extension(extension) = plan else { return None };
     let node: &dyn UserDefinedLogicalNode = extension.node.as_ref();
     node.as_any().downcast_ref()
 }
 
-/// Returns the only new input of the logical node `name`, or an error for any other number of
-/// inputs.
+/// Returns the only item of `inputs`, the new inputs of the logical node `name`. Any other number
+/// of inputs is an error.
 fn take_one_input(name: &str, inputs: Vec<LogicalPlan>) -> Result<LogicalPlan> {
     match <[LogicalPlan; 1]>::try_from(inputs) {
         Ok([input]) => Ok(input),
@@ -55,8 +62,8 @@ fn take_one_input(name: &str, inputs: Vec<LogicalPlan>) -> Result<LogicalPlan> {
 
 /// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share.
 /// `properties()` returns the properties of the node in the field `$node` or, without `$node`, the
-/// field `properties`. The type must have a method
-/// `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
+/// field `properties`. The type must have a method `with_input(&self, Arc<dyn ExecutionPlan>) ->
+/// Self`.
 macro_rules! one_input {
     ($name:literal) => {
         fn properties(&self) -> &Arc<PlanProperties> {
@@ -132,8 +139,8 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements the methods of [`one_input`], and `maintains_input_order` for a node that keeps the
-/// order of its input.
+/// Implements the methods of [`one_input`], and `maintains_input_order` for nodes that keep the
+/// order of their input.
 macro_rules! pass_through {
     ($($node:tt)+) => {
         fn maintains_input_order(&self) -> Vec<bool> {
@@ -146,8 +153,8 @@ macro_rules! pass_through {
 
 pub(crate) use pass_through;
 
-/// Implements the methods of a node that hides another node (in its field `$node`) from an
-/// optimizer rule, and has the children of that other node. The type must have a method
+/// Implements the methods of a node that hides another node, in its field `$node`, from an
+/// optimizer rule, and whose children are those of the hidden node. The type must have a method
 /// `hide_other(&self, Arc<dyn ExecutionPlan>) -> Self`.
 macro_rules! hide_node {
     ($name:literal, $node:ident) => {
@@ -177,6 +184,42 @@ macro_rules! hide_node {
 }
 
 pub(in crate::sql) use hide_node;
+
+/// Implements `execute` for a node that returns the rows of its input unchanged.
+macro_rules! same_rows {
+    () => {
+        fn execute(
+            &self,
+            partition: usize,
+            context: Arc<datafusion::execution::TaskContext>,
+        ) -> datafusion::error::Result<datafusion::execution::SendableRecordBatchStream> {
+            self.input.execute(partition, context)
+        }
+    };
+}
+
+pub(in crate::sql) use same_rows;
+
+/// Lets DataFusion push the filters above a node through the node into its input.
+macro_rules! pass_filters {
+    () => {
+        fn gather_filters_for_pushdown(
+            &self,
+            _phase: datafusion::physical_plan::filter_pushdown::FilterPushdownPhase,
+            parent_filters: Vec<Arc<dyn datafusion::physical_expr::PhysicalExpr>>,
+            _config: &datafusion::common::config::ConfigOptions,
+        ) -> datafusion::error::Result<
+            datafusion::physical_plan::filter_pushdown::FilterDescription,
+        > {
+            datafusion::physical_plan::filter_pushdown::FilterDescription::from_children(
+                parent_filters,
+                &self.children(),
+            )
+        }
+    };
+}
+
+pub(in crate::sql) use pass_filters;
 
 /// Implements the statistics methods for a node that returns its input unchanged.
 macro_rules! same_statistics {

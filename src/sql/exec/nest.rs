@@ -1,4 +1,4 @@
-//! `ragged_nest('query', 'key', ..)`: [`NestExec`].
+//! [`NestExec`]: the plan node of `ragged_nest('query', 'key', ..)`, which groups rows into lists.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -26,7 +26,7 @@ use serrate_core::internal::to_canonical_floats;
 use crate::config::SerrateOptions;
 use crate::sql::exec::cut_batches::{BatchSize, cut_batches, find_deepest_axis};
 use crate::sql::exec::one_input;
-use crate::table::{NestOptions, RaggedTable, Unsorted};
+use crate::table::{NestOptions, RaggedTable, UnsortedRows};
 
 /// Groups the rows of a long table into ragged rows. Sorted input is streamed, with at most one
 /// ragged row and one batch in memory; other input is first sorted, by a stable sort.
@@ -44,11 +44,12 @@ pub(in crate::sql) fn nest_batch(
     keys: &[String],
 ) -> crate::Result<RaggedTable> {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    RaggedTable::nest(long, &keys, &NestOptions { unsorted: Unsorted::Sort })
+    RaggedTable::nest(long, &keys, &NestOptions { unsorted: UnsortedRows::Sort })
 }
 
 impl NestExec {
-    /// Creates a node over rows with the columns `keys` that returns the columns of `schema`.
+    /// Creates a node that groups the rows of `input` by the columns `keys`, and returns the
+    /// columns of `schema`. A key that `input` lacks is an error.
     pub(crate) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         keys: Vec<String>,
@@ -85,7 +86,8 @@ impl NestExec {
     }
 }
 
-/// Whether the input is sorted by the keys, with NULL first or last.
+/// Whether the plan `input` declares that its rows are sorted by the columns `keys` in ascending
+/// order, with NULL first or last.
 fn is_sorted(input: &Arc<dyn ExecutionPlan>, keys: &[String]) -> Result<bool> {
     let schema = input.schema();
     let of = |nulls_first: bool| {
@@ -182,8 +184,8 @@ struct NestInput {
     key: usize,
     pending: Vec<RecordBatch>,
     held: MemoryReservation,
-    /// Whether complete nested rows are returned before the end of the input. This requires that
-    /// the input is sorted by the keys.
+    /// Whether nested rows are returned before the input ends. The input must then be sorted by the
+    /// keys.
     streams: bool,
     size: BatchSize,
 }

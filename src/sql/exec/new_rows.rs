@@ -14,12 +14,14 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::StreamExt;
 use serrate_core::internal::to_canonical_floats;
 
+use crate::functions::to_canonical_intervals;
 use crate::sql::exec::pass_through;
 
 /// Bytes that a set of rows needs per row in addition to the encoded row.
 const BYTES_PER_ROW: usize = 32;
 
-/// The rows that the `NewRowsExec` nodes of a recursive query returned; `None` before any node ran.
+/// The rows that the `NewRowsExec` nodes of a recursive query have returned; `None` before any of
+/// these nodes runs.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SeenRows(Mutex<Option<DistinctRows>>);
 
@@ -40,10 +42,12 @@ impl DistinctRows {
         })
     }
 
-    /// Returns the rows of a batch that differ from all rows before them.
+    /// Returns the rows of a batch that are not in this set and differ from all earlier rows of the
+    /// batch, and adds them to the set.
     fn keep_new(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns = batch.columns().iter().map(to_canonical_floats);
-        let columns: Vec<ArrayRef> = columns.collect::<serrate_core::Result<_>>()?;
+        let columns = batch.columns().iter();
+        let columns = columns.map(|column| to_canonical_intervals(&to_canonical_floats(column)?));
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
         let encoded = self.converter.convert_columns(&columns)?;
         let mut is_new = Vec::with_capacity(batch.num_rows());
         for row in &encoded {
@@ -58,9 +62,11 @@ impl DistinctRows {
     }
 }
 
-/// Returns the rows of its input that no node with the same [`SeenRows`] has returned, in their order.
+/// Drops each row of its input that equals an earlier row of the input, or a row that another node
+/// with the same [`SeenRows`] has already returned. The other rows keep their order.
 ///
-/// The node treats -0.0 and 0.0 as equal, and all NaN as equal.
+/// The node treats -0.0 and 0.0 as equal, all NaN as equal, and intervals of the same length (such
+/// as 1 month and 30 days) as equal.
 #[derive(Debug)]
 pub(in crate::sql) struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,

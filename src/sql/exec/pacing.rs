@@ -60,10 +60,11 @@ impl ExecutionPlan for PacedExec {
 
 struct PacedStream {
     input: SendableRecordBatchStream,
-    /// The rows of the last batch that are not returned yet.
+    /// The rows of the last batch that are not returned yet, or `None` if there are none.
     rest: Option<RecordBatch>,
     size: usize,
-    /// Time when the last piece was returned, to measure how long the node above takes for a piece.
+    /// Time when the last piece was returned, to measure how long the node above takes for it.
+    /// `None` if no piece was returned since the last measurement.
     given: Option<Instant>,
     yielded: Instant,
 }

@@ -2,17 +2,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Constraints;
-use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
-use crate::sql::exec::{pass_through, same_statistics};
+use crate::sql::exec::{pass_through, same_rows, same_statistics};
 
-/// Returns the rows of its input, but hides two facts from the nodes above, from which DataFusion
-/// draws wrong conclusions: which columns are unique, and which columns are constant within each
-/// partition but differ between partitions.
+/// Returns the rows of its input. Hides two properties of columns from the nodes above, because
+/// DataFusion draws wrong conclusions from them: that a column is unique, and that it is constant
+/// within each partition, but not the same in all partitions.
 #[derive(Debug)]
 pub(in crate::sql) struct PlainOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -41,13 +39,6 @@ impl DisplayAs for PlainOrderExec {
 
 impl ExecutionPlan for PlainOrderExec {
     pass_through!("PlainOrderExec");
+    same_rows!();
     same_statistics!();
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
 }

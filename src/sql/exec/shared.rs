@@ -72,8 +72,9 @@ impl SharedResult {
 pub(in crate::sql) struct SharedExec {
     input: Arc<dyn ExecutionPlan>,
     result: Arc<SharedResult>,
-    /// The order that all nodes with this result require of their inputs. A node does not declare
-    /// this order for its output, because its rows may come from the input of another node.
+    /// The order that all nodes with this result require of their inputs, or `None` for any order.
+    /// A node does not declare this order for its output, because its rows may come from the input
+    /// of another node.
     order: Option<OrderingRequirements>,
     properties: Arc<PlanProperties>,
 }

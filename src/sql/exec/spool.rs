@@ -5,33 +5,34 @@ use std::path::PathBuf;
 use crate::access;
 use crate::error::Error;
 use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions};
-use crate::memory::Charge;
+use crate::memory::MemoryCharge;
 use arrow::array::{Array, RecordBatch};
 use datafusion::error::Result;
-use serrate_core::internal::Lease;
+use serrate_core::internal::NameLease;
 
-/// Buffers record batches in memory. Above a limit in bytes, it moves all of them to a temporary file,
-/// which is memory-mapped at the end, so that the operating system decides which pages stay in memory.
+/// Buffers record batches in memory. Above a limit in bytes, it moves all of them to a temporary
+/// file. `finish` memory-maps this file, so that the operating system decides which pages stay in
+/// memory.
 pub(in crate::sql) struct Spool {
     folder: PathBuf,
     limit: usize,
     held: Vec<RecordBatch>,
     bytes: usize,
-    charge: Charge,
+    charge: MemoryCharge,
     file: Option<SpillFile>,
 }
 
 struct SpillFile {
     writer: IpcTableWriter<BufWriter<File>>,
-    lease: Lease,
+    lease: NameLease,
 }
 
 /// The batches that a [`Spool`] has buffered, in order of arrival.
 pub(in crate::sql) struct SpooledBatches {
     pub(in crate::sql) batches: Vec<RecordBatch>,
-    /// Deletes the temporary file on drop.
-    _file: Option<Lease>,
-    _charge: Charge,
+    /// Deletes the temporary file on drop. `None` if the batches are in memory.
+    _file: Option<NameLease>,
+    _charge: MemoryCharge,
 }
 
 impl Spool {
@@ -42,7 +43,7 @@ impl Spool {
             limit,
             held: Vec::new(),
             bytes: 0,
-            charge: Charge::default(),
+            charge: MemoryCharge::default(),
             file: None,
         }
     }
@@ -67,7 +68,7 @@ impl Spool {
         let Some(first) = held.first() else { return Ok(()) };
         let folder = &self.folder;
         access::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-        let lease = Lease::acquire_new(folder).map_err(|e| Error::io(folder, e))?;
+        let lease = NameLease::acquire_new(folder).map_err(|e| Error::io(folder, e))?;
         let file = access::create_new(lease.data_path()).map_err(|e| Error::io(folder, e))?;
         let out = BufWriter::with_capacity(1 << 20, file);
         let mut writer = IpcTableWriter::new(out, &first.schema(), &IpcWriteOptions::default())?;
@@ -75,7 +76,7 @@ impl Spool {
             writer.write_batch(batch)?;
         }
         self.file = Some(SpillFile { writer, lease });
-        self.charge = Charge::default();
+        self.charge = MemoryCharge::default();
         Ok(())
     }
 
@@ -91,7 +92,7 @@ impl Spool {
         while let Some(batch) = reader.next_batch() {
             batches.push(batch?);
         }
-        Ok(SpooledBatches { batches, _file: Some(lease), _charge: Charge::default() })
+        Ok(SpooledBatches { batches, _file: Some(lease), _charge: MemoryCharge::default() })
     }
 }
 

@@ -10,7 +10,6 @@ use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -24,6 +23,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use futures::Stream;
 use futures::stream::StreamExt;
 
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
 use crate::sql::exec::shared::{SharedPlanner, is_shared};
 use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
@@ -39,9 +39,12 @@ pub(in crate::sql) struct DeepPlanner {
     pub(in crate::sql) inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
 }
 
-#[async_trait]
 impl QueryPlanner for DeepPlanner {
-    async fn create_physical_plan(
+    boxed_method!(DeepPlanner: create_physical_plan = plan_deep);
+}
+
+impl DeepPlanner {
+    async fn plan_deep(
         &self,
         logical_plan: &LogicalPlan,
         session: &dyn Session,

@@ -29,9 +29,9 @@ use futures::StreamExt;
 use crate::functions::make_elements_nullable;
 use crate::sql::exec::{find_logical_node, pass_through, same_statistics, take_one_input};
 
-/// Returns the rows of its input, in source order if they have one. Columns that the statement does
-/// not declare are nullable, and so are the elements of their lists, because later statements may
-/// insert NULL.
+/// Returns the rows of its input, in source order (by file, then by position in the file) if they
+/// have one. Unless the statement declares the columns, all columns and the elements of their lists
+/// become nullable, because later statements may insert NULL.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
@@ -40,7 +40,8 @@ pub(in crate::sql) struct TableRows {
 }
 
 impl TableRows {
-    /// `declared` is true if the statement declares the columns, which then keep their nullability.
+    /// Returns a plan of this node over `input`. `declared` is true if the statement declares the
+    /// columns, which then keep their nullability.
     pub(in crate::sql) fn plan(input: LogicalPlan, declared: bool) -> Result<LogicalPlan> {
         Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::try_new(input, declared)?) }))
     }

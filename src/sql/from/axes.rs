@@ -16,7 +16,8 @@ use crate::sql::from::distinct_names::check_distinct_names;
 
 const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 
-/// Plans one row per axis with its columns, its number of elements, and the lengths of its lists.
+/// Plans a query with one row per axis: the names of the columns on this axis, its number of
+/// elements, and the shortest, longest and mean length of its lists.
 pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
     check_distinct_names("ragged_axes", input.schema())?;
     let mut on: BTreeMap<usize, Vec<String>> = BTreeMap::from([(0, vec![])]);

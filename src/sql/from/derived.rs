@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, plan_err};
 use datafusion::datasource::source_as_provider;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::exec::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use crate::sql::exec::nest::{NestExec, nest_batch};
 use crate::sql::from::distinct_names::check_distinct_names;
@@ -24,14 +25,14 @@ use crate::sql::rules::coerce_types;
 use crate::sql::sources::{describe_table, select_columns};
 
 #[derive(Clone, Debug)]
-pub(super) enum Derived {
+pub(super) enum DerivationKind {
     /// `ragged_nest`: groups rows that are equal in the columns with these names into one ragged row.
     Nest(Vec<String>),
     /// `ragged_explode`: returns one row per innermost element of the lists in each row.
     Explode(ExplodeOptions),
 }
 
-impl Derived {
+impl DerivationKind {
     pub(super) fn new_nest(keys: Vec<String>) -> Self {
         Self::Nest(keys)
     }
@@ -48,19 +49,24 @@ impl Derived {
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
-    how: Derived,
+    how: DerivationKind,
     schema: SchemaRef,
 }
 
 impl DerivedTable {
     /// Creates the table, or fails if the query lacks a key column or its columns form no ragged table.
-    pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
+    pub(super) fn try_new(
+        query: LogicalPlan,
+        how: DerivationKind,
+        config: &ConfigOptions,
+    ) -> Result<Self> {
         check_distinct_names(how.name(), query.schema())?;
-        // CASE and some other expressions have their final type only after type coercion.
-        let coerced = coerce_types(query.clone())?;
+        // The schema is that after type coercion, because CASE and some other expressions have
+        // another type before.
+        let coerced = coerce_types(query.clone(), config)?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {
-            Derived::Nest(keys) => {
+            DerivationKind::Nest(keys) => {
                 if keys.is_empty() {
                     return plan_err!(
                         "ragged_nest takes a table and the columns to nest by, the outermost first, but no column is given; write ragged_nest('events', 'subject_id', 'time')"
@@ -68,12 +74,12 @@ impl DerivedTable {
                 }
                 nest_batch(&none, keys)?.arrow_schema()?
             }
-            Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
+            DerivationKind::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
         // An empty batch does not show whether exploded columns have NULL, so they are nullable.
         let fields = schema.fields().iter().map(|f| match &how {
-            Derived::Nest(_) => Arc::clone(f),
-            Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
+            DerivationKind::Nest(_) => Arc::clone(f),
+            DerivationKind::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(Self { query, how, schema })
@@ -83,9 +89,10 @@ impl DerivedTable {
         let mut names: Vec<&str> =
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
-            Derived::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
-            // The rows depend on the list lengths on all axes, which only the deepest column has.
-            Derived::Explode(_) => {
+            DerivationKind::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
+            // Adds the deepest column, even if the scan does not return it: only this column has
+            // the list lengths on all axes, on which the number of rows depends.
+            DerivationKind::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());
                 let structs =
@@ -119,7 +126,7 @@ impl DerivedTable {
     /// nested row as in the rows that form it. Returns false for `ragged_explode`, and if the
     /// condition has a subquery, an outer column or a call such as `random()`.
     fn is_of_rows(&self, condition: &Expr) -> bool {
-        let Derived::Nest(keys) = &self.how else { return false };
+        let DerivationKind::Nest(keys) = &self.how else { return false };
         let mut plain = !condition.is_volatile();
         let _ = condition.apply(|e| {
             plain &= !matches!(
@@ -135,34 +142,10 @@ impl DerivedTable {
     }
 }
 
-#[async_trait]
 impl TableProvider for DerivedTable {
     describe_table!(View);
 
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns = select_columns(projection, &self.schema);
-        let schema = Arc::new(self.schema.project(&columns)?);
-        let query = add_conditions(self.query.clone(), |e| self.rewrite_condition(e), filters)?;
-        let query = LogicalPlanBuilder::from(query)
-            .project(self.find_needed_columns(&columns)?)?
-            .build()?;
-        Ok(match &self.how {
-            Derived::Nest(keys) => {
-                let input = plan_ordered(state, &query).await?;
-                Arc::new(NestExec::try_new(input, keys.clone(), schema)?)
-            }
-            Derived::Explode(options) => {
-                let input = pin_sorts(plan_within(state, &query, None).await?)?;
-                Arc::new(ExplodeExec::new(input, *options, schema))
-            }
-        })
-    }
+    boxed_method!(DerivedTable: scan = plan_scan);
 
     fn supports_filters_pushdown(
         &self,
@@ -178,8 +161,35 @@ impl TableProvider for DerivedTable {
     }
 }
 
-/// Adds a filter for each condition to a query. `inside` rewrites a condition of the table to one
-/// of the query.
+impl DerivedTable {
+    async fn plan_scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns = select_columns(projection, &self.schema);
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let query = add_conditions(self.query.clone(), |e| self.rewrite_condition(e), filters)?;
+        let query = LogicalPlanBuilder::from(query)
+            .project(self.find_needed_columns(&columns)?)?
+            .build()?;
+        Ok(match &self.how {
+            DerivationKind::Nest(keys) => {
+                let input = plan_ordered(state, &query).await?;
+                Arc::new(NestExec::try_new(input, keys.clone(), schema)?)
+            }
+            DerivationKind::Explode(options) => {
+                let input = pin_sorts(plan_within(state, &query, None).await?)?;
+                Arc::new(ExplodeExec::new(input, *options, schema))
+            }
+        })
+    }
+}
+
+/// Adds a filter to a query for each of the conditions `filters`, which are on columns of the
+/// table. `inside` rewrites such a condition to one on columns of the query.
 fn add_conditions(
     query: LogicalPlan,
     inside: impl Fn(&Expr) -> Result<Expr>,
@@ -192,7 +202,8 @@ fn add_conditions(
     builder.build()
 }
 
-/// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order.
+/// Plans a query as one partition whose rows are sorted by its ORDER BY or, without ORDER BY, are
+/// in source order: by file, then by position in the file.
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     // Tables in memory get one partition, because DataFusion would repartition them out of order.
     let partitions = has_memory(query)?.then_some(1);

@@ -1,4 +1,4 @@
-//! Refuses relations with several columns of one name.
+//! Refuses relations in which two columns have the same name.
 
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::catalog::{TableProvider, UrlTableFactory};
 use datafusion::common::plan_err;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
@@ -12,8 +11,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 
 use crate::access;
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::from::read_functions::find_read_table;
-use crate::sql::sources::listing::open::list_table;
+use crate::sql::sources::listing::list_table::list_table;
 use crate::sql::sources::listing::{FileSet, FilesTable, ListedFile, find_kind};
 use crate::sql::sources::urls::{describe_cause, make_missing_file_error, parse_path};
 
@@ -39,9 +39,12 @@ impl PathTables {
     }
 }
 
-#[async_trait]
 impl UrlTableFactory for PathTables {
-    async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+    boxed_method!(PathTables: try_new = open_path);
+}
+
+impl PathTables {
+    async fn open_path(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.find_state()?;

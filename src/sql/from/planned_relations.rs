@@ -1,4 +1,5 @@
-//! Changes each relation in FROM while a statement is planned.
+//! Changes the plan of each relation in FROM while a statement is planned: its columns get their
+//! final types, and `unnest` loses its functional dependencies.
 
 use std::cell::Cell;
 
@@ -14,7 +15,7 @@ use crate::sql::workarounds::subqueries::shared_rows::keep_copies;
 
 /// Changes each relation in FROM before the planner reads its schema:
 ///
-/// * It ends the functional dependencies of the input of `unnest` (see
+/// * It makes `unnest` drop the functional dependencies of its input (see
 ///   [`drop_unnest_dependencies`](crate::sql::workarounds::grouping::dependencies::drop_unnest_dependencies)).
 ///   The planner adds columns to GROUP BY because of such dependencies, so a rule after planning
 ///   would be too late.
@@ -26,8 +27,8 @@ pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
     /// Prevents an endless recursion: `plan_relation` passes each relation to DataFusion's planner,
-    /// which calls `plan_relation` again for it. `true` marks this second call, which clears the
-    /// flag and returns the relation unchanged.
+    /// which calls `plan_relation` again. `true` marks this second call, which clears the flag and
+    /// returns the relation unchanged.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -45,10 +46,13 @@ impl RelationPlanner for PlannedRelations {
         // Clears the flag, which is still set if another planner has planned the relation.
         PLANNED_HERE.set(false);
         let planned = plan?;
-        let changed = add_unnest_barriers(planned.clone())?.transform_data(set_final_types)?;
-        // Skips `keep_copies` if the plan is unchanged, because its copies then still share their
-        // schemas. `keep_copies` visits the whole plan, and in a chain of CTEs, the plan of each
-        // CTE contains the plans of all CTEs before it.
+        let config = context.context_provider().options();
+        let changed = add_unnest_barriers(planned.clone())?
+            .transform_data(|plan| set_final_types(plan, config))?;
+        // In an unchanged plan, the copies of a CTE still share one schema, by which they are
+        // found. In a changed plan, `keep_copies` records which aliases are copies. It is slow: it
+        // visits the whole plan, and in a chain of CTEs, each plan contains those of all earlier
+        // CTEs.
         if changed.transformed {
             keep_copies(&planned, &changed.data)?;
         }

@@ -12,14 +12,14 @@ use datafusion::logical_expr::sqlparser::ast::{Array, Expr, FunctionArg, UnaryOp
 
 use crate::access;
 use crate::sql::base::syntax::{split_argument, unquote_text};
-use crate::sql::sources::listing::open::list_table;
+use crate::sql::sources::listing::list_table::list_table;
 use crate::sql::sources::listing::{FileSet, find_named_kind};
 use crate::sql::sources::urls::{describe_cause, make_missing_file_error, parse_path};
 
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-pub(super) fn format_of(function: &str) -> Option<&'static str> {
+pub(super) fn find_function_format(function: &str) -> Option<&'static str> {
     Some(match function {
         "read_parquet" | "parquet_scan" => "parquet",
         "read_csv" | "read_csv_auto" => "csv",
@@ -42,7 +42,8 @@ pub(super) struct ReadCall {
 }
 
 impl ReadCall {
-    /// Parses the arguments: a string or a list of strings, then named options.
+    /// Parses the arguments: a string or a list of strings, then named options. Any other argument,
+    /// and a call without a path, is an error.
     pub(super) fn from_arguments(function: &str, args: &[FunctionArg]) -> Result<Self> {
         let mut call = Self { function: function.into(), paths: vec![], options: vec![] };
         for arg in args {
@@ -68,7 +69,7 @@ impl ReadCall {
     }
 
     fn set_option(&mut self, name: &str, value: &Expr) -> Result<()> {
-        let csv = format_of(&self.function) == Some("csv");
+        let csv = find_function_format(&self.function) == Some("csv");
         let key = match name {
             "header" => "has_header",
             "delim" | "sep" | "delimiter" => "delimiter",
@@ -110,7 +111,7 @@ impl ReadCall {
     /// Parses a table name such as `read_csv('a.csv', 'header' => 'true')`; `None` for any other name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
-        format_of(function)?;
+        find_function_format(function)?;
         let mut texts = Vec::new();
         let mut rest = rest.strip_suffix(')')?;
         while let Some(from) = rest.strip_prefix('\'') {
@@ -172,13 +173,15 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table for a name that [`rewrite_factor`](super::rewrite::rewrite_factor) wrote, else `None`.
+/// Returns the table for a name such as `read_csv('a.csv')`, with which
+/// [`rewrite_factor`](super::rewrite::rewrite_factor) replaces a call. Returns `None` for any other
+/// name.
 pub(crate) async fn find_read_table(
     state: &SessionState,
     name: &str,
 ) -> Result<Option<Arc<dyn TableProvider>>> {
     let Some(call) = ReadCall::parse(name) else { return Ok(None) };
-    let ending = format_of(&call.function).unwrap_or_default();
+    let ending = find_function_format(&call.function).unwrap_or_default();
     let Some(factory) = state.get_file_format_factory(ending) else {
         return plan_err!(
             "{name}: this session has no format named {ending}; register the format with the session"

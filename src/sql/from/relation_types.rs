@@ -7,6 +7,7 @@
 //! `stock_outer_columns_still_have_earlier_types` fails.
 
 use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
@@ -17,13 +18,16 @@ use crate::sql::base::expression_parts::find_columns_below;
 use crate::sql::rules::coerce_types;
 
 /// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.
-pub(super) fn set_final_types(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn set_final_types(
+    plan: LogicalPlan,
+    config: &ConfigOptions,
+) -> Result<Transformed<LogicalPlan>> {
     if !may_change_types(&plan)? {
         return Ok(Transformed::no(plan));
     }
     // A plan whose types cannot be coerced stays unchanged. The analyzer reports the error when it
     // coerces the whole statement.
-    let Ok(coerced) = coerce_types(plan.clone()) else { return Ok(Transformed::no(plan)) };
+    let Ok(coerced) = coerce_types(plan.clone(), config) else { return Ok(Transformed::no(plan)) };
     let types = |plan: &LogicalPlan| -> Vec<DataType> {
         plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
     };
@@ -78,8 +82,9 @@ fn list_chosen_values(e: &Expr) -> Vec<&Expr> {
             let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
             values.chain(case.else_expr.as_deref()).collect()
         }
-        // These calls are included, because rules before type coercion may change the types that
-        // the planner gave to them.
+        // The planner has already found the types of these calls. The calls are checked
+        // nevertheless, because analyzer rules that run before type coercion may change these
+        // types.
         Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::Chooses) => {
             call.args.iter().collect()
         }

@@ -27,7 +27,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
         }
         return Ok(());
     }
-    if read_functions::format_of(&function).is_none() {
+    if read_functions::find_function_format(&function).is_none() {
         return Ok(());
     }
     // The call becomes the name of a table, which is resolved like FROM 'file'.

@@ -17,8 +17,7 @@ use crate::functions;
 use crate::sql::from::distinct_names::check_distinct_names;
 
 /// The columns of the result: the twelve of DuckDB's SUMMARIZE, and two for lists. A narrow
-/// terminal shows only the first and the last columns, so the share of NULL comes early and the
-/// mean last.
+/// terminal shows only the first and last columns, so the share of NULL is early, the mean last.
 const COLUMNS: [&str; 14] = [
     "column_name",
     "column_type",
@@ -97,8 +96,8 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     let mut cells: [Vec<Expr>; COLUMNS.len()] = Default::default();
     for (i, (column, data_type)) in columns.iter().enumerate() {
         let rows = Expr::Column(Column::from_name("rows"));
-        // The share of NULL among the values: the rows, or the leaves (innermost elements) of a
-        // list column.
+        // The share of NULL among the values: the rows or, for a list column, the leaves (innermost
+        // elements).
         let values = of("leaves", i).unwrap_or_else(|| rows.clone());
         let all = cast(values.clone(), DataType::Float64);
         let missing = all.clone() - cast(number(of("known", i)), DataType::Float64);

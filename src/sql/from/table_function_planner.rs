@@ -1,5 +1,5 @@
-//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), `vocab`, and
-//! files of a named format (`read_parquet(..)`).
+//! Plans the table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), and
+//! `meds_features` and `meds_cohort`. Calls such as `read_parquet(..)` become names of files.
 //!
 //! The first argument of a function over queries is a query, in parentheses or as a string, or the name of a
 //! table or file. [`rewrite`] turns each form into a query in parentheses when a statement is parsed, so
@@ -20,7 +20,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 use crate::sql::exec::explode;
-use crate::sql::from::derived::{Derived, DerivedTable};
+use crate::sql::from::derived::{DerivationKind, DerivedTable};
 use crate::sql::from::rewrite::{OVER_QUERIES, rewrite_factor};
 use crate::sql::from::{axes, read_functions, rewrite, summarize};
 use crate::sql::sources::{cohort, features};
@@ -30,7 +30,7 @@ use crate::sql::sources::{cohort, features};
 pub(in crate::sql) fn is_table_function(name: &str) -> bool {
     OVER_QUERIES.contains(&name)
         || [features::NAME, cohort::NAME].contains(&name)
-        || read_functions::format_of(name).is_some()
+        || read_functions::find_function_format(name).is_some()
 }
 
 #[derive(Debug)]
@@ -69,15 +69,17 @@ impl RelationPlanner for TableFunctionsPlanner {
         }
         let (query, rest) = QueryArguments::split_query(&function, &args.args)?;
         let input = plan_query(query, context)?;
+        let config = context.context_provider().options();
         let plan = match function.as_str() {
             "ragged_nest" => {
                 rest.refuse_options(&function)?;
                 let keys = rest.read_string_arguments(&function)?;
-                scan_derived(&function, DerivedTable::try_new(input, Derived::new_nest(keys))?)?
+                let how = DerivationKind::new_nest(keys);
+                scan_derived(&function, DerivedTable::try_new(input, how, config)?)?
             }
             "ragged_explode" => {
-                let options = rest.explode_options()?;
-                scan_derived(&function, DerivedTable::try_new(input, Derived::Explode(options))?)?
+                let how = DerivationKind::Explode(rest.explode_options()?);
+                scan_derived(&function, DerivedTable::try_new(input, how, config)?)?
             }
             "ragged_axes" => {
                 rest.expect_none(&function)?;
@@ -99,8 +101,8 @@ fn scan_derived(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
 /// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // DataFusion keeps a sort below a limit, so the query gets a limit that is larger than any
-    // number of rows.
+    // DataFusion keeps a sort of a subquery only with a limit, so the query gets a limit that is
+    // greater than any number of rows.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::build_largest_limit();
@@ -123,7 +125,8 @@ struct QueryArguments<'a> {
 }
 
 impl<'a> QueryArguments<'a> {
-    /// Splits the arguments of a call into the query, which is the first argument, and all other arguments.
+    /// Splits the arguments of a call into the query and all other arguments. Returns an error if
+    /// the first argument is not a query.
     fn split_query(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
         let mut rest = Self { values: Vec::new(), options: Vec::new() };
         for arg in args {
@@ -178,7 +181,8 @@ impl<'a> QueryArguments<'a> {
         }
     }
 
-    /// Returns the arguments after the query, which must be strings or names of columns.
+    /// Returns the arguments after the query. One that is neither a string nor the name of a column
+    /// is an error.
     fn read_string_arguments(&self, function: &str) -> Result<Vec<String>> {
         self.values
             .iter()

@@ -40,7 +40,7 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
             Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => false,
             _ => continue,
         };
-        let end = end_of(&tokens, i + 1);
+        let end = find_query_end(&tokens, i + 1);
         let (open, close) =
             if query { ("FROM summarize((", "))") } else { ("FROM summarize(", ")") };
         edits.push((token.span.start, "summarize".len(), open));
@@ -79,8 +79,7 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
     Cow::Owned(out)
 }
 
-/// Whether the FROM at `at` begins a query without SELECT that is used as an expression, as in `x
-/// IN (FROM t)`.
+/// Whether the token `at`, a FROM, begins a query without SELECT in an expression: `x IN (FROM t)`.
 fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(2).and_then(|before| tokens.get(before)) else {
         return false;
@@ -134,7 +133,7 @@ fn has_own_select(tokens: &[TokenWithSpan]) -> Option<bool> {
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
 
 /// Returns the end of the statement or subquery around the token `from`, `None` for the end of the text.
-fn end_of(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
+fn find_query_end(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
     let mut depth = 0usize;
     for token in tokens.get(from..)? {
         match token.token {

@@ -45,7 +45,7 @@ pub(in crate::sql) use self::ordered_sink::build_ordered_sink;
 #[cfg(feature = "cli")]
 pub(crate) use self::ordered_sink::sum_counts;
 use self::sorted_input::SortedExec;
-pub use self::source_order::SourceOrderExec;
+pub(crate) use self::source_order::SourceOrderExec;
 
 /// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order.
 ///
@@ -56,13 +56,11 @@ pub use self::source_order::SourceOrderExec;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use serrate::datafusion::physical_plan::ExecutionPlan;
-/// use serrate::sql::{SourceOrderExec, in_source_order, session};
+/// use serrate::sql::{in_source_order, session};
 /// let ctx = session();
 /// let plan = ctx.sql("SELECT [1] AS x UNION ALL SELECT [2]").await?.create_physical_plan().await?;
 /// let ordered = in_source_order(&plan)?;
-/// let one = SourceOrderExec::new(ordered, None);
-/// assert_eq!(one.properties().output_partitioning().partition_count(), 1);
+/// assert_eq!(ordered.schema(), plan.schema());
 /// let grouped = ctx.sql("SELECT x FROM (VALUES (1), (2)) v(x) GROUP BY x").await?;
 /// assert!(in_source_order(&grouped.create_physical_plan().await?).is_err());
 /// # Ok(())
@@ -111,7 +109,8 @@ pub fn prefer_source_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
 /// The plan in source order, or the name of the operator that loses the order.
 type OrderedPlan = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
-/// Rewrites a plan from its root down to the nodes that define an order.
+/// Rewrites a plan to source order, from its root down to the nodes that define an order. Returns
+/// the name of an operator if it loses the order.
 fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     match find_order_effect(plan) {
         OrderEffect::Defines(ordered) => Ok(Ok(ordered)),
@@ -128,12 +127,11 @@ enum OrderEffect<'a> {
     /// The output of this plan is in source order, regardless of its inputs.
     Defines(Arc<dyn ExecutionPlan>),
     /// The node distributes the rows of its input over partitions in turn. The rewritten plan omits
-    /// the node and keeps the input.
+    /// it.
     Distributes { input: &'a Arc<dyn ExecutionPlan> },
     /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source order.
     Concatenates { input: &'a Arc<dyn ExecutionPlan>, fetch: Option<usize> },
-    /// The output is in source order if all inputs with a true entry in this list are in source
-    /// order.
+    /// The output is in source order if every input is whose item in `ordered_inputs` is true.
     Keeps { ordered_inputs: Vec<bool> },
     /// The output has no source order because of this operator, such as `GROUP BY` or `HashJoinExec`.
     Loses { operator: String },
@@ -181,8 +179,8 @@ fn find_order_effect(plan: &Arc<dyn ExecutionPlan>) -> OrderEffect<'_> {
     }
 }
 
-/// Whether all rows of a node, not only the rows within each partition, are in the order that ORDER
-/// BY requires.
+/// Whether all rows of a node, not only those within each partition, are in the order that ORDER BY
+/// requires.
 fn is_sorted_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<SortedExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -216,11 +214,11 @@ fn list_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
 
 /// Whether a node returns the rows of its inputs in order, one input after the other, although its
 /// `maintains_input_order` promises less.
-fn keeps_row_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+pub(in crate::sql) fn keeps_row_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>()
 }
 
-/// Rewrites the inputs of a node whose entries in `ordered_inputs` are true to source order.
+/// Rewrites those inputs of a node to source order whose items in `ordered_inputs` are true.
 fn rewrite_inputs(plan: &Arc<dyn ExecutionPlan>, ordered_inputs: &[bool]) -> Result<OrderedPlan> {
     let needs_one_partition = has_single_input(plan);
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(ordered_inputs.len());
@@ -248,12 +246,12 @@ fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() == 1
 }
 
-fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
+pub(in crate::sql) fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>()
 }
 
 /// Whether a window has PARTITION BY or ORDER BY.
-fn has_window_keys(window: &Arc<dyn ExecutionPlan>) -> bool {
+pub(in crate::sql) fn has_window_keys(window: &Arc<dyn ExecutionPlan>) -> bool {
     window.required_input_ordering().iter().any(Option::is_some)
 }
 
@@ -263,8 +261,8 @@ fn has_single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// The position of a file in a list of files that is not sorted by name. Source order then follows
-/// these positions.
+/// A file's position in a list of files that is not sorted by name. Source order then follows these
+/// positions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 
@@ -314,8 +312,7 @@ pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
     Ok(fixed.data)
 }
 
-/// Inserts a [`SortedExec`] above each sort that defines the order of the output, so that the
-/// optimizer keeps the sort.
+/// Inserts a [`SortedExec`] above each sort that orders the output, so that the optimizer keeps it.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {

@@ -1,4 +1,5 @@
-//! Physical optimizer rules that put the rows of scans into source order where a statement needs it.
+//! Physical optimizer rules that put the rows of scans into source order (by file, then by position
+//! in the file) where a statement needs it.
 
 use std::sync::Arc;
 
@@ -63,7 +64,8 @@ pub(crate) fn keep_source_order(
     Ok(plan.data)
 }
 
-/// Puts the only input of a node into source order and one partition, if it has a source order.
+/// Puts the only input of a node into source order (by file, then by position in the file) and one
+/// partition. Leaves an input without such an order unchanged.
 fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
     let Ok(mut input) = rewrite_plan(input)? else { return Ok(Transformed::no(node)) };

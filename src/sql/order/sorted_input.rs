@@ -1,8 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, LexOrdering};
 use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
@@ -10,7 +8,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
 };
 
-use crate::sql::exec::pass_through;
+use crate::sql::exec::{pass_through, same_rows};
 
 /// Requires its input as one partition in a given order, and returns the rows of the input unchanged.
 ///
@@ -52,14 +50,7 @@ impl ExecutionPlan for SortedExec {
     }
 
     pass_through!("SortedExec", input);
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
+    same_rows!();
 
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::Equal

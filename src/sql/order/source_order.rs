@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 use crate::memory::memory_limit;
 use crate::sql::exec::one_input;
 
-/// Maximum number of bytes that all partitions prefetch together. The bound is an eighth of the
-/// memory limit if that is less.
+/// Maximum number of bytes that all partitions prefetch together. If an eighth of the memory limit
+/// is less, that is the maximum instead.
 const PREFETCH: usize = 256 << 20;
 
 /// Maximum number of batches that a partition prefetches.
@@ -33,7 +33,7 @@ const PREFETCHED_BATCHES: usize = 1024;
 /// All partitions run concurrently, and prefetch at most 256 MiB of batches together, or an eighth of the memory limit
 /// if that is less. With a limit they run one after the other, so that no partition is read after the limit is reached.
 #[derive(Debug)]
-pub struct SourceOrderExec {
+pub(crate) struct SourceOrderExec {
     input: Arc<dyn ExecutionPlan>,
     fetch: Option<usize>,
     properties: Arc<PlanProperties>,
@@ -42,18 +42,7 @@ pub struct SourceOrderExec {
 
 impl SourceOrderExec {
     /// Creates a node over `input` that returns at most `fetch` rows.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use serrate::arrow::datatypes::Schema;
-    /// use serrate::datafusion::physical_plan::ExecutionPlan;
-    /// use serrate::datafusion::physical_plan::empty::EmptyExec;
-    /// use serrate::sql::SourceOrderExec;
-    /// let input = Arc::new(EmptyExec::new(Arc::new(Schema::empty())).with_partitions(3));
-    /// let plan = SourceOrderExec::new(input, Some(10));
-    /// assert_eq!(plan.properties().output_partitioning().partition_count(), 1);
-    /// ```
-    pub fn new(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
         let mut equivalences = input.equivalence_properties().clone();
         equivalences.clear_orderings();
         equivalences.clear_per_partition_constants();

@@ -81,7 +81,8 @@ pub(crate) fn move_below_joins(
     plan.with_new_exprs(above.data.expressions(), vec![join]).map(Transformed::yes)
 }
 
-/// Returns the join below a plan, with the projection of columns between them if there is one.
+/// Returns `input` if it is a join or, if `input` is a projection that only selects columns, the
+/// join directly below it, together with the projection. Returns `None` for any other plan.
 fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     match input {
         LogicalPlan::Join(join) => Some((join, None)),
@@ -108,7 +109,9 @@ fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     }
 }
 
-/// Returns the join input (0 or 1) to which a call can move, or `None` if it must stay above the join.
+/// Returns the join input (0 or 1) to which the call `e` can move, or `None` if it must stay above
+/// the join. `sides` has the schema of each input, or `None` if the join adds rows of NULL to the
+/// input. A call that reads one of the columns `bare`, which the query also returns, stays.
 fn find_side(
     e: &Expr,
     sides: &[Option<Arc<DFSchema>>; 2],

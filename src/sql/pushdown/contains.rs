@@ -119,8 +119,8 @@ fn find_comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option
     (list_depth(data_type) == 1 && plain).then(|| leaf.clone())
 }
 
-/// Casts a literal to a type. Returns `None` if the result is NULL or differs from the literal, as
-/// for 12.5 and an integer type.
+/// Casts a literal to a type. Returns `None` if the result is NULL or has another value, as for
+/// 12.5 as an integer.
 fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     // An integer and a float are compared as floats, and several integers from 2^53 on equal the same float.
     // So a float from 2^53 on has no equivalent integer literal.

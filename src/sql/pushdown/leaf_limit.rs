@@ -56,8 +56,8 @@ pub(crate) fn limit_leaves(
     if rows >= batch_size {
         return Ok(plan);
     }
-    // Subplans without lists (`unnest`, GROUP BY) keep `batch_size`. Otherwise, their batches
-    // would be tiny.
+    // Subplans without lists (`unnest`, GROUP BY) keep the size `batch_size`: with the smaller size
+    // `rows`, their batches would be tiny.
     raise_batch_size(plan, rows, batch_size)
 }
 
@@ -113,8 +113,8 @@ fn lower_batch_size(
     Ok(plan.data)
 }
 
-/// Keeps `batch_size` in a plan without lists, and lowers it to `rows` in each of its subplans that
-/// return lists.
+/// Keeps `batch_size` in a plan without lists, but lowers it to `rows` in each subplan that returns
+/// lists.
 fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -265,12 +265,10 @@ pub(crate) struct BatchSizeExec {
 }
 
 impl BatchSizeExec {
-    #[cfg(feature = "cluster")]
     pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, rows: usize) -> Self {
         Self { input, rows }
     }
 
-    #[cfg(feature = "cluster")]
     pub(in crate::sql) fn batch_rows(&self) -> usize {
         self.rows
     }

@@ -16,8 +16,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use crate::array::list_depth;
-use crate::functions::{Reads, never_fails, reads_of_lists};
-use crate::sql::base::measured_lists::{find_measured_columns, reads_of};
+use crate::functions::{ReadParts, find_list_reads, never_fails};
+use crate::sql::base::measured_lists::{find_measured_columns, find_reads};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
@@ -25,8 +25,8 @@ const PREFIX: &str = "__serrate_lengths";
 
 /// Logical optimizer rule, the last of each pass of the optimizer: moves calls that need only list
 /// lengths, such as `ragged_count(code)`, from aggregates, conditions and sorts to a projection
-/// directly above the scan. It applies to scans of `.nrt`, Parquet and tables in memory if nothing
-/// else needs the column.
+/// directly above the scan. A call is moved only if the scan is one of `.nrt`, Parquet or a table
+/// in memory, and if no other expression needs the values of the list.
 ///
 /// Without this rule, `SELECT sum(ragged_count(code)) FROM 't.nrt'` reads the values of `code`.
 ///
@@ -54,7 +54,7 @@ pub(crate) fn move_lengths_below(
     // Calls in a projection directly above the scan are kept: DataFusion pushes them down.
     let direct = matches!(plan, LogicalPlan::Projection(_))
         && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
-    let columns = find_read_columns(&plan, base)?;
+    let columns = find_length_columns(&plan, base)?;
     if direct || columns.is_empty() {
         return Ok(Transformed::no(plan));
     }
@@ -113,7 +113,7 @@ pub(in crate::sql) fn push_lengths(
 
 /// Whether an expression calls a function that moves or drops values of lists but reads none.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
-    e.exists(|e| Ok(reads_of(e) == Reads::Structure)).unwrap_or(false)
+    e.exists(|e| Ok(find_reads(e) == ReadParts::Structure)).unwrap_or(false)
 }
 
 /// Rebuilds a projection for `scan`, which returns other column types than the input of `projection`. Each
@@ -159,23 +159,23 @@ fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
 }
 
 fn find_length_column(e: &Expr) -> Option<&Column> {
-    let mut list = list_of(e, Reads::is_length)?;
+    let mut list = find_read_list(e, ReadParts::is_length)?;
     loop {
         if let Expr::Column(column) = list {
             return Some(column);
         }
-        list = list_of(list, |what| what == Reads::Structure)?;
+        list = find_read_list(list, |what| what == ReadParts::Structure)?;
     }
 }
 
 /// Returns the list that is the first argument of the call `e`. Returns `None` unless `is` accepts
-/// the part of the list that the function reads ([`Reads`]), all other arguments are literals, and
+/// the part of the list that the function reads ([`ReadParts`]), all other arguments are literals, and
 /// the call cannot fail for any row, including rows that a condition drops.
-fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
+fn find_read_list(e: &Expr, is: impl Fn(ReadParts) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
     let written = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
-    (is(reads_of_lists(&call.func)) && written && never_fails(call)).then_some(list)
+    (is(find_list_reads(&call.func)) && written && never_fails(call)).then_some(list)
 }
 
 /// Whether each output row of a plan is a row of its input, with columns of the input.
@@ -195,7 +195,8 @@ fn find_projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// Returns the scan below a plan, with its alias, if the scan [`gains_from_lengths`].
+/// Returns the scan below a plan or, if the scan has an alias, the node of the alias. Returns
+/// `None` if there is no scan, or if the scan cannot read the lengths of lists without their values.
 fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
@@ -217,9 +218,9 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan `base` whose values are not needed: the nodes from `plan`
-/// down to the scan read only the lengths of these lists.
-fn find_read_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
+/// Returns the list columns of the scan `base` that the nodes from `plan` down to the scan use only
+/// for their lengths.
+fn find_length_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
@@ -252,7 +253,8 @@ fn find_read_columns(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<C
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// Replaces each call that needs only list lengths of `columns` with a column of a projection above the scan.
+/// Replaces each call that needs only list lengths of `columns` with a column of a projection above
+/// the scan `base`. Adds each call and its column to `made`, unless `made` already has the call.
 fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,

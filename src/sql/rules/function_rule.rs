@@ -1,5 +1,6 @@
-//! Rules made of functions: [`FunctionRule`] is a new rule, and [`WrappedRule`] replaces a rule of
-//! DataFusion with a function that calls this rule.
+//! Rules made of functions: [`FunctionRule`] is a new rule, [`WrappedRule`] replaces a rule of
+//! DataFusion with a function that calls this rule, and [`RemovedRule`] replaces a rule of
+//! DataFusion with nothing. `SET serrate.disabled_rules` applies to all of them.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, Optimizer
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::config::SerrateOptions;
+use crate::config::{DisabledRules, SerrateOptions};
 
 pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -22,37 +23,54 @@ pub(super) type RewriteFn =
     fn(LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 pub(super) type OptimizeFn =
     fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>>;
-/// A function that applies its first argument, a logical rule of DataFusion.
+/// A function that replaces a logical rule of DataFusion. It receives this rule as its first
+/// argument, and applies it.
 pub(super) type RewriteAroundFn =
     fn(&dyn OptimizerRule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
-/// A function that applies its first argument, a physical rule of DataFusion.
+/// A function that replaces a physical rule of DataFusion. It receives this rule as its first
+/// argument, and applies it.
 pub(super) type OptimizeAroundFn = fn(
     &dyn PhysicalOptimizerRule,
     Arc<dyn ExecutionPlan>,
     &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>>;
 
+/// Whether `serrate.disabled_rules` contains a rule.
+fn is_disabled(name: &str, config: &ConfigOptions) -> bool {
+    SerrateOptions::of(config).disabled_rules.contains(name)
+}
+
 /// A rule that applies a function: an analyzer rule for [`AnalyzeFn`], a logical optimizer rule for
 /// [`RewriteFn`] with an [`ApplyOrder`], and a physical optimizer rule for [`OptimizeFn`].
 #[derive(Debug)]
 pub(super) struct FunctionRule<F> {
     pub(super) name: &'static str,
-    /// Whether the setting `serrate.rule.NAME` can switch off this rule. NAME is the name of the
-    /// rule without the prefix `serrate_`.
+    /// Whether the setting `serrate.rule.NAME` can switch off this rule. NAME is the rule's name
+    /// without the prefix `serrate_`.
     pub(super) is_switched: bool,
     pub(super) function: F,
 }
 
 impl<F> FunctionRule<F> {
-    fn is_on(&self, config: &ConfigOptions) -> bool {
+    /// Returns false if no session can have switched off the rule, so that no settings need be
+    /// read.
+    fn may_be_off(&self) -> bool {
+        self.is_switched || DisabledRules::may_exist()
+    }
+
+    fn is_off(&self, config: &ConfigOptions) -> bool {
         let name = self.name.strip_prefix("serrate_").unwrap_or(self.name);
-        !SerrateOptions::of(config).rules_off.contains(name)
+        is_disabled(self.name, config)
+            || self.is_switched && SerrateOptions::of(config).rules_off.contains(name)
     }
 }
 
 impl AnalyzerRule for FunctionRule<AnalyzeFn> {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        (self.function)(plan)
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        match self.may_be_off() && self.is_off(config) {
+            true => Ok(plan),
+            false => (self.function)(plan),
+        }
     }
 
     fn name(&self) -> &str {
@@ -74,7 +92,7 @@ impl OptimizerRule for FunctionRule<(ApplyOrder, RewriteFn)> {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        match self.is_switched && !self.is_on(&config.options()) {
+        match self.may_be_off() && self.is_off(&config.options()) {
             true => Ok(Transformed::no(plan)),
             false => (self.function.1)(plan, config),
         }
@@ -87,7 +105,7 @@ impl PhysicalOptimizerRule for FunctionRule<OptimizeFn> {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match self.is_switched && !self.is_on(config) {
+        match self.may_be_off() && self.is_off(config) {
             true => Ok(plan),
             false => (self.function)(plan, config),
         }
@@ -106,6 +124,9 @@ impl PhysicalOptimizerRule for FunctionRule<OptimizeFn> {
 /// [`OptimizeAroundFn`]. It has the name of DataFusion's rule.
 #[derive(Debug)]
 pub(super) struct WrappedRule<R, F> {
+    /// Name in the list of rules. In a session that disables this name, DataFusion's rule runs
+    /// alone.
+    pub(super) name: &'static str,
     pub(super) stock: R,
     pub(super) function: F,
 }
@@ -124,7 +145,10 @@ impl OptimizerRule for WrappedRule<LogicalRule, RewriteAroundFn> {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        (self.function)(&*self.stock, plan, config)
+        match DisabledRules::may_exist() && is_disabled(self.name, &config.options()) {
+            true => self.stock.rewrite(plan, config),
+            false => (self.function)(&*self.stock, plan, config),
+        }
     }
 }
 
@@ -134,7 +158,10 @@ impl PhysicalOptimizerRule for WrappedRule<PhysicalRule, OptimizeAroundFn> {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        (self.function)(&*self.stock, plan, config)
+        match DisabledRules::may_exist() && is_disabled(self.name, config) {
+            true => self.stock.optimize(plan, config),
+            false => (self.function)(&*self.stock, plan, config),
+        }
     }
 
     fn name(&self) -> &str {
@@ -143,5 +170,36 @@ impl PhysicalOptimizerRule for WrappedRule<PhysicalRule, OptimizeAroundFn> {
 
     fn schema_check(&self) -> bool {
         self.stock.schema_check()
+    }
+}
+
+/// A rule of DataFusion that runs only in sessions that disable its removal.
+#[derive(Debug)]
+pub(super) struct RemovedRule {
+    pub(super) stock: LogicalRule,
+}
+
+/// The rule visits the nodes of a plan itself, as the optimizer would do for the rule of
+/// DataFusion, and only if its removal is disabled. Otherwise the optimizer would visit all nodes
+/// for a rule that does nothing.
+impl OptimizerRule for RemovedRule {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if !(DisabledRules::may_exist() && is_disabled(self.stock.name(), &config.options())) {
+            return Ok(Transformed::no(plan));
+        }
+        let rewrite = |node| self.stock.rewrite(node, config);
+        match self.stock.apply_order() {
+            Some(ApplyOrder::TopDown) => plan.transform_down_with_subqueries(rewrite),
+            Some(ApplyOrder::BottomUp) => plan.transform_up_with_subqueries(rewrite),
+            None => rewrite(plan),
+        }
     }
 }

@@ -5,29 +5,26 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{self, StreamExt};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, RenameOptions,
+    GetOptions, GetRange, GetResult, GetResultPayload, ObjectStore, ObjectStoreExt,
 };
 
+use crate::sql::sources::store_reads::{StoreReads, into_store};
 use crate::sql::sources::urls::format_location;
-use serrate_core::internal::arrow_ipc::Checker;
+use serrate_core::internal::arrow_ipc::MessageChecker;
 
-/// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's readers
-/// allocate whatever a file declares. It checks each message that a reader requests by a range of
-/// bytes, or all messages if a reader requests the whole object.
-#[derive(Debug)]
-pub(in crate::sql) struct CheckedArrow {
-    inner: Arc<dyn ObjectStore>,
+/// Returns a store that checks the sizes and offsets in Arrow files and streams, because DataFusion's
+/// readers allocate whatever a file declares. It checks each message that a reader requests by a range
+/// of bytes, or all messages if a reader requests the whole object.
+pub(in crate::sql) fn check_arrow_files(inner: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
+    into_store(CheckedArrow { inner })
 }
 
-impl CheckedArrow {
-    pub(in crate::sql) fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner }
-    }
+#[derive(Debug)]
+struct CheckedArrow {
+    inner: Arc<dyn ObjectStore>,
 }
 
 fn make_damage_error(location: &Path, message: impl fmt::Display) -> object_store::Error {
@@ -35,14 +32,12 @@ fn make_damage_error(location: &Path, message: impl fmt::Display) -> object_stor
     object_store::Error::Generic { store: "Arrow file", source }
 }
 
-impl fmt::Display for CheckedArrow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
 #[async_trait]
-impl ObjectStore for CheckedArrow {
+impl StoreReads for CheckedArrow {
+    fn inner_store(&self) -> &Arc<dyn ObjectStore> {
+        &self.inner
+    }
+
     async fn get_opts(
         &self,
         location: &Path,
@@ -64,7 +59,7 @@ impl ObjectStore for CheckedArrow {
         }
         if let GetResultPayload::File(file, _) = &answer.payload {
             let mut file = file;
-            let checked = Checker::try_new(file).map(|mut checker| checker.check());
+            let checked = MessageChecker::try_new(file).map(|mut checker| checker.check());
             let checked = checked.map_err(|e| make_damage_error(location, e))?;
             file.rewind().map_err(|e| make_damage_error(location, e))?;
             return checked
@@ -74,7 +69,7 @@ impl ObjectStore for CheckedArrow {
         let (meta, range) = (answer.meta.clone(), answer.range.clone());
         let attributes = answer.attributes.clone();
         let bytes = answer.bytes().await?;
-        Checker::from_message_bytes(&bytes)
+        MessageChecker::from_message_bytes(&bytes)
             .check()
             .map_err(|message| make_damage_error(location, message))?;
         let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
@@ -99,59 +94,9 @@ impl ObjectStore for CheckedArrow {
         let blocks = self.inner.get_ranges(location, ranges).await?;
         // DataFusion's reader requests one message per range, so each block is checked as one message.
         for block in &blocks {
-            let checked = Checker::from_message_bytes(block).check_stream();
+            let checked = MessageChecker::from_message_bytes(block).check_stream();
             checked.map_err(|message| make_damage_error(location, message))?;
         }
         Ok(blocks)
-    }
-
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> object_store::Result<PutResult> {
-        self.inner.put_opts(location, payload, options).await
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, options).await
-    }
-
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, object_store::Result<Path>>,
-    ) -> BoxStream<'static, object_store::Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(
-        &self,
-        from: &Path,
-        to: &Path,
-        options: CopyOptions,
-    ) -> object_store::Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(
-        &self,
-        from: &Path,
-        to: &Path,
-        options: RenameOptions,
-    ) -> object_store::Result<()> {
-        self.inner.rename_opts(from, to, options).await
     }
 }

@@ -17,13 +17,13 @@ use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, Object
 
 use crate::sql::sources::file_adapter::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
-use crate::sql::sources::guard::catch_panics;
+use crate::sql::sources::guarded_source::catch_panics;
 use crate::sql::sources::urls::format_location;
 
 /// A scan of Arrow files and streams that finds columns by name. DataFusion's source expects that
 /// all files of a table have the Arrow file format or all the stream format, and takes column `i`
-/// of a file for column `i` of the table, whatever its name
-/// (`stock_arrow_files_are_still_read_by_position`).
+/// of a file for column `i` of the table, whatever its name (test
+/// `stock_arrow_files_are_still_read_by_position`).
 pub(in crate::sql) type ArrowScan = FormatScan<ArrowReader>;
 
 #[derive(Clone)]
@@ -69,8 +69,8 @@ impl FileOpener for NamedOpener {
 
 /// Sets each dictionary key that refers to a NULL value to NULL, also in lists and structs.
 ///
-/// Arrow and DataFusion test only the keys for NULL. For a NULL value, `length(d)` would be 0, and
-/// the JSON would be `""`.
+/// Arrow and DataFusion test only the keys for NULL: for a NULL value of a dictionary column `d`,
+/// `length(d)` would be 0, and the value would be `""` in JSON.
 fn mask_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
     if !batch.schema().fields().iter().any(|field| has_dictionary(field.data_type())) {
         return Ok(batch);
@@ -89,6 +89,8 @@ fn has_dictionary(t: &DataType) -> bool {
         DataType::Dictionary(..) => true,
         DataType::List(field)
         | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
         | DataType::FixedSizeList(field, _)
         | DataType::Map(field, _) => has_dictionary(field.data_type()),
         DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
@@ -127,12 +129,12 @@ fn find_columns(file: &Path, wanted: &SchemaRef, schema: &SchemaRef) -> Result<V
     Ok(columns)
 }
 
-/// Returns the common schema of Arrow files and streams in an object store, or `None` if the store is the file
-/// system.
+/// Returns the common schema of Arrow files and streams in an object store, or `None` if the store
+/// is the local file system.
 ///
 /// DataFusion reads an Arrow file in an object store as a stream, and expects its schema 8 bytes
-/// after the start. Arrow's writers put it after 64 bytes
-/// (`stock_arrow_objects_still_have_no_schema`).
+/// after the start. Arrow's writers put it after 64 bytes (test
+/// `stock_arrow_objects_still_have_no_schema`).
 pub(in crate::sql) async fn infer_objects(
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],

@@ -19,7 +19,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
-use crate::cohorts::{Cohort, CohortColumn, Criteria};
+use crate::cohorts::{Cohort, CohortColumn, CohortCriteria};
 use crate::config::SerrateOptions;
 use crate::error::find_original;
 use crate::io::meds_torch::MedsFolder;
@@ -62,7 +62,7 @@ pub(in crate::sql) fn make_cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn 
     };
     let config = to_local_path(config)?;
     let predicates = predicates.as_deref().map(to_local_path).transpose()?;
-    let criteria = Criteria::read(&config, predicates.as_deref())?;
+    let criteria = CohortCriteria::read_config(&config, predicates.as_deref())?;
     let columns = criteria.list_result_columns();
     let schema = criteria.make_result_schema(&columns);
     let cohort = Arc::new(Cohort::new(MedsFolder::open(to_local_path(data)?)?, criteria));

@@ -10,8 +10,8 @@ use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
 
 use crate::access;
 
-/// Folders that did not exist before the writes that are running now, each with the number of these
-/// writes. A second write into the folder thus removes it if both fail.
+/// Folders that did not exist before the running writes, each with the number of running writes
+/// into it. If two writes into a folder fail, the last of them removes it.
 #[derive(Debug, Default)]
 pub(super) struct CreatedFolders {
     writes: Mutex<HashMap<PathBuf, usize>>,
@@ -56,8 +56,8 @@ impl Drop for FolderWrite {
     }
 }
 
-/// An upload to the local file system that removes its temporary file and created folders at once
-/// if it is dropped before it is complete.
+/// An upload to the local file system. If it is dropped before it is complete, it removes its
+/// temporary file and the folders that it created.
 #[derive(Debug)]
 pub(super) struct LocalUpload {
     /// `None` once the file is complete.

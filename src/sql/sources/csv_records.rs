@@ -25,16 +25,15 @@ enum RecordState {
 /// Finds the ends of records by the rules of `csv-core`: a quote counts only at the start of a field, and a line
 /// break within quotes does not end a record.
 #[derive(Clone, Debug)]
-pub(in crate::sql) struct Records {
+pub(in crate::sql) struct RecordSplitter {
     delimiter: u8,
     quote: u8,
     escape: Option<u8>,
     comment: Option<u8>,
     terminator: Option<u8>,
     state: RecordState,
-    /// Number of bytes of [`MARK`] found so far at the start of the file. After the first byte that
-    /// differs from the mark, the number is the length of the mark, so that no later byte is
-    /// compared.
+    /// Number of bytes of [`MARK`] found so far at the start of the file. After a byte that differs
+    /// from the mark, it is the length of the mark, so that no later byte is compared.
     marked: usize,
     /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,
@@ -43,7 +42,7 @@ pub(in crate::sql) struct Records {
 /// The byte order mark of UTF-8, which a file may begin with.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-impl Records {
+impl RecordSplitter {
     pub(in crate::sql) fn new(options: &CsvOptions) -> Self {
         Self {
             delimiter: options.delimiter,
@@ -57,8 +56,8 @@ impl Records {
         }
     }
 
-    /// Returns the byte after which a byte range of a file may begin: the terminator, or a line
-    /// feed.
+    /// Returns the byte after which a byte range can begin: the terminator of records if one is
+    /// set, else a line feed.
     fn line_end(&self) -> u8 {
         self.terminator.unwrap_or(b'\n')
     }
@@ -70,8 +69,8 @@ impl Records {
         }
     }
 
-    /// Returns the state after `byte`: a delimiter, a line break or any other byte outside quotes.
-    /// A quote that begins a quoted field is handled before.
+    /// Returns the state after `byte`, which is outside quotes: a delimiter, a line break or any
+    /// other byte. The caller handles a quote that begins a quoted field.
     fn find_state_after(&self, byte: u8) -> RecordState {
         if byte == self.delimiter {
             RecordState::StartField
@@ -176,26 +175,28 @@ impl Records {
     }
 }
 
-/// Distance in bytes between two positions of a file for which [`Marks`] keeps the state.
+/// Distance in bytes between two positions of a file for which [`RecordMarks`] keeps the state.
 const STEP: u64 = 4 << 20;
 
-/// The parser states at the positions 0, [`STEP`], 2 [`STEP`], .. of a file. States are added as
-/// far as the file is read.
-struct Marks {
-    states: Vec<Records>,
+/// The parser states at the positions 0, [`STEP`], 2 [`STEP`], .. of a file, as far as the file has
+/// been read.
+struct RecordMarks {
+    states: Vec<RecordSplitter>,
 }
 
 /// A task holds the lock while it reads the file, so that no other task reads the same bytes.
-type SharedMarks = Arc<tokio::sync::Mutex<Marks>>;
+type SharedMarks = Arc<tokio::sync::Mutex<RecordMarks>>;
 
-/// Finds where the ranges of files begin. One pass over a file serves all of its ranges in a scan.
+/// Finds the first records in the byte ranges into which a scan divides files. Reads a file once
+/// for all of its ranges.
 #[derive(Clone, Default)]
 pub(in crate::sql) struct RangeStarts {
     files: Arc<Mutex<HashMap<(Path, u64), SharedMarks>>>,
 }
 
 impl RangeStarts {
-    /// Returns the first position at or after `at` at which a record, an empty line or a comment begins.
+    /// Returns the first position at or after `at` at which a record, an empty line or a comment
+    /// begins, or the size of the file if there is none.
     pub(in crate::sql) async fn find_start(
         &self,
         store: &Arc<dyn ObjectStore>,
@@ -210,8 +211,8 @@ impl RangeStarts {
             let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
             let key = (meta.location.clone(), meta.size);
             let marks = files.entry(key).or_insert_with(|| {
-                let states = vec![Records::new(options)];
-                Arc::new(tokio::sync::Mutex::new(Marks { states }))
+                let states = vec![RecordSplitter::new(options)];
+                Arc::new(tokio::sync::Mutex::new(RecordMarks { states }))
             });
             Arc::clone(marks)
         };
@@ -279,10 +280,10 @@ mod tests {
             {
                 let options = CsvOptions { escape, comment, ..CsvOptions::default() };
                 for cut in 0..=text.len() {
-                    let mut stepped = Records::new(&options);
+                    let mut stepped = RecordSplitter::new(&options);
                     text.as_bytes()[..cut].iter().for_each(|byte| stepped.read_byte(*byte));
                     for middle in 0..=cut {
-                        let mut skipped = Records::new(&options);
+                        let mut skipped = RecordSplitter::new(&options);
                         skipped.skip_bytes(&text.as_bytes()[..middle]);
                         skipped.skip_bytes(&text.as_bytes()[middle..cut]);
                         assert_eq!(skipped.state, stepped.state, "{text:?} {cut} {middle}");
@@ -295,12 +296,13 @@ mod tests {
     #[test]
     fn records_end_outside_quotes() {
         let options = CsvOptions::default();
-        let ends = |text: &str, count| Records::new(&options).read_records(text.as_bytes(), count);
+        let ends =
+            |text: &str, count| RecordSplitter::new(&options).read_records(text.as_bytes(), count);
         assert_eq!(ends("a,b\n1,2\n", 1), Some(4));
         assert_eq!(ends("\"a\nb\",c\r\n1", 1), Some(8));
         assert_eq!(ends("\n\nlen_\",b\n1\n", 1), Some(10));
         assert_eq!(ends("\u{feff}\"a\nb\"\n1\n", 1), Some(9));
         assert_eq!(ends("a,b", 1), None);
-        assert_eq!(Records::new(&options).find_line(b"\"a\nb\"\nc\n", 1), Some(6));
+        assert_eq!(RecordSplitter::new(&options).find_line(b"\"a\nb\"\nc\n", 1), Some(6));
     }
 }

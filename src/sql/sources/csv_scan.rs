@@ -29,8 +29,9 @@ use crate::sql::sources::file_adapter::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::format_location;
 
-/// A scan of CSV files that finds columns by each file's header and loses no part of a value, unlike DataFusion's
-/// source (`stock_csv_files_are_still_read_by_position`, apache/datafusion#4918).
+/// A scan of CSV files that finds columns by each file's header and loses no part of a value,
+/// unlike DataFusion's source (test `stock_csv_files_are_still_read_by_position`,
+/// apache/datafusion#4918).
 pub(in crate::sql) type CsvScan = FormatScan<CsvReader>;
 
 #[derive(Clone)]
@@ -43,7 +44,8 @@ pub(in crate::sql) struct CsvReader {
 }
 
 impl CsvReader {
-    /// Creates a reader. `has_no_newlines` is true if the statement says that values have no line breaks.
+    /// Creates a reader. `is_declared` is true if the statement declares the columns, and
+    /// `has_no_newlines` if it says that values have no line breaks.
     pub(in crate::sql) fn new(
         options: CsvOptions,
         is_declared: bool,
@@ -59,16 +61,17 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// Whether a file may be divided into byte ranges. If values may contain line breaks, only
-    /// local files are divided, because the search for the starts of the ranges reads the file a
-    /// second time.
+    /// Whether a file may be divided into byte ranges. False if `stock`, the answer of DataFusion's
+    /// source, is false. If values may contain line breaks, only local files are divided, because
+    /// the search for the starts of the ranges reads the file a second time.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)
     }
 }
 
-/// Returns, for each column of a header, the index of its column in the table, or `None` if the table lacks it.
+/// Returns, for each column of a header, the index of its column in the table, or `None` if the
+/// table lacks it. In a table with declared columns (`is_declared`), the names may differ in case.
 fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<Option<usize>> {
     let exact: HashMap<&str, usize> =
         names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
@@ -92,15 +95,15 @@ fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<O
 /// Returns the columns of a file in the order of the file, with the types of the table.
 ///
 /// If the statement does not declare the columns, the header names them. In a declared table, the
-/// header names the columns if it has all names of the table, or no other names. Otherwise, the
-/// header is ignored, and the columns of the file are those of the table, in the same order. In a
+/// header names the columns if it has all columns of the table, or if all its names are columns of
+/// the table. Otherwise, the header is ignored, and the file has the table's columns in order. In a
 /// table `(a, b)`, the headers `b,a`, `b,a,c` and `b` name the columns, and `a,x` and `x,y` are
 /// ignored.
 ///
 /// # Errors
-/// If a column appears twice in the header, if a header has no column of an inferred table, or if
-/// the header of a declared table has only some names of the table, at other positions than in the
-/// table (`x,a`).
+/// If the header names a column twice, if it names no column of a table that the statement does not
+/// declare, or if it would be ignored but has a column of the declared table at another position
+/// than in the table (`x,a`).
 fn arrange_fields(
     file: &Path,
     header: &[String],
@@ -246,9 +249,9 @@ impl CsvOpener {
 }
 
 /// Returns the type in which DataFusion reads a column: text if its reader would drop a part of a
-/// value, such as the time of day of a date (`stock_dates_still_lose_the_time_of_day`) or a digit
-/// of a decimal. A column whose type was inferred as float is read as text, too, because it may
-/// have integers that no float represents, such as 9007199254740993.
+/// value, such as the time of day of a date (test `stock_dates_still_lose_the_time_of_day`) or a
+/// digit of a decimal. A column whose type was inferred as float is read as text, too, because it
+/// may have integers that no float represents, such as 9007199254740993.
 fn choose_read_type(data_type: &DataType, is_declared: bool) -> DataType {
     match data_type {
         DataType::Float64 if !is_declared => DataType::Utf8,
@@ -262,9 +265,8 @@ fn choose_read_type(data_type: &DataType, is_declared: bool) -> DataType {
     }
 }
 
-/// Sets the strings that match `pattern` to NULL, and only these strings. DataFusion's reader
-/// ignores `null_regex` (`stock_csv_files_still_keep_null_texts`) and reads an empty string as
-/// NULL.
+/// Sets the strings that match `pattern`, and only these, to NULL. DataFusion's reader ignores
+/// `null_regex` (test `stock_csv_files_still_keep_null_texts`) and reads an empty string as NULL.
 fn set_nulls(batch: &RecordBatch, pattern: &Regex) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         let texts = column.as_string::<i32>().iter().map(Option::unwrap_or_default);
@@ -275,7 +277,8 @@ fn set_nulls(batch: &RecordBatch, pattern: &Regex) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows)?)
 }
 
-/// Converts columns that were read as text (see [`choose_read_type`]) to the types of the table.
+/// Converts columns that were read as text (see [`choose_read_type`]) to the types of the table. A
+/// value that its type cannot hold is an error that names `file`.
 fn to_types(
     file: &Path,
     batch: &RecordBatch,

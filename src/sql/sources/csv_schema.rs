@@ -1,4 +1,5 @@
-//! The columns of CSV files: headers, and types of the first records.
+//! Finds the columns of CSV files: their names in the headers, and their types by the first
+//! records.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
 
-use crate::sql::sources::csv_records::Records;
+use crate::sql::sources::csv_records::RecordSplitter;
 use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::merged_schemas::merge_schemas;
 use crate::sql::sources::urls::format_location;
@@ -37,8 +38,9 @@ pub(in crate::sql) fn resolve_options(csv: &CsvFormat, state: &dyn Session) -> C
     options
 }
 
-/// Returns an error for an invalid `null_regex`, with which DataFusion would panic, and for a
-/// `compression_level` without compression, which DataFusion would ignore.
+/// Returns an error for an invalid `null_regex`, with which DataFusion would panic, for a
+/// `compression_level` without compression, which DataFusion would ignore, and for a delimiter that
+/// is also the quote or the escape character: the fields of such a file would be ambiguous.
 pub(in crate::sql) fn check_options(options: &CsvOptions) -> Result<()> {
     if let Some(pattern) = &options.null_regex {
         parse_null_regex(pattern)?;
@@ -47,6 +49,14 @@ pub(in crate::sql) fn check_options(options: &CsvOptions) -> Result<()> {
     if options.compression_level.is_some() && !compression.is_compressed() {
         return plan_err!(
             "the option compression_level of CSV has no effect without compression; remove it, or set the option compression"
+        );
+    }
+    let characters = [("quote", Some(options.quote)), ("escape", options.escape)];
+    let mut same = characters.iter().filter(|(_, byte)| *byte == Some(options.delimiter));
+    if let Some((name, _)) = same.next() {
+        return plan_err!(
+            "the options delimiter and {name} of CSV are the same character '{}', so the ends of values could not be found; choose another character for one of them",
+            char::from(options.delimiter)
         );
     }
     Ok(())
@@ -66,8 +76,8 @@ pub(in crate::sql) fn has_names(options: &CsvOptions) -> bool {
     options.has_header == Some(true) && options.truncated_rows != Some(true)
 }
 
-/// Maximum number of records that determine the types of columns: in one file, and in all files
-/// together (`RECORDS_OF_ALL`).
+/// Maximum number of records of a file that determine the types of columns. `RECORDS_OF_ALL` is the
+/// maximum of all files together.
 const RECORDS: usize = 1000;
 const RECORDS_OF_ALL: usize = 16_000;
 /// Minimum number of records that are read from each file, however many files there are.
@@ -75,8 +85,8 @@ const FEWEST_RECORDS: usize = 64;
 
 /// Infers the schema of CSV files: all columns of their headers. A column without values gets the
 /// type text. After a thousand records, DataFusion reads no further files. It gives a column
-/// without values the type Null, and its reader ignores all later values of such a column
-/// (`stock_columns_that_begin_empty_still_stay_empty`).
+/// without values the type Null, and its reader ignores all later values of such a column (test
+/// `stock_columns_that_begin_empty_still_stay_empty`).
 pub(in crate::sql) async fn infer_csv_schema(
     csv: &CsvFormat,
     state: &dyn Session,
@@ -115,8 +125,8 @@ pub(in crate::sql) async fn infer_csv_schema(
     Ok(Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>())))
 }
 
-/// Returns an error if the header of a file repeats a name, or shares no name with the files before
-/// it.
+/// Returns an error if the header of a file repeats a name, or has no name in common with the
+/// headers of the earlier files.
 fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
     let mut seen: HashSet<&str> = HashSet::new();
     for (object, schema) in objects.iter().zip(schemas) {
@@ -163,8 +173,7 @@ fn unite_types(a: &DataType, b: &DataType) -> DataType {
     }
 }
 
-/// Number of bytes from the start of a file after which no more are read to find its columns and
-/// types.
+/// Maximum bytes read from the start of a file to find its columns and types.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Returns the names in the header of a file, or no names for an empty file.
@@ -188,7 +197,7 @@ async fn read_start(
 ) -> Result<SchemaRef> {
     let bytes = store.get(&meta.location).await?.into_stream().map_err(DataFusionError::from);
     let mut bytes = compression.convert_stream(bytes.boxed())?;
-    let (mut start, mut ends) = (Vec::new(), Records::new(options));
+    let (mut start, mut ends) = (Vec::new(), RecordSplitter::new(options));
     let wanted = match options.has_header {
         Some(true) => records.saturating_add(1),
         _ => records.max(1),

@@ -99,9 +99,9 @@ pub(in crate::sql) fn format_unheld_message(
 const UNHELD: &str = "the column '";
 const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
 
-/// Returns the message of [`format_unheld_message`] that the text of an error contains, if any.
-/// Parquet's readers convert an error of a pushed-down condition to text, so only the text
-/// identifies the error.
+/// Finds, in the text of an error, the message of [`format_unheld_message`]: that the type of a
+/// column cannot hold a value. Returns `None` if the text does not contain such a message. The error
+/// has no type of its own, because Parquet's readers convert errors of pushed-down conditions to text.
 pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let start = error.find(UNHELD)?;
     let text = error.get(start..)?;
@@ -170,9 +170,9 @@ pub(in crate::sql) fn find_integer_bits(t: &DataType) -> Option<(bool, u32)> {
 }
 
 /// A converted array, and a mask of rows whose value the type cannot hold (`None` if it holds all).
-type Marked = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
+type MarkedArray = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
 
-fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
+fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedArray {
     use DataType::*;
     let from = array.data_type();
     if from == to {
@@ -239,7 +239,7 @@ fn convert_list<O: OffsetSizeTrait>(
     array: &ArrayRef,
     field: &FieldRef,
     rules: TextRules,
-) -> Marked {
+) -> MarkedArray {
     let (_, offsets, values, nulls) = array.as_list::<O>().clone().into_parts();
     let range = offsets.iter().copied().map(O::as_usize);
     let (first, last) = (range.clone().next().unwrap_or(0), range.last().unwrap_or(0));
@@ -253,8 +253,8 @@ fn convert_list<O: OffsetSizeTrait>(
     Ok((Arc::new(list), unheld))
 }
 
-/// Returns a mask of the lists that are not NULL and contain an element marked in `elements`.
-/// Returns `None` if no list does.
+/// Returns a mask of the lists that are not NULL and contain an element marked in `elements`;
+/// `None` if no list does.
 fn build_lists_with<O: OffsetSizeTrait>(
     elements: &BooleanBuffer,
     offsets: &OffsetBuffer<O>,
@@ -310,7 +310,7 @@ fn convert_struct(
     Ok((made, visible))
 }
 
-fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
+fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> MarkedArray {
     let DataType::Struct(fields) = field.data_type() else {
         return Err(ArrowError::CastError(format!(
             "the entries of a map must be structs of a key and a value, but the type in the table has {}; declare another type",
@@ -339,7 +339,7 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
 
 /// Casts values to the type `to`. Marks the rows whose value does not fit `to` and, unless
 /// [`is_rounding`] is true, the rows whose value the cast changes.
-fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
+fn convert_leaf(array: &ArrayRef, to: &DataType) -> MarkedArray {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &new_lenient_options())?;
     let mut unheld = BooleanBufferBuilder::new(array.len());
@@ -375,8 +375,8 @@ fn is_rounding(from: &DataType, to: &DataType) -> bool {
     to.is_floating() && (from.is_floating() || from.is_decimal())
 }
 
-/// Whether a cast can be checked by a cast back to the old type: if the result differs from the old
-/// value, the cast has changed the value.
+/// Whether a cast can be checked by a cast back to the old type, whose result differs from the old
+/// value only if the first cast has changed the value.
 fn is_reversible(from: &DataType, to: &DataType) -> bool {
     let plain = |t: &DataType| {
         matches!(t, DataType::Boolean)
@@ -407,8 +407,8 @@ fn read_finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
     }
 }
 
-/// Replaces -0.0 with 0.0. A cast to an integer and back to a float loses the sign, so -0.0 would
-/// count as changed.
+/// Replaces -0.0 with 0.0. A cast to an integer and back loses the sign, so -0.0 would count as
+/// changed.
 fn remove_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Float16 => {
@@ -421,7 +421,7 @@ fn remove_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 }
 
 /// Parses strings. Marks each string that is not a value of the type.
-fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
+fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedArray {
     use DataType::*;
     let texts = cast(array, &Utf8)?;
     let texts = texts.as_string::<i32>();
@@ -475,7 +475,8 @@ fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
     }
 }
 
-/// Parses an interval in any form of the literals `INTERVAL '..'`.
+/// Parses an interval in any form of the literals `INTERVAL '..'`. Returns `None` for other
+/// strings.
 fn parse_interval(text: &str) -> Option<IntervalMonthDayNano> {
     let spelled = spell_out(text);
     parse_interval_month_day_nano(spelled.as_deref().unwrap_or(text)).ok()
@@ -485,7 +486,7 @@ fn parse_with<T: ArrowPrimitiveType>(
     texts: &StringArray,
     to: &DataType,
     parse: impl Fn(&str) -> Option<T::Native>,
-) -> Marked {
+) -> MarkedArray {
     let mut unheld: Vec<usize> = Vec::new();
     let values: PrimitiveArray<T> = texts
         .iter()
@@ -543,7 +544,7 @@ impl DecimalNumber {
         Some(Self { is_negative, digits, exponent })
     }
 
-    /// Returns the number if it is an integer of at most 38 digits.
+    /// Returns the number if it is an integer of at most 38 digits, otherwise `None`.
     fn as_integer(&self) -> Option<i128> {
         if self.digits.is_empty() {
             return Some(0);
@@ -618,7 +619,8 @@ fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<
     (count_fraction_digits(text) <= places).then_some(value)
 }
 
-/// Parses a time of day with at most `places` digits after the point.
+/// Parses a time of day or, if `rules.numeric_times` is true, an integer. Returns `None` for other
+/// strings, and for more than `places` digits after the point.
 fn parse_clock<T>(text: &str, places: usize, rules: TextRules) -> Option<T::Native>
 where
     T: ArrowPrimitiveType + Parser,

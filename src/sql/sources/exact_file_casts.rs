@@ -79,7 +79,7 @@ impl PhysicalExprAdapterFactory for ExactCasts {
 #[derive(Debug)]
 struct ExactAdapter {
     stock: Arc<dyn PhysicalExprAdapter>,
-    /// Fields of the table, by column name, whose types may not hold every value of the file's
+    /// Fields of the table, by name, whose types possibly do not hold every value of the file's
     /// column.
     exact: HashMap<String, FieldRef>,
     file: SchemaRef,
@@ -107,8 +107,9 @@ impl PhysicalExprAdapter for ExactAdapter {
 }
 
 impl ExactAdapter {
-    /// If `expr` reads a field of a converted struct, returns an expression that converts only this field. Otherwise,
-    /// the scan would not recognize a condition on a field that the reader of the file can evaluate.
+    /// If `expr` reads a field of a converted struct, returns an expression that converts only this
+    /// field, so that the scan recognizes a condition on a field that the reader of the file can
+    /// evaluate. Else returns `None`.
     fn narrow_cast(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
         let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
         let Some((cast, keys)) = call.args().split_first() else { return Ok(None) };
@@ -171,7 +172,8 @@ fn find_struct_fields(field: Option<&FieldRef>) -> Fields {
     }
 }
 
-/// Converts a column of a file to its type in the table, and is opaque to DataFusion's optimizer.
+/// Converts a column of a file to its type in the table. DataFusion's optimizer does not know this
+/// expression, and so does not rewrite it as it rewrites a cast.
 #[derive(Debug, Eq)]
 struct ExactCast {
     input: Arc<dyn PhysicalExpr>,

@@ -20,10 +20,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::error::find_original;
 use crate::functions::find_local_codes;
-use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
+use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, LabelFeatures};
 use crate::io::meds::{Labels, Vocabulary};
 use crate::io::meds_torch::MedsFolder;
-use crate::kernels::between::Closure;
+use crate::kernels::between::ClosedEnds;
 use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::sources::{describe_table, select_columns, to_local_path};
 
@@ -44,7 +44,7 @@ pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dy
     let mut paths = Vec::new();
     let (mut codes, mut prefixes) = (Vec::new(), Vec::new());
     let (mut vocabulary, mut form) = (None, "columns".to_owned());
-    let mut closed = Closure::Right;
+    let mut closed = ClosedEnds::Right;
     let mut windows: Vec<String> = WINDOWS.map(String::from).to_vec();
     let mut aggregates: Vec<String> = AGGREGATES.map(String::from).to_vec();
     for arg in args {
@@ -99,7 +99,7 @@ pub(in crate::sql) fn make_features_table(args: &[FunctionArg]) -> Result<Arc<dy
         }
     };
     let tasks = Labels::tasks(&labels)?.into();
-    let features = Arc::new(Features::new(folder, Labels::read(labels)?, spec));
+    let features = Arc::new(LabelFeatures::new(folder, Labels::read(labels)?, spec));
     let schema = features.schema(form).map_err(explain_error)?;
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
 }
@@ -142,11 +142,11 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of features, in order of shards, subjects and times. The column `row` has the index of the
-/// label among all labels.
+/// A table of features, in the order of shards, subjects and times. The column `row` has the index
+/// of the label among all labels.
 #[derive(Debug)]
 struct FeaturesTable {
-    features: Arc<Features>,
+    features: Arc<LabelFeatures>,
     tasks: Arc<[String]>,
     form: FeatureForm,
     schema: SchemaRef,
@@ -178,7 +178,7 @@ impl TableProvider for FeaturesTable {
 
 #[derive(Clone)]
 pub(in crate::sql) struct FeaturesSource {
-    features: Arc<Features>,
+    features: Arc<LabelFeatures>,
     tasks: Arc<[String]>,
     form: FeatureForm,
     columns: Arc<[usize]>,

@@ -41,9 +41,8 @@ impl FileAdapter {
         self.adapter.adapt_batch(batch).map_err(|e| self.name_column(batch, &e))
     }
 
-    /// Adds the names of the file and the column to `error`, which names only the value. Casts one
-    /// column at a time to find the column that fails. If no column fails, adds only the name of
-    /// the file.
+    /// Adds the names of the file and column to `error`, which names only the value. Casts one
+    /// column at a time to find the one that fails. If none fails, adds only the name of the file.
     fn name_column(&self, batch: &RecordBatch, error: &DataFusionError) -> DataFusionError {
         if let Some(message) = find_unheld(&error.strip_backtrace()) {
             return exec_datafusion_err!("{}: {message}", format_location(&self.file));
@@ -73,7 +72,6 @@ fn new_adapter_factory(wanted: &SchemaRef) -> BatchAdapterFactory {
         .with_adapter_factory(ExactCasts::new_shared_factory())
 }
 
-/// Returns the message of an error for a file with several columns of one name.
 pub(in crate::sql) fn describe_repeated_column(file: &Path, name: &str) -> String {
     format!(
         "{}: the file has several columns named '{name}', which a table cannot tell apart; write the file with other names",

@@ -12,6 +12,7 @@ use datafusion::common::{exec_datafusion_err, internal_err};
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
@@ -27,8 +28,8 @@ pub(in crate::sql) fn find_sink(plan: &Arc<dyn ExecutionPlan>) -> Result<&dyn Da
     }
 }
 
-/// Passes rows to the sink of a plan. An error of the write names the file or folder `target`; an
-/// error of the query stays unchanged.
+/// Passes rows to a sink. An error of the write names `target`; an error of the query stays
+/// unchanged.
 pub(in crate::sql) async fn write_to_target(
     plan: &Arc<dyn ExecutionPlan>,
     target: &Path,
@@ -54,7 +55,7 @@ fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, 
 
 fn name_target(target: &Path, e: DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
-        // The memory limit does not depend on the target.
+        // An error about the memory limit does not name the target, which is not its cause.
         DataFusionError::ResourcesExhausted(_) => return e,
         // DataFusion reports a failed write as this internal error and drops the error of the file system.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
@@ -75,37 +76,59 @@ fn name_target(target: &Path, e: DataFusionError) -> DataFusionError {
     exec_datafusion_err!("{}: {said}", target.display())
 }
 
-/// Returns a plan that writes the same rows and names `target` in errors of the write; returns
-/// `plan` itself if there is no local target.
-pub(in crate::sql) fn add_target_name(
+/// Passes the rows of a query to the sink of another plan. Implementations convert the rows.
+#[async_trait]
+pub(in crate::sql) trait PassRows: fmt::Debug + Send + Sync + 'static {
+    /// Passes `data`, changed or unchanged, to the sink of `plan`, and returns the number of rows.
+    async fn pass_rows(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64>;
+}
+
+/// Returns a plan that uses `pass` to send the rows of `input`, in the order `order`, to the sink
+/// of `plan`. `schema` is the schema of these rows. EXPLAIN and metrics show the sink of `plan`;
+/// nothing else of `plan` is used.
+pub(in crate::sql) fn wrap_sink(
+    input: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    order: Option<LexRequirement>,
     plan: Arc<dyn ExecutionPlan>,
-    target: Option<PathBuf>,
+    pass: impl PassRows,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    find_sink(&plan)?;
+    Ok(Arc::new(DataSinkExec::new(input, Arc::new(OuterSink { plan, schema, pass }), order)))
+}
+
+/// Returns `plan` with `pass` between its input and its sink: `pass` receives the input rows and
+/// sends them to the sink. Returns `plan` unchanged if it has no sink.
+pub(in crate::sql) fn wrap_own_sink(
+    plan: Arc<dyn ExecutionPlan>,
+    pass: impl PassRows,
 ) -> Arc<dyn ExecutionPlan> {
-    let (Some(target), Some(writer)) = (target, plan.downcast_ref::<DataSinkExec>()) else {
-        return plan;
-    };
+    let Some(writer) = plan.downcast_ref::<DataSinkExec>() else { return plan };
     let (input, order) = (Arc::clone(writer.input()), writer.sort_order().clone());
     let schema = Arc::clone(writer.sink().schema());
-    let sink = NamedTargetSink { plan, schema, target };
-    Arc::new(DataSinkExec::new(input, Arc::new(sink), order))
+    Arc::new(DataSinkExec::new(input, Arc::new(OuterSink { plan, schema, pass }), order))
 }
 
-/// Passes rows to the sink of `plan`, and names the target in errors of the write.
 #[derive(Debug)]
-struct NamedTargetSink {
+struct OuterSink<P> {
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
-    target: PathBuf,
+    pass: P,
 }
 
-impl DisplayAs for NamedTargetSink {
+impl<P: PassRows> DisplayAs for OuterSink<P> {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         find_sink(&self.plan).map_or(Ok(()), |sink| sink.fmt_as(t, f))
     }
 }
 
 #[async_trait]
-impl DataSink for NamedTargetSink {
+impl<P: PassRows> DataSink for OuterSink<P> {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -119,6 +142,33 @@ impl DataSink for NamedTargetSink {
         data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
-        write_to_target(&self.plan, &self.target, data, context).await
+        self.pass.pass_rows(&self.plan, data, context).await
+    }
+}
+
+/// Returns a plan that writes the same rows and names `target` in errors of the write; returns
+/// `plan` itself if there is no local target.
+pub(in crate::sql) fn add_target_name(
+    plan: Arc<dyn ExecutionPlan>,
+    target: Option<PathBuf>,
+) -> Arc<dyn ExecutionPlan> {
+    match target {
+        Some(target) => wrap_own_sink(plan, TargetName(target)),
+        None => plan,
+    }
+}
+
+#[derive(Debug)]
+struct TargetName(PathBuf);
+
+#[async_trait]
+impl PassRows for TargetName {
+    async fn pass_rows(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        write_to_target(plan, &self.0, data, context).await
     }
 }

@@ -1,4 +1,5 @@
-//! The two forms of JSON: one record per line, or a list of records.
+//! Infers the columns of JSON files, which have one of two forms: one record per line, or a list of
+//! records.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -29,8 +30,8 @@ use crate::sql::sources::urls::format_location;
 
 /// Makes a JSON format infer the schema from all records, unless the statement limits the number of
 /// records. The reader ignores fields that are not in the schema and fractions in columns of
-/// integers, so a schema of the first records would lose later values
-/// (`stock_late_fields_of_json_are_still_lost`).
+/// integers, so a schema of the first records would lose later values (test
+/// `stock_late_fields_of_json_are_still_lost`).
 pub(in crate::sql) fn infer_all(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
     let any: &dyn Any = format.as_ref();
     match any.downcast_ref::<JsonFormat>().map(JsonFormat::options) {
@@ -42,11 +43,12 @@ pub(in crate::sql) fn infer_all(format: Arc<dyn FileFormat>) -> Arc<dyn FileForm
     }
 }
 
-/// Infers one schema for files of records; it has the columns of all files. A column of numbers is Float64 if a
-/// number in any file has a fraction; the same rule holds within one file.
+/// Infers one schema for files of records, one per line if `has_lines`; it has the columns of all
+/// files. A column of numbers is Float64 if a number in any file has a fraction; the same rule
+/// holds within one file.
 ///
 /// # Errors
-/// If a file is not JSON, or values of one name have types that no column can hold.
+/// If a file is not JSON, or if no column type can hold all values of a field.
 pub(in crate::sql) async fn infer_records(
     json: &JsonFormat,
     has_lines: bool,
@@ -90,6 +92,7 @@ pub(in crate::sql) async fn infer_records(
 }
 
 /// Infers columns from up to `most` records of a file, and counts these records, on another thread.
+/// `has_lines` is whether the file has one record per line.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
@@ -131,8 +134,8 @@ async fn infer_file(
 }
 
 /// Removes NULL from lists. Arrow's inference treats NULL in a list as a scalar, so that `[{"a":
-/// 1}, null]` is an error (`stock_lists_of_structs_with_null_still_fail`). No type is lost, because
-/// inferred fields are nullable in any case.
+/// 1}, null]` is an error (test `stock_lists_of_structs_with_null_still_fail`). No type is lost,
+/// because inferred fields are nullable in any case.
 fn omit_nulls(value: &mut Value) {
     match value {
         Value::Array(items) => {

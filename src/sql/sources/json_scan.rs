@@ -28,7 +28,7 @@ use crate::sql::sources::urls::format_location;
 
 /// A scan of JSON files with Serrate's reader. DataFusion's reader truncates a number with a
 /// fraction in a column of integers, and drops digits of decimals and seconds. The test
-/// `stock_late_fields_of_json_are_still_lost` fails once it is mended.
+/// `stock_late_fields_of_json_are_still_lost` fails once DataFusion's reader is fixed.
 pub(in crate::sql) type JsonScan = FormatScan<JsonReader>;
 
 #[derive(Clone)]
@@ -54,8 +54,7 @@ impl ReadFormat for JsonReader {
     }
 }
 
-/// Opens one file, or a range of its bytes. The reader returns numbers as text, and the opener
-/// converts them.
+/// Opens a file or a byte range. The reader returns numbers as text; the opener converts them.
 #[derive(Clone)]
 struct JsonOpener {
     reader: JsonReader,
@@ -144,7 +143,8 @@ impl JsonOpener {
     }
 }
 
-/// Reads a JSON list of records and returns lines of one record. An unterminated list is an error.
+/// Reads a JSON list of records and returns one line of text per record. An unterminated list is an
+/// error.
 pub(in crate::sql) struct ListReader<R: Read>(JsonArrayToNdjsonReader<Chain<Cursor<Vec<u8>>, R>>);
 
 impl<R: Read> ListReader<R> {

@@ -24,8 +24,8 @@ use datafusion_datasource::file_sink_config::FileSink;
 use object_store::ObjectStore;
 
 /// Returns a plan that writes NULL as `null`. DataFusion's sink omits the key of a NULL, so that a
-/// column that is always NULL is lost when the file is read
-/// (`stock_null_is_still_omitted_from_json`).
+/// column that is always NULL is lost when the file is read (test
+/// `stock_null_is_still_omitted_from_json`).
 pub(in crate::sql) fn write_nulls(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(writer) = plan.downcast_ref::<DataSinkExec>() else { return plan };
     let Some(stock) = writer.sink().downcast_ref::<JsonSink>() else { return plan };
@@ -68,7 +68,7 @@ impl FileSink for JsonNullSink {
     ) -> Result<u64> {
         spawn_writer_tasks_and_join(
             context,
-            Arc::new(Lines),
+            Arc::new(JsonLines),
             self.options.compression.into(),
             self.options.compression_level,
             object_store,
@@ -94,9 +94,9 @@ impl DataSink for JsonNullSink {
     }
 }
 
-struct Lines;
+struct JsonLines;
 
-impl BatchSerializer for Lines {
+impl BatchSerializer for JsonLines {
     fn serialize(&self, batch: RecordBatch, _initial: bool) -> Result<Bytes> {
         let mut lines = Vec::with_capacity(4096);
         let builder = WriterBuilder::new().with_explicit_nulls(true);

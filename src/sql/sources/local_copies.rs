@@ -12,7 +12,7 @@ use object_store::path::Path;
 use object_store::{
     Error as StoreError, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt,
 };
-use serrate_core::internal::Lease;
+use serrate_core::internal::NameLease;
 use url::Url;
 
 use crate::access;
@@ -21,23 +21,22 @@ use crate::sql::sources::stores::open_from_environment;
 /// Time for which a copy is used before the store is asked again whether the objects have changed.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// Maximum number of bytes that one request asks for. The time of a request, which includes the whole
-/// answer, is limited, by default to 30 seconds.
+/// Maximum number of bytes that one request asks for. A larger answer may exceed the time limit of
+/// a request, by default 30 seconds until the whole answer has arrived.
 const RANGE: u64 = 16 << 20;
 
 /// Path, size, ETag and time of last change, in seconds since 1970, of each object of a copy.
 type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
 
 /// The local copies that this process has made. They stay on the disk when the process ends,
-/// because a static is never dropped. The next process that takes a [`Lease`] in the same folder
-/// removes them.
-static COPIES: Mutex<Option<Copies>> = Mutex::new(None);
+/// because a static is never dropped. The next process with a [`NameLease`] in the folder removes them.
+static COPIES: Mutex<Option<LocalCopies>> = Mutex::new(None);
 
-struct Copies {
-    lease: Lease,
+struct LocalCopies {
+    lease: NameLease,
     slots: HashMap<(String, String), CopySlot>,
-    /// Number of copies so far. Each has a folder of its own, so that a query that reads an older
-    /// copy can go on.
+    /// Number of copies so far. Each has its own folder, so that queries can go on reading older
+    /// copies.
     count: usize,
 }
 
@@ -51,9 +50,9 @@ struct LocalCopy {
     checked: Instant,
 }
 
-impl Copies {
+impl LocalCopies {
     fn new() -> io::Result<Self> {
-        let lease = Lease::acquire_new(&std::env::temp_dir())?;
+        let lease = NameLease::acquire_new(&std::env::temp_dir())?;
         access::create_dir_all(lease.data_path())?;
         Ok(Self { lease, slots: HashMap::new(), count: 0 })
     }
@@ -108,17 +107,18 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
     }
 }
 
-fn use_copies<T>(with: impl FnOnce(&mut Copies) -> T) -> io::Result<T> {
+fn use_copies<T>(with: impl FnOnce(&mut LocalCopies) -> T) -> io::Result<T> {
     let mut copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(with(match &mut *copies {
         Some(copies) => copies,
-        none => none.insert(Copies::new()?),
+        none => none.insert(LocalCopies::new()?),
     }))
 }
 
-/// Copies the objects at or below `url` to the new folder `target`; from a folder, only those named
-/// in `only`, unless it is empty. Copies nothing and returns `None` if their version equals
-/// `known`.
+/// Copies objects at or below `url` to the new folder `target`; from a folder, only those named in
+/// `only`, unless `only` is empty. Returns the path of the copy and the version of the objects. If
+/// this version is `known`, copies nothing and returns `None`. Returns an error if there are no
+/// objects.
 async fn copy_objects(
     url: &Url,
     only: &[String],
@@ -170,8 +170,7 @@ async fn copy_objects(
     Ok(Some((path, version)))
 }
 
-/// Returns the names of the folders between the folder `root` and an object in it, then the name of
-/// the object.
+/// Returns the names of the folders between `root` and an object in it, then the object's name.
 fn name_below(root: &Path, location: &Path) -> Vec<String> {
     let below = location.prefix_match(root).into_iter().flatten();
     below
@@ -187,7 +186,8 @@ fn to_stamp(meta: &ObjectMeta) -> (String, u64, Option<String>, i64) {
 }
 
 /// Copies one object to the new file `path`, in several requests if it has more than [`RANGE`]
-/// bytes. All requests must find the same version of the object.
+/// bytes. All requests must find the same version of the object. `is_web` is whether the store is a
+/// web server.
 async fn copy_object(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,
@@ -229,7 +229,8 @@ async fn copy_object(
     }
 }
 
-/// Requests at most [`RANGE`] bytes of an object, from the byte `start` on.
+/// Requests at most [`RANGE`] bytes of an object, from the byte `start` on. If the store is a web
+/// server (`is_web`) that does not answer this request, requests the whole object.
 async fn request_range(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,

@@ -23,10 +23,10 @@ use crate::config::SerrateOptions;
 use crate::error::find_original;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
-use crate::memory::Charge;
+use crate::memory::MemoryCharge;
 use crate::sql::exec::cut_batches::count_fitting_rows;
 use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
-use serrate_core::internal::meds::Needed;
+use serrate_core::internal::meds::NeededColumns;
 use serrate_core::internal::trim_extent;
 
 /// Table function `meds('DIR')`.
@@ -193,11 +193,13 @@ impl MedsSource {
         self.folder.root()
     }
 
-    /// Returns the scan as plain values for worker processes, or an error if the folder no longer
-    /// exists.
+    /// Returns the scan as plain values for workers. Returns an error if the folder is a local copy
+    /// of objects in a store, or no longer exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
         if access::is_copy(self.folder.root()) {
-            return plan_err!("the session itself reads its copy of a folder in an object store");
+            return plan_err!(
+                "the folder is in an object store, so the session reads a local copy"
+            );
         }
         Ok(MedsScan {
             root: access::canonicalize_path(self.folder.root())?,
@@ -211,7 +213,8 @@ impl MedsSource {
         })
     }
 
-    /// Creates the source in a worker process. The folder must have the shards that the scan names.
+    /// Creates the source in a worker process. Returns an error unless the folder has exactly the
+    /// shards that the scan names.
     pub(in crate::sql) fn from_scan(scan: MedsScan) -> Result<Self> {
         let folder = MedsFolder::open(&scan.root)?;
         let shards = list_shard_names(&folder);
@@ -245,8 +248,23 @@ impl MedsSource {
         })
     }
 
-    /// Returns a scan with `count` partitions: first the partitions `range` of this scan, then
-    /// empty ones.
+    /// Whether it is known, without reading the shards, that no subject is in two of them.
+    pub(in crate::sql) fn has_distinct_subjects(&self) -> bool {
+        match &self.folder {
+            MedsFolder::Meds(data) => data.has_distinct_subjects(),
+            MedsFolder::Cohort(_) => true,
+        }
+    }
+
+    /// Returns the total size of the files of all shards, or `None` if it is not known.
+    pub(in crate::sql) fn count_all_bytes(&self) -> Option<u64> {
+        let MedsFolder::Meds(data) = &self.folder else { return None };
+        let sizes =
+            data.shards().map(|shard| access::metadata(shard.path()).map(|file| file.len()));
+        sizes.sum::<std::io::Result<u64>>().ok()
+    }
+
+    /// Returns a scan with `count` partitions: those of this scan in `range`, then empty ones.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);
@@ -262,15 +280,16 @@ impl MedsSource {
         size.and_then(|file| usize::try_from(file.len()).ok()).unwrap_or(0)
     }
 
-    /// Reads a shard as batches of about `leaves` measurements.
+    /// Reads a shard as batches of about `leaves` measurements. Also returns the charge for their
+    /// memory.
     fn read(
         &self,
         shard: usize,
         leaves: usize,
         batch_size: usize,
-    ) -> Result<(Vec<RecordBatch>, Charge)> {
+    ) -> Result<(Vec<RecordBatch>, MemoryCharge)> {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
-        let whole = self.folder.read_needed(shard, &self.options, Needed(Some(&names)))?;
+        let whole = self.folder.read_needed(shard, &self.options, NeededColumns(Some(&names)))?;
         let charge = whole.charge_memory()?;
         let rows = whole.events.num_rows();
         let axis = whole.events.ndim() - 1;

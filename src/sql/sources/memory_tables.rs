@@ -1,7 +1,7 @@
 //! DELETE and UPDATE of tables in memory, which change all rows of a statement or none.
 //!
 //! DataFusion's tables evaluate a condition batch by batch, and keep the changes of earlier batches
-//! if the evaluation fails (`stock_deletes_that_fail_still_change_rows`).
+//! if the evaluation fails (test `stock_deletes_that_fail_still_change_rows`).
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +10,6 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch};
 use arrow::compute::{filter_record_batch, not};
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::common::{internal_err, plan_err};
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::datasource::{MemTable, TableProvider};
@@ -19,9 +18,11 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::exec::change_query::{ChangeQuery, ChangedRows, replace_values};
 
-/// Returns the plan of a DELETE, or of an UPDATE of the columns `set`, of a [`MemTable`].
+/// Returns the plan of an UPDATE of the columns `set` of a [`MemTable`] or, if `set` is `None`, of
+/// a DELETE. Returns an error if the table lacks one of the columns.
 pub(in crate::sql) fn plan_memory_change(
     table: Arc<dyn TableProvider>,
     query: ChangeQuery,
@@ -63,13 +64,16 @@ impl DisplayAs for MemoryChange {
     }
 }
 
-#[async_trait]
 impl DataSink for MemoryChange {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    async fn write_all(
+    boxed_method!(MemoryChange: write_all = replace_rows);
+}
+
+impl MemoryChange {
+    async fn replace_rows(
         &self,
         _data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,

@@ -93,7 +93,8 @@ pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRe
     {
         return Some(merged);
     }
-    // Fields of one type differ only in metadata; the result has that of the earlier file, `a`.
+    // Fields of the same type differ only in metadata; the result has the metadata of `a`, the
+    // field of the earlier file.
     let data_type = match a.data_type() == b.data_type() {
         true => a.data_type().clone(),
         false => match widen_types(a.data_type(), b.data_type()) {
@@ -119,7 +120,8 @@ fn merge_structs(a: &Fields, b: &Fields) -> Option<Fields> {
     Some(merged.into())
 }
 
-/// Returns the type that holds the numbers, times or lists of two types exactly.
+/// Returns the type that holds the numbers, times or lists of two types exactly, or `None` if there
+/// is no such type.
 fn widen_types(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Date32, Float16, Float32, Float64, LargeList, List, Struct, Timestamp};
     if let (Some(a), Some(b)) = (find_integer_bits(a), find_integer_bits(b)) {

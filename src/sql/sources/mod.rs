@@ -13,8 +13,10 @@ pub(in crate::sql) mod exact_casts;
 pub(in crate::sql) mod exact_file_casts;
 pub(crate) mod features;
 pub(in crate::sql) mod file_adapter;
+pub(in crate::sql) mod file_output;
 pub(in crate::sql) mod format_scan;
-pub(in crate::sql) mod guard;
+pub(in crate::sql) mod guarded_source;
+pub(in crate::sql) mod hidden_files;
 pub(in crate::sql) mod inner_sink;
 pub(in crate::sql) mod json;
 pub(in crate::sql) mod json_scan;
@@ -32,6 +34,7 @@ pub(in crate::sql) mod pinned_file;
 pub(in crate::sql) mod range_partitions;
 pub(in crate::sql) mod run_ends;
 pub(in crate::sql) mod safetensors;
+mod store_reads;
 #[cfg(feature = "cloud")]
 pub(in crate::sql) mod stores;
 pub(in crate::sql) mod table_provider;
@@ -39,9 +42,7 @@ pub(in crate::sql) mod target_sink;
 pub(in crate::sql) mod training;
 pub(in crate::sql) mod upload;
 pub(in crate::sql) mod urls;
-pub(in crate::sql) mod visible;
-pub(in crate::sql) mod whole;
-pub(in crate::sql) mod whole_file;
+pub(in crate::sql) mod whole_file_format;
 pub(in crate::sql) mod write_only;
 
 use std::borrow::Cow;
@@ -149,7 +150,6 @@ macro_rules! delegate_source {
 
 pub(in crate::sql) use delegate_source;
 
-/// Returns the value of an expression that is a string literal.
 pub(in crate::sql) fn as_literal_str(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
@@ -157,8 +157,7 @@ pub(in crate::sql) fn as_literal_str(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Returns the local path of the data at `path`; for the URL of an object store, the path of a
-/// local copy.
+/// Returns the local path of the data at `path`; for the URL of a store, that of a local copy.
 fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
     access::localize_path(path, &[]).map_err(|e| crate::Error::io(&*access::hide_secrets(path), e))
 }

@@ -1,33 +1,31 @@
-//! Folders such as `k=1/`, one per value of a partition column, that COPY and INSERT write.
+//! Plans the folders such as `k=1/`, one per value of a partition column, that COPY and INSERT
+//! write.
 
 use crate::access;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use datafusion::common::{exec_datafusion_err, exec_err, internal_err, plan_err};
+use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
-use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
-use crate::sql::sources::inner_sink::find_sink;
+use crate::sql::sources::inner_sink::{PassRows, find_sink, wrap_sink};
 
 /// Value in a folder name that represents NULL, as Hive, Spark, pyarrow and DuckDB write it.
 pub(in crate::sql) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Removes the quotes from the names in PARTITIONED BY, which the parser keeps.
+/// Removes the quotes that the parser keeps around names in PARTITIONED BY.
 pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
     let names = match statement {
         Statement::CopyTo(copy) => &mut copy.partitioned_by,
@@ -47,7 +45,8 @@ pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
 /// receives folder names in place of the values of these columns.
 ///
 /// # Errors
-/// If values of a partition column cannot be names, or if no column is left for the files.
+/// If the values of a partition column cannot be folder names, or if all columns are partition
+/// columns, so that none is left for the files.
 pub(in crate::sql) async fn plan_folders<'a>(
     input: Arc<dyn ExecutionPlan>,
     conf: FileSinkConfig,
@@ -60,17 +59,18 @@ pub(in crate::sql) async fn plan_folders<'a>(
     + Send,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = Arc::clone(conf.output_schema());
-    let Some(folders) = Folders::try_new(&conf)? else {
+    let Some(folders) = PartitionFolders::try_new(&conf)? else {
         return plan_writer(input, conf, order).await;
     };
     let writer = plan_writer(folders.build_empty_node(), folders.conf.clone(), None).await?;
-    folders.plan(input, schema, writer, order)
+    wrap_sink(input, schema, order, writer, folders)
 }
 
-/// The partition columns of a writer, whose values become folder names. DataFusion's writer writes NULL as 0 or ''
-/// (`stock_null_is_still_written_to_the_folder_of_zero`), so it receives the names instead of the values.
+/// The partition columns of a writer, whose values become folder names. DataFusion's writer writes
+/// NULL as 0 or '' (test `stock_null_is_still_written_to_the_folder_of_zero`), so it receives the
+/// names instead of the values.
 #[derive(Clone, Debug)]
-struct Folders {
+struct PartitionFolders {
     columns: Vec<String>,
     /// Whether the files contain the partition columns, too. They then contain the values, not the folder names.
     kept: bool,
@@ -78,7 +78,7 @@ struct Folders {
     conf: FileSinkConfig,
 }
 
-impl Folders {
+impl PartitionFolders {
     /// Returns the partition columns of a writer, or `None` if it has none.
     fn try_new(conf: &FileSinkConfig) -> Result<Option<Self>> {
         if conf.table_partition_cols.is_empty() {
@@ -110,27 +110,9 @@ impl Folders {
         Ok(Some(Self { columns, kept, conf }))
     }
 
-    /// Returns a node without rows. It is the input of a plan that is built only for its sink.
+    /// Returns a node without rows. It is the input of a plan whose sink is taken out and used alone.
     fn build_empty_node(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
-    }
-
-    /// Returns a plan that replaces partition values by folder names and passes rows to `writer`.
-    fn plan(
-        self,
-        input: Arc<dyn ExecutionPlan>,
-        schema: SchemaRef,
-        writer: Arc<dyn ExecutionPlan>,
-        order: Option<LexRequirement>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !writer.is::<DataSinkExec>() {
-            return internal_err!(
-                "internal error: the plan that writes the files is {}, but must be a DataSinkExec; please report this error",
-                writer.name()
-            );
-        }
-        let sink = FolderSink { folders: self, schema, writer };
-        Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order)))
     }
 
     fn to_named(&self, batch: &RecordBatch) -> Result<RecordBatch> {
@@ -203,52 +185,22 @@ fn names_schema(schema: &SchemaRef, columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Replaces the values of the partition columns with folder names, and passes the rows to the sink of `writer`.
-#[derive(Debug)]
-struct FolderSink {
-    folders: Folders,
-    schema: SchemaRef,
-    /// The plan that writes rows with folder names. Only its sink is used; its input is empty.
-    writer: Arc<dyn ExecutionPlan>,
-}
-
-impl FolderSink {
-    fn inner_sink(&self) -> Result<&dyn DataSink> {
-        find_sink(&self.writer)
-    }
-}
-
-impl DisplayAs for FolderSink {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.inner_sink() {
-            Ok(sink) => sink.fmt_as(t, f),
-            Err(_) => Ok(()),
-        }
-    }
-}
-
+/// Replaces the values of the partition columns with folder names.
 #[async_trait]
-impl DataSink for FolderSink {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        self.inner_sink().ok()?.metrics()
-    }
-
-    async fn write_all(
+impl PassRows for PartitionFolders {
+    async fn pass_rows(
         &self,
+        plan: &Arc<dyn ExecutionPlan>,
         data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
-        let folders = self.folders.clone();
+        let folders = self.clone();
         let schema = Arc::clone(folders.conf.output_schema());
         let named = data.map(move |batch| folders.to_named(&batch?));
         let named = Box::pin(RecordBatchStreamAdapter::new(schema, named));
-        let rows = self.inner_sink()?.write_all(named, context).await?;
+        let rows = find_sink(plan)?.write_all(named, context).await?;
         if rows == 0
-            && let [url] = self.folders.conf.table_paths.as_slice()
+            && let [url] = self.conf.table_paths.as_slice()
             && url.scheme() == "file"
             && let Ok(folder) = url.get_url().to_file_path()
         {

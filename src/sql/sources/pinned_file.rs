@@ -1,6 +1,5 @@
-//! Reads of a local file that a scan opens several times: all of them find the same version.
+//! Makes all reads of a scan see the same version of a local file, which each read opens anew.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -9,18 +8,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::execution::object_store::ObjectStoreUrl;
-use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult, RenameOptions, coalesce_ranges,
+    GetOptions, GetRange, GetResult, GetResultPayload, OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta,
+    ObjectStore, coalesce_ranges,
 };
 
+use crate::sql::sources::store_reads::{StoreReads, into_store};
 use crate::sql::sources::urls::format_location;
 
-/// Returns a store that reads the file of `meta` only as long as it is the version that was listed.
-/// Returns `store` itself if it is not the file system, or if the version is unknown.
+/// Returns a store that reads the file of `meta`, but returns an error once the file is no longer
+/// the version that was listed. Returns `store` itself if `store` is not the file system, or if the
+/// version of the file is unknown.
 ///
 /// A scan opens a file by its path for each range of bytes. Without the check, the pages of a new
 /// file could be read with the footer of the file that it has replaced.
@@ -30,7 +29,7 @@ pub(in crate::sql) fn pin_version(
     meta: &ObjectMeta,
 ) -> Arc<dyn ObjectStore> {
     match url.as_str().starts_with("file:") && meta.e_tag.is_some() {
-        true => Arc::new(PinnedFile { inner: Arc::clone(store), meta: meta.clone() }),
+        true => into_store(PinnedFile { inner: Arc::clone(store), meta: meta.clone() }),
         false => Arc::clone(store),
     }
 }
@@ -41,17 +40,10 @@ struct PinnedFile {
     meta: ObjectMeta,
 }
 
-impl fmt::Display for PinnedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
 fn to_store_error(error: crate::Error) -> object_store::Error {
     object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(error) }
 }
 
-/// Reads ranges of bytes of a file that has `size` bytes.
 fn read_ranges(mut file: &File, size: u64, ranges: &[Range<u64>]) -> io::Result<Vec<Bytes>> {
     let mut read = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -62,7 +54,10 @@ fn read_ranges(mut file: &File, size: u64, ranges: &[Range<u64>]) -> io::Result<
         if u64::try_from(bytes.len()).ok() != range.end.checked_sub(range.start) {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                format!("the file has no bytes {} to {}; create it again", range.start, range.end),
+                format!(
+                    "the file ends before byte {1}, but bytes {0} to {1} are needed; create it again",
+                    range.start, range.end
+                ),
             ));
         }
         read.push(bytes.into());
@@ -71,7 +66,11 @@ fn read_ranges(mut file: &File, size: u64, ranges: &[Range<u64>]) -> io::Result<
 }
 
 #[async_trait]
-impl ObjectStore for PinnedFile {
+impl StoreReads for PinnedFile {
+    fn inner_store(&self) -> &Arc<dyn ObjectStore> {
+        &self.inner
+    }
+
     async fn get_opts(
         &self,
         location: &Path,
@@ -95,7 +94,7 @@ impl ObjectStore for PinnedFile {
         location: &Path,
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
-        // The file system opens the file here, and reads nothing yet.
+        // For the file system, this only opens the file. The ranges are read below.
         let found = self.get_opts(location, GetOptions::default()).await?;
         let size = found.meta.size;
         let GetResultPayload::File(file, path) = found.payload else {
@@ -108,56 +107,6 @@ impl ObjectStore for PinnedFile {
         let ranges = ranges.to_vec();
         let read = tokio::task::spawn_blocking(move || read_ranges(&file, size, &ranges)).await?;
         read.map_err(|e| to_store_error(crate::Error::io(&path, e)))
-    }
-
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> object_store::Result<PutResult> {
-        self.inner.put_opts(location, payload, options).await
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> object_store::Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, options).await
-    }
-
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, object_store::Result<Path>>,
-    ) -> BoxStream<'static, object_store::Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(
-        &self,
-        from: &Path,
-        to: &Path,
-        options: CopyOptions,
-    ) -> object_store::Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(
-        &self,
-        from: &Path,
-        to: &Path,
-        options: RenameOptions,
-    ) -> object_store::Result<()> {
-        self.inner.rename_opts(from, to, options).await
     }
 }
 

@@ -10,7 +10,8 @@ use datafusion::catalog::Session;
 use datafusion::error::{DataFusionError, Result};
 use futures::stream::{Stream, StreamExt};
 
-/// Divides the shards of a folder into at most as many ranges as a session has partitions.
+/// Divides the shard numbers `0..shards` into ranges of about equal size, at most as many as the
+/// session's `target_partitions`.
 pub(super) fn divide_shards(shards: usize, state: &dyn Session) -> Vec<Range<usize>> {
     let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
     (0..shards).step_by(size).map(|start| start..(start + size).min(shards)).collect()

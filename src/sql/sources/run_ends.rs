@@ -1,5 +1,5 @@
-//! Run-end encoded columns, which a session reads as plain columns, and decimals of a negative
-//! scale, which it reads as decimals of scale 0.
+//! Converts run-end encoded columns to plain columns, and decimals of a negative scale to decimals
+//! of scale 0, before a session reads them.
 //!
 //! DataFusion's `min`, `max` and windows fail for run-end encoded columns. Its comparisons of
 //! decimals of a negative scale panic, Arrow writes their zero as `000`, and Parquet cannot store
@@ -19,7 +19,7 @@ use serrate_core::internal::arrow_ipc::as_schema;
 /// decimals of a negative scale the scale 0.
 ///
 /// # Errors
-/// If a column cannot be decoded, or does not fit its field.
+/// If a column cannot be decoded, or does not have the type of its field in `schema`.
 pub fn decode_runs(
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
@@ -74,6 +74,7 @@ fn to_plain_field(field: &FieldRef) -> FieldRef {
 }
 
 /// Returns the type of scale 0 that holds all values of a decimal type with a negative scale.
+/// Returns `None` for other types, and if no decimal type has enough digits.
 fn to_whole_decimal(data_type: &DataType) -> Option<DataType> {
     let (DataType::Decimal32(precision, scale)
     | DataType::Decimal64(precision, scale)

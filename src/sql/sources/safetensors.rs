@@ -1,4 +1,4 @@
-//! `COPY .. TO 'x.safetensors'`: padded tensors for training.
+//! `COPY .. TO 'x.safetensors'`: writes the columns of a query as padded tensors, for training.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::access;
 use crate::array::list_depth;
-use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
+use crate::dense::{DType, DenseOptions, DenseTensor, PaddingSide, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::sql::order::build_ordered_sink;
-use crate::sql::sources::target_sink::TargetSink;
-use crate::sql::sources::whole_file::{
+use crate::sql::sources::file_output::{
     OutputOptions, collect_rows, find_local_target, make_folder,
 };
+use crate::sql::sources::target_sink::TargetSink;
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 
@@ -35,7 +35,8 @@ pub(crate) type SafetensorsFormatFactory = WrittenFactory<SafetensorsFormat>;
 /// * FixedSizeList columns, as from `densify`, keep the shape of their `arrow.fixed_shape_tensor`.
 /// * Integers become int64, as embedding layers need; `OPTIONS (keep_types true)` keeps their types.
 /// * `OPTIONS (left true)` pads on the left; `OPTIONS (overwrite true)` replaces an existing file.
-/// * Rows are in source order. All tensors together take at most `serrate.max_dense_bytes`.
+/// * Rows keep the order of the files or tables that the query reads.
+/// * All tensors together take at most `serrate.max_dense_bytes`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SafetensorsFormat {
     output: OutputOptions,
@@ -102,7 +103,7 @@ fn to_tensors(
     if !ragged.is_empty() {
         let table = RaggedTable::try_from_batch(&batch.project(&ragged)?)?;
         let dense = DenseOptions {
-            side: if options.has_option("left") { Side::Left } else { Side::Right },
+            side: if options.has_option("left") { PaddingSide::Left } else { PaddingSide::Right },
             limit: Some(limit.saturating_sub(bytes)),
             ..DenseOptions::default()
         };

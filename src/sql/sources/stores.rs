@@ -1,4 +1,5 @@
-//! Object stores by URL (feature `cloud`): `s3://`, `gs://`, `az://`, `http://` and `https://`.
+//! Opens object stores by URL (feature `cloud`): `s3://`, `gs://`, `az://`, `http://` and
+//! `https://`.
 //!
 //! A store is opened on the first use of its bucket. Credentials come from the environment or from
 //! OPTIONS of CREATE EXTERNAL TABLE and COPY, which are removed from the statement before it is
@@ -35,12 +36,12 @@ use object_store::{
 use url::{Position, Url};
 
 use crate::access;
-use crate::sql::sources::visible::make_store_error;
+use crate::sql::sources::hidden_files::make_store_error;
 
 /// Maximum number of times that a failed request is sent again, with growing pauses.
 const RETRIES: usize = 5;
 
-/// Time after which a failed request is not sent again.
+/// Time since the first attempt after which a failed request is not sent again.
 const RETRY_TIME: Duration = Duration::from_secs(60);
 
 /// Substrings of the names of options whose values are secret or change with the credentials.
@@ -50,7 +51,8 @@ const CREDENTIALS: [&str; 6] = ["key", "token", "secret", "credential", "service
 const BUCKETS: [&str; 5] =
     ["bucket", "bucket_name", "container_name", "aws_bucket", "google_bucket"];
 
-/// Number of stores that this process has opened.
+/// Number of stores that this process has opened. Each store computes its [`CloudStore::apart`]
+/// from this number, so that no two stores have the same duration.
 static OPENED: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +84,7 @@ impl StoreKind {
         }
     }
 
-    /// Returns the name by which errors call the store.
+    /// Returns the name of this kind of store for error messages.
     fn name(self) -> &'static str {
         match self {
             Self::S3 => "S3",
@@ -105,7 +107,8 @@ impl StoreKind {
         }
     }
 
-    /// Returns the environment variable or the option that sets the maximum time of a request.
+    /// Returns the environment variable or the option that sets the maximum time of a request, as
+    /// an error message names it.
     fn name_timeout(self) -> &'static str {
         match self {
             Self::S3 => "AWS_TIMEOUT",
@@ -121,14 +124,13 @@ type StoreOptions = BTreeMap<String, String>;
 #[derive(Clone)]
 struct OpenStore {
     store: Arc<dyn ObjectStore>,
-    /// The options of the statement that opened the store, without credentials; `None` for a store
-    /// from the environment.
+    /// The options of the statement that opened the store, without credentials; `None` if no
+    /// statement did.
     options: Option<StoreOptions>,
 }
 
-/// The object stores that a session has opened by URL. The keys of the map are scheme, host and
-/// port. Each session has its own stores, so that no session uses the credentials in a statement of
-/// another session.
+/// The object stores that a session has opened by URL. Keys are scheme, host and port. Each session
+/// has its own stores, so that no session uses the credentials in a statement of another.
 #[derive(Default)]
 pub(in crate::sql) struct SessionStores {
     open: Mutex<HashMap<String, OpenStore>>,
@@ -142,22 +144,23 @@ impl fmt::Debug for SessionStores {
 }
 
 impl SessionStores {
-    /// Returns a copy with the same stores. The original and the copy do not share stores that are
-    /// opened later.
+    /// Returns a copy with the same stores. Stores that are opened later are not shared.
     pub(in crate::sql) fn copy_open(&self) -> Self {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self { open: Mutex::new(open) }
     }
 
-    /// Returns the store of the bucket of a URL if a statement has opened this store with OPTIONS.
+    /// Returns the store of the bucket of `url` if a statement has opened this store with OPTIONS;
+    /// otherwise, returns `None`.
     pub(in crate::sql) fn find_given(&self, url: &Url) -> Option<Arc<dyn ObjectStore>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let found = open.get(find_bucket_name(url)).filter(|found| found.options.is_some())?;
         Some(Arc::clone(&found.store))
     }
 
-    /// Returns the store of the bucket of a URL. Opens it with credentials from the environment
-    /// unless it is open. Returns `None` if no kind of store has the scheme of the URL.
+    /// Returns the store of the bucket of a URL. Opens the store, with credentials from the
+    /// environment, unless it is already open. Returns `None` if no kind of store has the scheme of
+    /// the URL.
     pub(in crate::sql) fn open(&self, url: &Url) -> Result<Option<Arc<dyn ObjectStore>>> {
         let Some(kind) = StoreKind::from_url(url) else { return Ok(None) };
         check_url(url)?;
@@ -265,7 +268,7 @@ fn check_url(url: &Url) -> Result<()> {
 }
 
 /// Opens the stores of `locations` with the options `aws.*`, `gcp.*`, `azure.*` and `http.*`, and
-/// removes these options from the statement.
+/// removes these options from the statement. Opens nothing if there are no such options.
 pub(in crate::sql) fn take_options(
     state: &SessionState,
     locations: &[String],
@@ -322,7 +325,8 @@ pub(in crate::sql) fn take_options(
     Ok(())
 }
 
-/// Opens the store of a URL with credentials from the environment, for use in one runtime.
+/// Opens the store of a URL with credentials from the environment, or returns an error if the URL
+/// is not valid or has an unknown scheme.
 pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     check_url(url)?;
     match StoreKind::from_url(url) {
@@ -474,16 +478,16 @@ struct CloudStore {
     inner: Arc<dyn ObjectStore>,
     by: StoreName,
     /// A duration that is added to the time of change of each object, and differs between stores.
-    /// Caches find objects by path and compare size and time of change, so without it, a cache
-    /// could confuse objects of two buckets.
+    /// Caches identify an object by path, size and time of change, but not by bucket. Without this
+    /// duration, caches could confuse objects of two buckets.
     apart: Duration,
 }
 
-/// The store that an error names.
+/// The kind and the URL of a store, which error messages name.
 #[derive(Clone, Debug)]
 struct StoreName {
     kind: StoreKind,
-    /// Scheme and bucket.
+    /// Scheme and bucket of the URL of the store, such as `s3://bucket`.
     root: String,
 }
 
@@ -502,7 +506,8 @@ impl StoreName {
         let answer = format!("{status} {code}");
         let answer = answer.trim();
         match e {
-            // `object_store` reports a failed listing as a generic error.
+            // `object_store` reports a failed listing as a generic error, in which only the code
+            // says that the bucket is missing.
             StoreError::NotFound { .. } | StoreError::Generic { .. }
                 if matches!(code, "NoSuchBucket" | "ContainerNotFound")
                     || text.contains("bucket does not exist") =>
@@ -582,7 +587,8 @@ impl StoreName {
 
     fn explain_list(&self, e: StoreError) -> StoreError {
         match self.kind {
-            // HTTP servers without WebDAV answer a listing with errors of many kinds.
+            // HTTP servers without WebDAV answer a listing with errors of many kinds. All of them
+            // mean that the URL does not name a file.
             StoreKind::Http if is_answer_to_list(&e.to_string()) => self.refuse_with(
                 "the server has no file of this name, and lists no folders; name one existing file",
             ),
@@ -603,8 +609,8 @@ fn find_text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a st
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))
 }
 
-/// Whether the connection was lost within the answer to a listing. `object_store` repeats only
-/// requests that got no part of an answer.
+/// Whether the connection was lost within the answer to a listing. `object_store` does not repeat
+/// such a request, because it has received a part of the answer.
 fn is_cut_list(e: &StoreError) -> bool {
     e.to_string().contains("list response body")
 }
@@ -614,13 +620,14 @@ fn repeat_list(
     list: impl Fn() -> BoxStream<'static, object_store::Result<ObjectMeta>> + Send + 'static,
 ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
     let listed = async move {
-        let mut objects = list();
+        // Fused, because `chain` polls an empty listing again.
+        let mut objects = list().fuse();
         let mut first = objects.next().await;
         for _ in 0..RETRIES {
             if !matches!(&first, Some(Err(e)) if is_cut_list(e)) {
                 break;
             }
-            objects = list();
+            objects = list().fuse();
             first = objects.next().await;
         }
         stream::iter(first).chain(objects)

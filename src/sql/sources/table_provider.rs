@@ -184,7 +184,8 @@ fn compute_statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> St
     }
 }
 
-/// Maximum number of lists whose lengths one thread scans, which takes less than a millisecond.
+/// Maximum number of lists for which a query that needs only list lengths runs on one thread. One
+/// thread scans the lengths of this many lists in less than a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A scan of a table in memory. Each partition is a range of rows.
@@ -201,8 +202,8 @@ pub(in crate::sql) struct TableSource {
 
 impl TableSource {
     /// Returns the source for a query that needs only list lengths. It limits batches by rows
-    /// alone, not by leaves, and uses one thread for few lists. If `without_leaves` is true,
-    /// columns have the types of [`to_leafless_type`].
+    /// alone, not by leaves, and has one partition for at most [`FEW_LISTS`] lists. If
+    /// `without_leaves` is true, columns have the types of [`to_leafless_type`].
     pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
@@ -228,8 +229,10 @@ impl TableSource {
         start..self.partitions.last().map_or(start, |part| part.end)
     }
 
-    /// Returns the same source without its first `skip` rows and with at most `fetch`. Returns `None` if a
-    /// limit per partition drops rows within this window.
+    /// Returns this source without its first `skip` rows and with at most `fetch` of the rows after
+    /// these. If there are several partitions and `limit` is set, each partition stops after
+    /// `limit` rows, and only the first `limit` rows of the source are without gaps. Returns `None`
+    /// if the rows to return may not all be among these.
     pub(in crate::sql) fn take_window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
         let fetch = match (self.limit, self.partitions.len()) {
             (None, _) => fetch,
@@ -271,7 +274,8 @@ impl DataSource for TableSource {
         };
         let axis = if self.of_lengths { 0 } else { find_deepest_axis(&self.table, &columns) };
         let plan = CutPlan { rows: rows.clone(), axis, size };
-        // The batches of a scan with a limit, or of a scan of only some rows of the table, are not cached.
+        // The row ranges of the batches are cached, unless the scan has a limit or reads only some
+        // rows of the table.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
         let kept = if few { None } else { self.cuts.get(&self.table, &plan)? };
         Ok(match kept {

@@ -13,7 +13,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 
 use crate::config::SerrateOptions;
-use crate::sql::sources::whole_file::write_blocking;
+use crate::sql::sources::file_output::write_blocking;
 
 /// A function that writes rows to a file or folder, on a thread for blocking work. It receives the
 /// batches, the target, the schema and `max_dense_bytes`, and returns the number of rows.

@@ -1,4 +1,4 @@
-//! `COPY .. TO 'dir/' STORED AS BATCHES`: a training set, one file per batch.
+//! `COPY .. TO 'dir/' STORED AS BATCHES`: writes a training set to a folder, one file per batch.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,12 +13,12 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 use serde_json::{Map, Value};
 
-use crate::dense::{Side, Size};
-use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
+use crate::dense::{AxisSize, PaddingSide};
+use crate::loader::{BatchFolder, BatchForm, Loader, LoaderOptions, WindowSampling};
 use crate::sql::exec::spool::Spool;
 use crate::sql::order::build_ordered_sink;
+use crate::sql::sources::file_output::find_local_folder;
 use crate::sql::sources::target_sink::TargetSink;
-use crate::sql::sources::whole_file::find_local_folder;
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;
@@ -35,21 +35,22 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 
 /// Training batches as a target of COPY: one safetensors file per batch in a folder ([`BatchFolder`]).
 ///
-/// Items are the rows of the query in source order, or windows of their axis 1; columns share their
-/// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, larger sets in a
-/// memory-mapped temporary file next to the folder. Options:
+/// Items are the rows of the query in source order, or windows of their lists on axis 1. In a row,
+/// the lists of all columns have the same lengths. Until the last batch is written, all rows are
+/// kept: up to 1 GiB in memory, larger sets in a memory-mapped temporary file next to the folder.
+/// Options:
 ///
 /// | option | |
 /// |---|---|
 /// | `batch` | items per batch; required |
 /// | `len` | maximum number of elements of axis 1 in an item; unlimited by default |
-/// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'balanced'`, `'step'` |
+/// | `window` | part of a longer row: `'end'` (default), `'start'`, `'random'`, `'balanced'` (all elements alike) or `'step'` |
 /// | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default |
 /// | `inner` | maximum number of elements of a list on axis 2 |
 /// | `fixed` | whether every batch has the shape of `len` and `inner` |
 /// | `seed` | seed of random windows and of the order |
 /// | `shuffle` | whether the order is random |
-/// | `bucket` | number of batches in a pool that is sorted by length |
+/// | `bucket` | number of batches whose items are sorted by length together |
 /// | `drop_last` | whether a batch of less than `batch` items is omitted |
 /// | `epochs` | number of epochs, 1 by default |
 /// | `side` | side of the padding, `'right'` (the default) or `'left'` |
@@ -157,12 +158,12 @@ impl BatchesOptions {
         }
         let stride = texts.size("stride")?;
         let sampling = match (texts.find_text("window"), stride) {
-            (None | Some("end"), None) => Sampling::ToEnd,
-            (Some("start"), None) => Sampling::FromStart,
-            (Some("random"), None) => Sampling::Random,
-            (Some("balanced"), None) => Sampling::BalancedRandom,
+            (None | Some("end"), None) => WindowSampling::ToEnd,
+            (Some("start"), None) => WindowSampling::FromStart,
+            (Some("random"), None) => WindowSampling::Random,
+            (Some("balanced"), None) => WindowSampling::BalancedRandom,
             (Some("step"), stride) => {
-                Sampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
+                WindowSampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
             }
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
                 return plan_err!(
@@ -199,9 +200,9 @@ impl BatchesOptions {
             }
         }
         let size = |n: Option<usize>| match n {
-            None => Size::Longest,
-            Some(n) if fixed => Size::Exactly(n),
-            Some(n) => Size::AtMost(n),
+            None => AxisSize::Longest,
+            Some(n) if fixed => AxisSize::Exactly(n),
+            Some(n) => AxisSize::AtMost(n),
         };
         match (fixed, len, inner) {
             (true, None, _) => {
@@ -221,10 +222,10 @@ impl BatchesOptions {
             loader = loader.bucket(pool);
         }
         if let Some(side) = texts.find_text("side") {
-            loader = loader.side(side.parse::<Side>()?);
+            loader = loader.side(side.parse::<PaddingSide>()?);
         }
         if packed {
-            loader = loader.form(Form::Packed);
+            loader = loader.form(BatchForm::Packed);
         }
         loader = loader
             .drop_last(texts.parse_flag("drop_last")?)

@@ -1,4 +1,4 @@
-//! COPY to one object of an object store: a temporary local file, and its upload.
+//! COPY to one object of an object store: writes a temporary local file, then uploads it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::{exec_datafusion_err, plan_err};
 use datafusion::datasource::listing::ListingTableUrl;
@@ -21,15 +20,16 @@ use datafusion::physical_plan::{
 };
 use futures::stream::{self, TryStreamExt};
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
-use serrate_core::internal::Lease;
+use serrate_core::internal::NameLease;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use url::Url;
 
 use crate::access;
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::exec::one_input;
+use crate::sql::sources::file_output::OutputOptions;
 use crate::sql::sources::training::BATCHES;
-use crate::sql::sources::whole_file::OutputOptions;
 
 /// Minimum size of the parts of an upload. A file of at most this size is sent in one request.
 const PART: u64 = 8 << 20;
@@ -40,7 +40,8 @@ const PARTS: u64 = 9_000;
 /// Number of parts that are sent at the same time.
 const AT_ONCE: usize = 4;
 
-/// Formats whose COPY writes one file, whatever its name.
+/// Formats whose COPY writes one file even if its name has no extension. Other formats then write a
+/// folder.
 const ONE_FILE: [&str; 3] = ["nrt", "safetensors", "dok"];
 
 /// Plans COPY to one object as COPY to a temporary local file, followed by the upload of this file.
@@ -48,13 +49,16 @@ const ONE_FILE: [&str; 3] = ["nrt", "safetensors", "dok"];
 ///
 /// Folders (also PARTITIONED BY) are written by DataFusion, object by object.
 #[derive(Debug)]
-pub(in crate::sql) struct UploadPlanner<P> {
-    pub(in crate::sql) inner: P,
+pub(in crate::sql) struct UploadPlanner {
+    pub(in crate::sql) inner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
-#[async_trait]
-impl<P: QueryPlanner + Send + Sync> QueryPlanner for UploadPlanner<P> {
-    async fn create_physical_plan(
+impl QueryPlanner for UploadPlanner {
+    boxed_method!(UploadPlanner: create_physical_plan = plan_copy);
+}
+
+impl UploadPlanner {
+    async fn plan_copy(
         &self,
         logical_plan: &LogicalPlan,
         session: &dyn Session,
@@ -93,8 +97,9 @@ impl<P: QueryPlanner + Send + Sync> QueryPlanner for UploadPlanner<P> {
 }
 
 /// Divides COPY to one object into COPY to a temporary local file and the upload of this file.
-/// Returns `None` for local targets and for folders.
-fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, Upload)>> {
+/// Returns `None` for local targets and for folders, and an error if the path of the temporary file
+/// is not absolute.
+fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, ObjectUpload)>> {
     let target = ListingTableUrl::parse(&copy.output_url)?;
     let format = copy.file_type.get_ext().to_ascii_lowercase();
     let in_parts = copy.options.get("single_file_output").is_some_and(|set| set.trim() == "false");
@@ -108,8 +113,8 @@ fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, U
     let disks = session.runtime_env().disk_manager.temp_dir_paths();
     let beside = disks.into_iter().next().unwrap_or_else(std::env::temp_dir);
     let beside = std::path::absolute(&beside).map_err(|e| crate::Error::io(&beside, e))?;
-    let stem = Lease::draw_stem();
-    let file = beside.join(Lease::format_data_name(&stem)).join(name);
+    let stem = NameLease::draw_stem();
+    let file = beside.join(NameLease::format_data_name(&stem)).join(name);
     let Ok(url) = Url::from_file_path(&file) else {
         return plan_err!(
             "cannot write {} through the temporary file {}, whose path is not absolute; set datafusion.runtime.temp_directory to an absolute path",
@@ -120,12 +125,12 @@ fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, U
     let mut local = copy.clone();
     local.output_url = url.into();
     local.options = options;
-    Ok(Some((local, Upload { beside, stem, file, target, overwrite: output.overwrite })))
+    Ok(Some((local, ObjectUpload { beside, stem, file, target, overwrite: output.overwrite })))
 }
 
-/// The upload of a temporary file.
+/// The upload of a temporary local file to the object that is the target of a COPY.
 #[derive(Clone, Debug)]
-struct Upload {
+struct ObjectUpload {
     /// The folder that contains the temporary folder.
     beside: PathBuf,
     /// Name without extension of the temporary folder and of its lock file.
@@ -136,7 +141,7 @@ struct Upload {
     overwrite: bool,
 }
 
-impl Upload {
+impl ObjectUpload {
     /// Executes `input`, which writes the file, and uploads the file. Returns the result of
     /// `input`, the number of rows.
     async fn write_object(
@@ -147,12 +152,11 @@ impl Upload {
         let store = context.runtime_env().object_store(&self.target)?;
         self.check_new(&store).await?;
         let io = |e| crate::Error::io(&self.beside, e);
-        // The lease removes the temporary folder with its contents when it is dropped, also if the
-        // query is cancelled.
-        let lease = Lease::acquire_named(&self.beside, &self.stem).map_err(io)?;
+        // Dropping the lease removes the temporary folder, also if the query is cancelled.
+        let lease = NameLease::acquire_named(&self.beside, &self.stem).map_err(io)?;
         access::create_dir_all(lease.data_path()).map_err(io)?;
         let rows = collect(input, context).await.map_err(|e| self.name_target(e))?;
-        // Another writer may have created the object in the meantime.
+        // Another writer may have created the object while the query ran, so the check is repeated.
         self.check_new(&store).await?;
         self.send_file(&store).await?;
         drop(lease);
@@ -244,16 +248,16 @@ impl SentParts {
         }
     }
 
-    /// Lets the store remove the parts that it has. Ignores errors, because the error that ended
-    /// the upload is reported.
+    /// Asks the store to remove the parts that it has received. Ignores errors, because the caller
+    /// reports the error that ended the upload.
     async fn abort_upload(mut self) {
         self.sending.shutdown().await;
         let _ = self.upload.abort().await;
     }
 }
 
-/// Aborts the upload when it is dropped, as with a cancelled query, unless `parts` has been taken
-/// out.
+/// Aborts the upload when this value is dropped, for example because the query was cancelled,
+/// unless [`ObjectUpload`] has taken `parts` out after the upload ended.
 struct UnfinishedUpload {
     parts: Option<SentParts>,
 }
@@ -289,8 +293,8 @@ impl Drop for RunningAbort {
     }
 }
 
-/// Returns whether uploads of cancelled queries are being aborted. A process that ends waits for
-/// them, because the store keeps their parts otherwise.
+/// Returns whether uploads of cancelled queries are being aborted. Before a process ends, it waits
+/// for these aborts: otherwise, the store would keep the parts of the uploads.
 #[cfg(feature = "cli")]
 pub(crate) fn has_aborts() -> bool {
     ABORTS.load(Ordering::SeqCst) > 0
@@ -317,11 +321,11 @@ fn to_error(e: object_store::Error) -> DataFusionError {
 #[derive(Debug)]
 pub(in crate::sql) struct UploadExec {
     input: Arc<dyn ExecutionPlan>,
-    upload: Upload,
+    upload: ObjectUpload,
 }
 
 impl UploadExec {
-    fn new(input: Arc<dyn ExecutionPlan>, upload: Upload) -> Self {
+    fn new(input: Arc<dyn ExecutionPlan>, upload: ObjectUpload) -> Self {
         Self { input, upload }
     }
 

@@ -14,8 +14,8 @@ use url::Url;
 
 use crate::access;
 
-/// Returns an error if the process must not read the files at a path. The stores check each file; this error
-/// comes first and names the path as it is written.
+/// Returns an error if the process must not read the files at a path. The object stores check each
+/// file again; this error comes first, and names the path as the statement does.
 pub(in crate::sql) fn check_url(url: &ListingTableUrl) -> Result<()> {
     if url.scheme() != "file" {
         let name = url.as_str();
@@ -24,20 +24,23 @@ pub(in crate::sql) fn check_url(url: &ListingTableUrl) -> Result<()> {
     check_location(url, url.prefix())
 }
 
-/// Returns an error if `url` lists a file that the process must not read, say by a symbolic link.
+/// Returns an error if the process must not read the file at `location`, which is `url` itself or a
+/// file in the folder `url`. A symbolic link in this folder may lead to a file that the process
+/// must not read.
 pub(in crate::sql) fn check_location(url: &ListingTableUrl, location: &Location) -> Result<()> {
     match LocalFileSystem::new().path_to_filesystem(location) {
         Ok(path) if url.scheme() == "file" => {
             access::check_read(&path).map_err(|e| crate::Error::io(path, e).into())
         }
-        // For any other location, the object store itself checks the access.
+        // The object store itself checks the access to a location that is not a local file, or that
+        // has no path in the file system.
         _ => Ok(()),
     }
 }
 
-/// Like [`check_url`], but for writing: returns an error if the process must not write files at the
-/// path. The object stores check this too, but some of DataFusion's writers drop the errors of the
-/// stores.
+/// Like [`check_url`], for writing: returns an error if the process must not write files at the
+/// path. The object stores check this, too, but some of DataFusion's writers drop the error of the
+/// store. Also returns an error for the name of a compressed file, such as `x.csv.gz`.
 pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     check_url(url)?;
     let path = url.get_url().to_file_path();
@@ -57,8 +60,8 @@ pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     .map_err(|e| crate::Error::io(path, e).into())
 }
 
-/// Parses a path. A bracket in the name of an existing local file or folder does not start a pattern. In the URL
-/// of an object store, only `*` starts a pattern.
+/// Parses a path or URL, which may contain a glob pattern. A `[` in the name of an existing local
+/// file or folder does not start a pattern. In the URL of an object store, only `*` starts one.
 pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
     let pattern = text.contains(['*', '?']) || text.contains("://");
@@ -83,8 +86,9 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     ListingTableUrl::parse(text)
 }
 
-/// Lets CREATE TABLE and CREATE VIEW use a name that no table of the catalog has. DataFusion would
-/// treat a file or folder of this name as an existing table, because the session resolves paths.
+/// Lets CREATE TABLE and CREATE VIEW use the name of a file or folder if no table of the catalog
+/// has this name. The session resolves such names to the file, so DataFusion would find that the
+/// table already exists.
 pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan) -> LogicalPlan {
     let is_new = |name: &TableReference| {
         state.schema_for_ref(name.clone()).is_ok_and(|schema| !schema.table_exist(name.table()))
@@ -116,14 +120,14 @@ pub(in crate::sql) fn make_missing_file_error(path: &str) -> DataFusionError {
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
-/// Returns the message of an error without the words in front of it that name a step of DataFusion,
+/// Returns the message of an error without its first words if these name only a step of DataFusion,
 /// such as "Error during planning", or the client of an object store.
 pub(in crate::sql) fn describe_cause(e: &DataFusionError) -> String {
     match e {
         DataFusionError::External(e) => e.to_string(),
         DataFusionError::Plan(why) => why.clone(),
         DataFusionError::ObjectStore(e) => match e.as_ref() {
-            // This source says which store failed, and why.
+            // `source` says which store failed, and why. The words before it name only the client.
             object_store::Error::Generic { source, .. } => source.to_string(),
             e => e.to_string(),
         },

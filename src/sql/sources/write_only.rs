@@ -1,4 +1,4 @@
-//! Formats that COPY writes but no query reads, and sinks that write one target.
+//! [`WrittenFormat`]: formats that COPY writes but no query reads.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +18,8 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 use object_store::{ObjectMeta, ObjectStore};
 
-/// Options of COPY to a format that cannot be read as a table.
+/// A format that COPY writes and that no query reads as a table. The value holds the options of a
+/// COPY.
 pub(crate) trait WrittenFormat:
     Clone + Default + fmt::Debug + Send + Sync + 'static
 {

@@ -1,5 +1,5 @@
-//! `INSERT INTO t BY NAME SELECT ..`: each column of the query is inserted into the column of the
-//! table that has the same name.
+//! `INSERT INTO t BY NAME SELECT ..`: inserts each column of the query into the column of the table
+//! that has the same name.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,8 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::parsing::forms::BY_NAME;
 use crate::sql::statement::planner::plan_here;
 
-/// In `INSERT INTO t BY NAME SELECT ..`, replaces the column [`BY_NAME`], which stands for BY NAME
-/// after parsing, with the columns of the query.
+/// In `INSERT INTO t BY NAME SELECT ..`, replaces the placeholder [`BY_NAME`], which the parser has
+/// read as a column of `t`, with the names of the columns of the query.
 ///
 /// # Errors
 /// If the table lacks a column of the query, or if the statement has VALUES, whose columns have no
@@ -58,7 +58,7 @@ async fn find_columns(
         Some(reference) => ctx.table_provider(reference).await.ok(),
         None => None,
     };
-    // If there is no such table, the planner reports it.
+    // If the table does not exist, the planner reports the error.
     if let Some(provider) = provider {
         let schema = provider.schema();
         let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -82,8 +82,7 @@ async fn find_columns(
     Ok(())
 }
 
-/// Returns the INSERT of a statement, also below EXPLAIN or PREPARE; `None` for any other
-/// statement.
+/// Returns the INSERT of a statement, also below EXPLAIN or PREPARE; `None` for other statements.
 fn find_insert(statement: &mut Statement) -> Option<&mut Insert> {
     match statement {
         Statement::Statement(inner) => match inner.as_mut() {

@@ -7,7 +7,7 @@
 //!  v                      DataFusion's parser
 //! syntax tree
 //!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
-//!  | `plan_here`          1 anew         arguments of EXECUTE; plans views anew
+//!  | `plan_here`          1 replanned    arguments of EXECUTE; plans views anew
 //!  |                      2 by_name      INSERT .. BY NAME and DEFAULT VALUES
 //!  |                        clauses, repeated_targets   reject what the planner would ignore
 //!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
@@ -37,7 +37,6 @@
 //! are for. The files of this folder plan whole statements, or are used by several folders.
 
 mod alias_rounds;
-pub(in crate::sql) mod anew;
 mod by_name;
 pub(in crate::sql) mod columns;
 pub(in crate::sql) mod commands;
@@ -51,6 +50,8 @@ pub(in crate::sql) mod parsing;
 mod plan_once;
 mod planned_parts;
 pub(in crate::sql) mod planner;
+mod recursive_unions;
+pub(in crate::sql) mod replanned;
 pub(in crate::sql) mod scopes;
 pub(in crate::sql) mod syntax_rewriter;
 pub(in crate::sql) mod unnest_planner;

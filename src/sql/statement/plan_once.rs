@@ -1,4 +1,4 @@
-//! Rewrites a statement with the columns of its tables, and plans it.
+//! Plans a statement, after rewrites that need to know the columns of its tables.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -99,8 +99,8 @@ pub(super) async fn plan_rewritten_names(
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// Rewrites a statement with the columns of its tables, and plans it. `conditions` are the
-/// conditions in the original statement, which error messages show.
+/// Plans a statement, after rewrites that need to know the columns of its tables. `conditions` are
+/// the conditions in the original statement, which error messages show.
 async fn plan_prepared(
     ctx: &SessionContext,
     state: &SessionState,
@@ -126,8 +126,8 @@ async fn plan_prepared(
 
 /// Plans a statement, and plans it once more with other names if DataFusion refuses its names.
 ///
-/// The statement is renamed only after an error, because a statement that can be planned must keep the names of
-/// its columns.
+/// Renames only after an error, because a statement that can be planned must keep the names of its
+/// columns.
 async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
     let clashes = with_sql!(&mut statement, sql => may_clash(sql)) == Some(true);
     let has_twins = may_have_twins(&statement);
@@ -141,12 +141,14 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
         Ok(plan) => return Ok(plan),
         Err(e) => e,
     };
-    // `SELECT *, a::VARCHAR FROM t` has two columns with the name `a`.
+    // In `SELECT *, a::VARCHAR FROM t`, DataFusion gives two columns the name `a`, so computed
+    // columns get aliases.
     if clashes && is_clash(&refused) {
         with_sql!(&mut renamed, sql => name_computed(sql));
         return state.statement_to_plan(renamed).await;
     }
-    // `SELECT k, sum(a) AS a FROM t GROUP BY k HAVING a > 5`, where `a` is the alias.
+    // In `SELECT k, sum(a) AS a FROM t GROUP BY k HAVING a > 5`, `a` is the alias, but DataFusion
+    // takes it for the column.
     if hides_aliases && select_aliases::is_ungrouped(&refused) {
         let is_replaced = with_sql!(&mut renamed, sql => select_aliases::replace_in_having(state, sql))
             == Some(true);
@@ -156,7 +158,8 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
         // The error of a second plan would not show the alias.
         return state.statement_to_plan(renamed).await.map_err(|_| refused);
     }
-    // `SELECT z, -z AS z FROM t`
+    // In `SELECT z, -z AS z FROM t`, a column and an alias have the same name, so the alias gets
+    // another name in the plan.
     if let Some(name) = rename_twin(&mut renamed, &refused) {
         return match state.statement_to_plan(renamed).await {
             Ok(plan) => restore_twin(plan, &name),
@@ -167,7 +170,8 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
     Err(refused)
 }
 
-/// Rewrites names, stars and lambdas of a statement with the columns of its tables.
+/// Rewrites names, stars and lambdas of a statement. These rewrites look up the columns of its
+/// tables.
 async fn write_out_names<S: Visit + VisitMut>(
     ctx: &SessionContext,
     state: &SessionState,

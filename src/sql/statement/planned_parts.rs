@@ -1,4 +1,4 @@
-//! Plans parts of a statement alone, with the queries of WITH that they see.
+//! Plans a part of a statement alone, such as a subquery, with the CTEs that are visible in it.
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -6,7 +6,7 @@ use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedT
 use datafusion::logical_expr::sqlparser::ast::{Cte, Query, Statement as SqlStatement, With};
 use datafusion::sql::parser::Statement;
 
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned.
 pub(in crate::sql) async fn plan_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
@@ -21,12 +21,12 @@ pub(in crate::sql) async fn plan_alone(state: &SessionState, query: Query) -> Op
 }
 
 /// Adds to a query the CTEs that are visible at its position, so that it can be planned alone.
-pub(in crate::sql) fn add_queries(query: Query, scopes: &Scopes<Cte>) -> Query {
+pub(in crate::sql) fn add_queries(query: Query, scopes: &CteScopes<Cte>) -> Query {
     add_ctes(query, scopes.iter_visible(), scopes.is_recursive())
 }
 
-/// Adds CTEs to a query. Of several CTEs with the same name, adds only the last, which hides the
-/// others.
+/// Adds a WITH clause with the CTEs `visible` to a query; WITH RECURSIVE if `recursive` is true. Of
+/// several CTEs with the same name, adds only the last, which hides the others.
 pub(in crate::sql) fn add_ctes<'a>(
     mut query: Query,
     visible: impl Iterator<Item = &'a Cte>,

@@ -22,10 +22,6 @@ use crate::sql::rules::coerce_types;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::stores::take_options;
 use crate::sql::sources::urls::{check_target, replace_paths};
-use crate::sql::statement::anew::{
-    Prepared, expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
-    prepares_without_types, refresh_views,
-};
 use crate::sql::statement::commands::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::commands::column_constraints::drop_nullable_keys;
 use crate::sql::statement::commands::copy_targets::{check_extension, check_format, keep_existing};
@@ -47,8 +43,13 @@ use crate::sql::statement::parsing::copy_options::{
 use crate::sql::statement::parsing::depth::check_depth;
 use crate::sql::statement::parsing::dialect::find_parser_dialect;
 use crate::sql::statement::parsing::forms::rewrite_known_forms;
+use crate::sql::statement::parsing::implied_parentheses::add_parentheses;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
 use crate::sql::statement::plan_once::{plan_named, with_sql};
+use crate::sql::statement::replanned::{
+    KeptStatement, expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
+    prepares_without_types, refresh_views,
+};
 use crate::sql::statement::syntax_rewriter::rewrite_statement;
 use crate::sql::statement::{alias_rounds, by_name};
 use crate::sql::workarounds::subqueries::shared_rows::share_ctes;
@@ -140,16 +141,29 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let text = list_known_options(&text, dialect.as_ref())?;
     let text = rewrite_known_forms(&text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
-    check_depth(&text, dialect.as_ref(), options.recursion_limit.get())?;
+    let most_nested = options.recursion_limit.get();
+    check_depth(&text, dialect.as_ref(), most_nested)?;
     check_numbers(&text, dialect.as_ref())?;
-    let parse = || {
-        let parsed = DFParserBuilder::new(text.as_ref())
+    let build_parser = |text: &str| {
+        DFParserBuilder::new(text)
             .with_dialect(dialect.as_ref())
             // The parser counts several levels where `check_depth` counts one, so the parser gets a
             // higher limit.
-            .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
-            .build()?
-            .parse_statements();
+            .with_recursion_limit(most_nested.saturating_mul(4))
+            .build()
+    };
+    let parse = || {
+        let parsed = match build_parser(text.as_ref())?.parse_statements() {
+            Err(e) => match add_parentheses(&text, dialect.as_ref()) {
+                Some(enclosed) => {
+                    check_depth(&enclosed, dialect.as_ref(), most_nested)?;
+                    // The first error has the position in the text of the user.
+                    build_parser(&enclosed)?.parse_statements().map_err(|_| e)
+                }
+                None => Err(e),
+            },
+            parsed => parsed,
+        };
         let mut statements: Vec<Statement> = parsed
             .map_err(|e| {
                 refuse_using_sample(&text)
@@ -189,7 +203,8 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
     execute_plan(ctx, plan, state).await
 }
 
-/// Does the second part of [`execute`]: executes the plan of a statement if it is DDL or changes the session.
+/// Executes the plan of a statement if it is DDL or changes the session. [`execute`] calls this
+/// after planning. The rows of a query are not computed here.
 pub(crate) async fn execute_plan(
     ctx: &SessionContext,
     mut plan: LogicalPlan,
@@ -201,10 +216,17 @@ pub(crate) async fn execute_plan(
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &mut plan {
         compute_rows(ctx, &state, table).await?;
     }
-    // DataFusion would optimize the query of PREPARE without analysis, and could then panic.
+    // DataFusion would optimize the query of PREPARE without analysis, and could then panic, so the
+    // query is analyzed here.
     if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan {
         let (query, options) = (prepare.input.as_ref().clone(), state.config_options());
         if let Ok(analyzed) = state.analyzer().execute_and_check(query, options, |_, _| {}) {
+            // DataFusion compares the number of parameters with that of types, but does not find
+            // the parameters in the analyzed plan of a DELETE or UPDATE.
+            let count = prepare.input.get_parameter_names()?.len();
+            if count == prepare.fields.len() && analyzed.get_parameter_names()?.len() != count {
+                prepare.fields.clear();
+            }
             prepare.input = Arc::new(analyzed);
         }
     }
@@ -220,10 +242,10 @@ pub(crate) async fn execute_plan(
 /// fails, because the query has a subquery that a rule would replace, applies all analyzer rules.
 fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = view.input.as_ref().clone();
-    if let Ok(coerced) = coerce_types(query.clone()) {
+    let options = state.config_options();
+    if let Ok(coerced) = coerce_types(query.clone(), options) {
         view.input = Arc::new(coerced);
     }
-    let options = state.config_options();
     let stock = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
     if stock.execute_and_check(view.input.as_ref().clone(), options, |_, _| {}).is_err() {
         view.input = Arc::new(state.analyzer().execute_and_check(query, options, |_, _| {})?);
@@ -291,10 +313,10 @@ pub(super) async fn plan_here(
 /// The parts of a statement, as the user has written them, on which its plan depends. They are read
 /// before the rewrites, which change the statement.
 struct WrittenStatement {
-    /// CREATE VIEW with its text, which is the definition of the view.
+    /// CREATE VIEW with its text, which is the definition of the view; `None` for other statements.
     view: Option<(String, Statement)>,
-    /// PREPARE with the name of the prepared statement.
-    prepared: Option<(String, Prepared)>,
+    /// PREPARE with the name of the prepared statement; `None` for other statements.
+    prepared: Option<(String, KeptStatement)>,
     /// Whether the statement is PREPARE without types of parameters.
     lacks_types: bool,
     created: Option<CreatedFromQuery>,
@@ -323,8 +345,8 @@ impl WrittenStatement {
     }
 
     /// Adds to a plan what DataFusion's planner does not read from the statement. Keeps the
-    /// statements of CREATE VIEW and PREPARE, from which later statements plan the view or the
-    /// prepared statement anew.
+    /// statements of CREATE VIEW and PREPARE, because these are planned anew at each use of the
+    /// view or the prepared statement.
     fn complete_plan(self, state: &SessionState, mut plan: LogicalPlan) -> Result<LogicalPlan> {
         if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
             && let Some((definition, created)) = self.view
@@ -351,8 +373,8 @@ impl WrittenStatement {
     }
 }
 
-/// Writes out what an INSERT takes from its table: the columns of `BY NAME`, DEFAULT VALUES, and the names of the
-/// fields of structs.
+/// Writes out what an INSERT takes from its table: the columns of `BY NAME`, DEFAULT VALUES, and
+/// the names of the fields of structs.
 async fn complete_change(
     ctx: &SessionContext,
     statement: &mut Statement,
@@ -387,8 +409,8 @@ fn adapt_created_columns(state: &SessionState, statement: &mut Statement) {
 /// Without this limit, aliases that double in each round would grow without end.
 const ALIAS_ROUNDS: usize = 4;
 
-/// Plans a statement, and replaces the aliases that a SELECT uses in later columns or in WHERE while a column is
-/// unknown: `b` in `SELECT a + 1 AS b, b * 2 AS c FROM t`.
+/// Plans a statement. If this fails because a column is unknown, replaces the aliases that a SELECT uses in later
+/// columns or in WHERE, and plans again: `b` in `SELECT a + 1 AS b, b * 2 AS c FROM t`.
 ///
 /// Each round replaces the aliases in the SELECTs whose FROM can be planned. A query that reads
 /// another query can be planned only after the aliases of the other query are replaced.

@@ -4,23 +4,23 @@ use datafusion::logical_expr::sqlparser::ast::{Cte, Query, TableFactor};
 ///
 /// A visitor visits the CTEs of a query in order, before the other clauses. Each CTE sees the earlier ones,
 /// and itself if WITH is RECURSIVE. The query itself sees all of them.
-pub(in crate::sql) struct Scopes<T>(Vec<Scope<T>>);
+pub(in crate::sql) struct CteScopes<T>(Vec<CteScope<T>>);
 
-struct Scope<T> {
+struct CteScope<T> {
     defined: Vec<T>,
     recursive: bool,
     done: usize,
 }
 
-impl<T> Default for Scopes<T> {
+impl<T> Default for CteScopes<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Scopes<T> {
+impl<T> CteScopes<T> {
     pub(in crate::sql) fn enter_scope(&mut self, defined: Vec<T>, recursive: bool) {
-        self.0.push(Scope { defined, recursive, done: 0 });
+        self.0.push(CteScope { defined, recursive, done: 0 });
     }
 
     pub(in crate::sql) fn leave_scope(&mut self) {
@@ -43,7 +43,7 @@ impl<T> Scopes<T> {
     }
 }
 
-impl Scopes<Cte> {
+impl CteScopes<Cte> {
     pub(in crate::sql) fn enter_query(&mut self, query: &Query) {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
@@ -73,7 +73,6 @@ macro_rules! track_scopes {
 }
 pub(in crate::sql) use track_scopes;
 
-/// Whether a table is `LATERAL (query)`.
 pub(in crate::sql) fn is_lateral_query(table: &TableFactor) -> bool {
     matches!(table, TableFactor::Derived { lateral: true, .. })
 }
@@ -84,8 +83,8 @@ mod tests {
 
     #[test]
     fn queries_of_with_see_those_before_them() {
-        let mut scopes = Scopes::default();
-        let seen = |scopes: &Scopes<char>| scopes.iter_visible().collect::<String>();
+        let mut scopes = CteScopes::default();
+        let seen = |scopes: &CteScopes<char>| scopes.iter_visible().collect::<String>();
         scopes.enter_scope(vec!['a', 'b'], false);
         scopes.enter_scope(vec![], false);
         assert_eq!(seen(&scopes), "");

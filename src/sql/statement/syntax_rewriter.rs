@@ -1,13 +1,13 @@
-//! One walk over all expressions and queries of a statement, which rewrites what the planner does
-//! not support.
+//! Rewrites syntax that the planner does not support, in one walk over all expressions and queries
+//! of a statement.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, VisitMut,
-    VisitorMut, WildcardAdditionalOptions,
+    Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement, TableFactor,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::sql::from::rewrite::rewrite_factor;
@@ -15,12 +15,16 @@ use crate::sql::statement::columns::lateral_tables::{
     join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
 };
 use crate::sql::statement::columns::merged::select_merged;
-use crate::sql::statement::columns::set_names::{add_identifiers, name_apart, name_repeated};
+use crate::sql::statement::columns::set_names::{
+    add_identifiers, name_apart, name_repeated, name_right_columns,
+};
+use crate::sql::statement::columns::star_excludes::drop_own_tables;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
 use crate::sql::statement::commands::row_structs::name_cast_rows;
+use crate::sql::statement::errors::call_clauses::check_ordered_values;
 use crate::sql::statement::expressions::escapes::use_backslash;
 use crate::sql::statement::expressions::expr_rewrites::{
-    name_outer_elements, read_comparisons, rewrite_expr,
+    call_lists, name_outer_elements, read_comparisons, rewrite_expr,
 };
 use crate::sql::statement::expressions::intervals::write_interval;
 use crate::sql::statement::expressions::quantified::{
@@ -45,12 +49,25 @@ use crate::sql::statement::names::select_names::normalize_names;
 use crate::sql::statement::names::unnest_names::separate_names;
 use crate::sql::statement::parsing::depth::balance_chains;
 use crate::sql::statement::parsing::forms::{limit_to_fetched, rewrite_semi_joins};
+use crate::sql::statement::recursive_unions::keep_clauses;
 
 /// Rewrites syntax that the parser or planner does not support.
-struct SyntaxRewriter;
+#[derive(Default)]
+struct SyntaxRewriter {
+    /// Number of queries around the current position.
+    queries: usize,
+    /// Whether the next query is the source of an INSERT.
+    is_source_of_insert: bool,
+}
 
 impl VisitorMut for SyntaxRewriter {
     type Break = DataFusionError;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<DataFusionError> {
+        self.is_source_of_insert =
+            matches!(statement, Statement::Insert(insert) if insert.source.is_some());
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty()
@@ -63,6 +80,7 @@ impl VisitorMut for SyntaxRewriter {
         }
         select.from.iter_mut().for_each(rewrite_semi_joins);
         join_after_comma(&mut select.from);
+        drop_own_tables(select);
         cast_grouped_integers(select);
         if let Err(e) = write_out_sets(select) {
             return ControlFlow::Break(e);
@@ -107,6 +125,9 @@ impl VisitorMut for SyntaxRewriter {
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
         balance_chains(expr);
         repeated_keys::drop_in_call(expr);
+        if let Err(e) = check_ordered_values(expr) {
+            return ControlFlow::Break(e);
+        }
         move_order_to_window(expr);
         write_out_quantified(expr);
         read_comparisons(expr);
@@ -114,6 +135,7 @@ impl VisitorMut for SyntaxRewriter {
         write_interval(expr);
         use_backslash(expr);
         name_cast_rows(expr);
+        call_lists(expr, self.queries > 1);
         as_flow(
             rewrite_tuples(expr)
                 .and_then(|()| write_out_positions(expr))
@@ -122,11 +144,17 @@ impl VisitorMut for SyntaxRewriter {
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        // INSERT casts each string of VALUES to the type of its column, also next to a DATE.
+        if !std::mem::take(&mut self.is_source_of_insert) {
+            type_strings(query);
+        }
+        self.queries = self.queries.saturating_add(1);
         order_all::number_columns(query);
         let checked = distinct_on::check_unnest(query);
         distinct_on::number_rows(query);
         as_flow(
             checked
+                .and_then(|()| keep_clauses(query))
                 .and_then(|()| limit_to_fetched(query))
                 .and_then(|()| select_queries_in_values(query))
                 .and_then(|()| name_columns(query)),
@@ -134,11 +162,13 @@ impl VisitorMut for SyntaxRewriter {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        self.queries = self.queries.saturating_sub(1);
         repeated_keys::drop_in_query(query);
         if let Err(e) = write_out_windows(query) {
             return ControlFlow::Break(e);
         }
         tell_expansions_apart(query);
+        name_right_columns(&mut query.body);
         ControlFlow::Continue(())
     }
 }
@@ -178,7 +208,6 @@ fn name_columns(query: &mut Query) -> Result<()> {
     }
     name_shorthands(query);
     repeat_casts(query);
-    type_strings(query);
     if let Query { body, order_by, .. } = query
         && let SetExpr::Select(select) = body.as_mut()
     {
@@ -207,14 +236,19 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
 }
 
 pub(super) fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
-    access_outer_fields(statement);
-    match statement.visit(&mut SyntaxRewriter) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    rewrite_within(0, statement)
 }
 
 /// Rewrites syntax that the planner does not support, in a query that a relation planner receives.
 pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
-    rewrite_statement(query)
+    rewrite_within(1, query)
+}
+
+/// Rewrites a statement or a part of one, around which are `queries` queries.
+fn rewrite_within<S: VisitMut + ?Sized>(queries: usize, part: &mut S) -> Result<()> {
+    access_outer_fields(part);
+    match part.visit(&mut SyntaxRewriter { queries, ..SyntaxRewriter::default() }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
 }

@@ -1,4 +1,5 @@
-//! FROM items that DataFusion does not support: `unnest(..)` as a table function, and `(FROM t)`.
+//! Plans items of FROM that DataFusion does not support: `unnest(..)` as a table function, and
+//! `(FROM t)`.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{

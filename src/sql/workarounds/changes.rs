@@ -3,7 +3,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::catalog::default_table_source::{DefaultTableSource, source_as_provider};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -15,6 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::sources::dok::DokTable;
@@ -112,7 +112,8 @@ impl fmt::Debug for ChangeTarget {
 }
 
 impl ChangeTarget {
-    /// Plans the query for the rows to change, with the new values of `set` for UPDATE.
+    /// Plans the query for the rows to change. For UPDATE, `set` has the columns to set with their
+    /// new values, and the query also returns these values. For DELETE, `set` is `None`.
     async fn plan_query(
         &self,
         state: &dyn Session,
@@ -166,7 +167,6 @@ impl ChangeTarget {
     }
 }
 
-#[async_trait]
 impl TableProvider for ChangeTarget {
     fn schema(&self) -> SchemaRef {
         self.inner.schema()
@@ -180,7 +180,15 @@ impl TableProvider for ChangeTarget {
         self.inner.get_logical_plan()
     }
 
-    async fn scan(
+    boxed_method!(ChangeTarget: scan = plan_scan);
+
+    boxed_method!(ChangeTarget: delete_from = plan_delete);
+
+    boxed_method!(ChangeTarget: update = plan_update);
+}
+
+impl ChangeTarget {
+    async fn plan_scan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -190,7 +198,7 @@ impl TableProvider for ChangeTarget {
         self.inner.scan(state, projection, filters, limit).await
     }
 
-    async fn delete_from(
+    async fn plan_delete(
         &self,
         state: &dyn Session,
         _filters: Vec<Expr>,
@@ -199,7 +207,7 @@ impl TableProvider for ChangeTarget {
         self.plan_change(query, None)
     }
 
-    async fn update(
+    async fn plan_update(
         &self,
         state: &dyn Session,
         _assignments: Vec<(String, Expr)>,

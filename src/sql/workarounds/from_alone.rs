@@ -1,4 +1,4 @@
-//! `FROM t` without SELECT in statements of `ctx.sql`.
+//! Supports `FROM t` without SELECT in statements of DataFusion's `ctx.sql`.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;

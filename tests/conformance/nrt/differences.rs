@@ -1,4 +1,5 @@
-//! Intended differences from the library, and how answers with a difference are checked.
+//! Rules by which results differ on purpose from those of the Python library, and how such results
+//! are checked.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
@@ -13,10 +14,10 @@ use crate::format::Case;
 use crate::json::Json;
 use crate::reference::{self, Nested, Plan};
 
-/// Intended differences from the library. Each rule is about a kind of input, not about a case. If
-/// the library refuses and this crate answers, the answer is compared with numpy's, with nested
-/// vectors reshaped one by one, or with the given values. If this crate refuses, only the kind of
-/// the error is checked.
+/// The rules by which results differ on purpose. Each rule is about a kind of input, not about a
+/// case. If only the Python library refuses, the result is compared with that of numpy, with nested
+/// vectors that are reshaped one by one, or with the input values. If only this crate refuses, the
+/// kind of the error is compared.
 pub(crate) const DIFFERENCES: [(Rule, &str); 11] = [
     (Rule::OuterLengths, "lengths of all columns are checked on every axis, the rows included"),
     (Rule::NoValues, "a column without values stays in a dense result, with an axis of size 0"),
@@ -40,7 +41,7 @@ pub(crate) const DIFFERENCES: [(Rule, &str); 11] = [
     (Rule::NoKeys, "a file read without any columns is a table without columns"),
 ];
 
-/// See [`DIFFERENCES`].
+/// A rule of [`DIFFERENCES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     OuterLengths,
@@ -56,7 +57,7 @@ pub(crate) enum Rule {
     NoKeys,
 }
 
-/// Whether a value was refused that numpy would have cast to a declared bool or float.
+/// Returns whether this crate refuses a value that numpy casts to a declared boolean or float type.
 pub(super) fn declared_otherwise(case: &Case, error: &Error) -> bool {
     let Error::ValueType { expected, .. } = error else { return false };
     let dtype = expected.parse::<DataType>().ok().and_then(|t| DType::from_arrow(&t));
@@ -64,7 +65,8 @@ pub(super) fn declared_otherwise(case: &Case, error: &Error) -> bool {
     dtype.is_some_and(|d| (d == DType::Bool || d.is_float()) && declared(d))
 }
 
-/// Returns the difference that explains an answer where the library refuses, if the answer is right.
+/// Returns the rule that explains a result of this crate where the Python library raises an error,
+/// or `None` if there is no rule. If the result is wrong by that rule, returns an error.
 pub(super) fn find_rule(
     case: &Case,
     from: &[RaggedTable],
@@ -138,7 +140,7 @@ pub(super) fn has_any(json: &Json, is: &dyn Fn(&Json) -> bool) -> bool {
         }
 }
 
-/// Refuses a table that does not hold the values it was made of, each where it was given.
+/// Returns an error unless a table holds the values of the input at their positions.
 pub(crate) fn as_given(input: &Json, table: &RaggedTable) -> Checked<()> {
     let data = match input.get("values") {
         Some(values) => vec![("x".to_owned(), values.clone())],
@@ -177,7 +179,7 @@ fn same_as_raw(path: &str, array: &ArrayRef, raw: &Json) -> Checked<()> {
     Ok(())
 }
 
-/// A raw value as text, as it is in a column of a type.
+/// Returns a raw value as the text that a column of `data_type` has for it.
 #[allow(clippy::cast_possible_truncation)]
 fn cast_number(raw: &Json, data_type: &DataType) -> Checked<String> {
     let text = raw.get("$str").map(Json::text).transpose()?;
@@ -205,7 +207,7 @@ fn cast_number(raw: &Json, data_type: &DataType) -> Checked<String> {
     })
 }
 
-/// Whether columns of one table have another number of rows.
+/// Returns whether columns of one table have different numbers of rows.
 pub(super) fn outer_lengths_differ(input: &Json) -> bool {
     let differ = |data: &Json| {
         let lengths = data.members().map_or(Vec::new(), |m| {
@@ -216,7 +218,7 @@ pub(super) fn outer_lengths_differ(input: &Json) -> bool {
     has_any(input, &|j| j.get("data").is_some_and(differ))
 }
 
-/// Elements as text, lists as lists.
+/// Returns the rows of an array as nested lists of strings.
 fn read_nested(array: &ArrayRef) -> Nested<String> {
     let one = |i: usize| {
         if array.is_null(i) {
@@ -237,7 +239,8 @@ fn read_column(table: &RaggedTable, name: &str) -> Checked<Nested<String>> {
     Ok(read_nested(&array))
 }
 
-/// Refuses what is not numpy's answer, column by column.
+/// Returns an error unless every column of `found` is what numpy's indexing gives for that column
+/// of `from`.
 pub(super) fn numpy_answer(
     from: &RaggedTable,
     index: &[Index],
@@ -292,7 +295,8 @@ fn is_reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> C
     Ok(same)
 }
 
-/// Collated rows are the rows taken, columns of axis 0 included.
+/// Returns an error unless the collated rows are the rows of `from` in the order of the case,
+/// columns of axis 0 included.
 pub(super) fn rows_in_order(case: &Case, from: &RaggedTable, table: &RaggedTable) -> Checked<()> {
     let order: Vec<i64> = crate::format::parse_ints(case.args.get("order").ok_or("no order")?)?;
     let rows = from.index(&[order.into()]).map_err(|e| e.to_string())?;

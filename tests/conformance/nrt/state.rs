@@ -1,4 +1,4 @@
-//! Compares the visible state of a table or a file with the state that a case expects.
+//! Compares what a table or a file holds with what a case expects.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
@@ -11,7 +11,7 @@ use super::{Checked, Found, Verdict};
 use crate::format::{Case, check_only, same_tensor};
 use crate::json::Json;
 
-/// Compares an answer with all that the case says about it.
+/// Compares a result with every member of the expected one.
 pub(super) fn check(
     case: &Case,
     from: &[RaggedTable],
@@ -26,7 +26,8 @@ pub(super) fn check(
                     let mut dense =
                         table.to_dense(&DenseOptions::default()).map_err(|e| e.to_string())?;
                     if case.op == "collate_roundtrip" {
-                        // Same exception as for the tensors.
+                        // The Python library loses columns of axis 0 when it collates, as in
+                        // `same_state`.
                         let lost = |n: &str| table.columns_at(0).any(|c| c.name() == n);
                         dense.retain(|(n, _)| expected.get(n).is_some() || !lost(n));
                     }
@@ -66,7 +67,7 @@ pub(super) fn check(
     }
 }
 
-/// The columns and bounds of a table as an `.nrt` file names them.
+/// Returns the columns and the bounds of a table, with the names that they have in an `.nrt` file.
 fn list_tensors(table: &RaggedTable) -> Checked<Vec<(String, DenseTensor)>> {
     let mut out = Vec::new();
     for axis in 1..table.ndim() {
@@ -92,7 +93,8 @@ fn list_tensors(table: &RaggedTable) -> Checked<Vec<(String, DenseTensor)>> {
     Ok(out)
 }
 
-/// Refuses other names than expected, but for those that may be there besides, and other tensors.
+/// Returns an error if tensors are missing or differ, or if there are others than the expected ones
+/// and those that `extra` allows.
 fn same_tensors(
     found: Vec<(String, DenseTensor)>,
     expected: &Json,
@@ -156,17 +158,19 @@ fn find_dtype(table: &RaggedTable, name: &str) -> Checked<&'static str> {
     Ok(DType::from_arrow(column.data_type()).ok_or("a type of no tensor")?.name())
 }
 
-/// Whether a name is that of an axis which an index has taken: the library may keep `dim-1/..`.
+/// Returns whether a tensor has the name of an axis that an index has removed: the Python library
+/// may keep `dim-1/..`.
 fn is_gone(name: &str) -> bool {
     name.strip_prefix("dim-").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// One thing the library lets one see of a table.
+/// Compares one property of a table, which `what` names.
 fn same_state(case: &Case, table: &RaggedTable, what: &str, expected: &Json) -> Checked<()> {
     match what {
         "tensors" => {
             let flat = case.op == "collate_roundtrip";
-            // Columns of axis 0 go with their rows here, where the library loses them.
+            // The Python library loses columns of axis 0 when it collates rows, and this crate does
+            // not.
             let kept = expected.members()?.iter().filter(|(name, _)| !is_gone(name)).cloned();
             let expected = Json::Object(kept.collect());
             same_tensors(list_tensors(table)?, &expected, &|name, _| {
@@ -245,7 +249,8 @@ fn same_nested(path: &str, array: &ArrayRef, expected: &Json) -> Checked<()> {
     same_tensor(path, &found, &Json::Object(parts.map(|(n, v)| (n.to_owned(), v)).into()))
 }
 
-/// Columns that an index takes all axes of are scalars then.
+/// Returns an error unless each column of `from` is a column of `table`, or a scalar because the
+/// index removes all its axes.
 fn nothing_is_lost(from: &RaggedTable, table: &RaggedTable) -> Checked<()> {
     match from.names().find(|n| table.column(n).is_err() && table.scalar(n).is_err()) {
         None => Ok(()),
@@ -284,7 +289,8 @@ fn same_file(case: &Case, path: &std::path::Path, expect: &Json) -> Checked<Verd
                 check_same("metadata", !file.header().metadata().is_empty(), expected.bool()?)?;
             }
             "bytes" => check_same("bytes", bytes.len(), expected.int()?)?,
-            // The file itself is there to compare with.
+            // The expected file is available, so that its bytes can be compared instead of the
+            // hash.
             "sha256" => {
                 let theirs = super::find_file(case, case.args.get("file"))?;
                 let theirs = std::fs::read(theirs).map_err(|e| e.to_string())?;

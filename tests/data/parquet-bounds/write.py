@@ -1,9 +1,9 @@
 """Writes `partial.parquet` and `dictionary.arrow` with pyarrow.
 
-`partial.parquet`: two row groups. pyarrow leaves out the bounds of values over 4,096 bytes, so the second row
-group has none for `a` and `b`.
+`partial.parquet` has two row groups. pyarrow omits the bounds of values over 4,096 bytes, so the second row
+group has no bounds for `a` and `b`.
 
-`dictionary.arrow`: a dictionary with NULL among its values, and with a value that no row has.
+`dictionary.arrow` has a dictionary with NULL among its values, and with a value that no row has.
 """
 
 import pyarrow as pa

@@ -1,5 +1,5 @@
-"""Writes the files of this folder with pyarrow: rows that span pages of the first version, pages of the second with
-an index, dictionaries given up within a chunk, differences and split bytes.
+"""Writes the files of this folder with pyarrow: rows that span data pages of version 1, pages of version 2 with a page
+index, column chunks that fall back from a dictionary, and the encodings DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
 
     python write.py FOLDER
 """

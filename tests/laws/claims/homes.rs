@@ -1,4 +1,4 @@
-//! The claim that rows with equal keys are in one partition.
+//! Checks the claim of hash partitioning: rows with equal keys are in one partition.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,12 +9,22 @@ use datafusion::common::internal_err;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_expr::{Partitioning, PhysicalExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use serrate::datafusion;
 
 use super::{describe, values_of};
 
-/// The partition in which each key was first seen.
+/// Returns whether a node is a partial aggregation with grouping sets. It claims the hash
+/// partitions of its input although its keys may be NULL. That is harmless, because DataFusion
+/// always repartitions its rows.
+fn is_partial_grouping_set(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+        *aggregate.mode() == AggregateMode::Partial && aggregate.group_expr().has_grouping_set()
+    })
+}
+
+/// The partition in which each key has occurred.
 #[derive(Debug)]
 pub struct Homes {
     node: String,
@@ -24,11 +34,11 @@ pub struct Homes {
 }
 
 impl Homes {
-    /// Returns `None` if the node does not claim hash partitioning, or if the types of its keys
-    /// cannot be compared here.
+    /// Returns the check for a node, or `None` if the node does not claim hash partitioning or a
+    /// key has a type that `RowConverter` does not support.
     pub fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let Partitioning::Hash(keys, 2..) = node.output_partitioning() else { return None };
-        if keys.iter().any(|key| key.is::<UnKnownColumn>()) {
+        if keys.iter().any(|key| key.is::<UnKnownColumn>()) || is_partial_grouping_set(node) {
             return None;
         }
         let schema = node.schema();

@@ -1,11 +1,11 @@
-//! Claims: what the nodes of a physical plan promise about their rows, checked while the plan runs.
+//! Checks the claims of a physical plan while it runs: what its nodes promise about their rows.
 //!
 //! For example, a planner omits a sort if the input claims to have that order. A wrong claim
-//! changes an answer only if the rest of the statement depends on the claim, so few statements show
-//! it; this check finds the wrong claim itself. Within each partition, it checks the claimed
-//! orders, the columns claimed to be constant or equal, and the columns claimed to have no NULL
-//! ([`rows`]); across partitions, the claimed hash partitions ([`homes`]) and the statistics that
-//! are called exact ([`statistics`]).
+//! changes the result only if the rest of the statement depends on it, so few statements show it;
+//! this check finds the wrong claim itself. Within each partition, it checks the claimed orders,
+//! the columns claimed to be constant or equal, and the columns claimed to have no NULL ([`rows`]).
+//! Across partitions, it checks the claimed hash partitioning ([`homes`]) and the statistics that
+//! are claimed to be exact ([`statistics`]).
 
 mod homes;
 mod rows;
@@ -32,11 +32,12 @@ use rows::RowClaims;
 use serrate::datafusion;
 use statistics::{Counted, Totals};
 
-/// Marks a session whose plans check the claims of their nodes.
+/// An extension of the session configuration. In sessions that have it, plans check the claims of
+/// their nodes.
 #[derive(Debug)]
 pub struct CheckClaims;
 
-/// Returns a finished plan that checks the claims of each node.
+/// Returns the plan with a [`ClaimsExec`] above each node.
 pub fn wrap_checked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         Ok(Transformed::yes(Arc::new(ClaimsExec::new(node)) as Arc<dyn ExecutionPlan>))
@@ -44,11 +45,12 @@ pub fn wrap_checked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPla
     Ok(plan.data)
 }
 
-/// Returns the rows of its input, or an error at the first row for which a claim does not hold.
+/// A plan node that returns the rows of its input, or an error at the first row for which a claim
+/// of the input does not hold.
 #[derive(Debug)]
 struct ClaimsExec {
     input: Arc<dyn ExecutionPlan>,
-    /// Keys and counts of the partitions so far.
+    /// The keys and counts of all partitions, shared by the streams of this node.
     seen: Arc<Seen>,
 }
 
@@ -126,7 +128,8 @@ impl ExecutionPlan for ClaimsExec {
         let mut counted = Counted::new(self.schema().fields().len());
         let seen = Arc::clone(&self.seen);
         let schema = rows.schema();
-        // The last item is the end of the rows, which a consumer with a limit does not reach.
+        // `None` stands for the end of the rows. If a limit above stops reading earlier, the totals
+        // are not checked.
         let ended = rows.map(|batch| batch.map(Some)).chain(stream::iter([Ok(None)]));
         let checked = ended.filter_map(move |batch| {
             let checked = batch.and_then(|batch| {
@@ -148,7 +151,7 @@ impl ExecutionPlan for ClaimsExec {
     }
 }
 
-/// Returns the line of EXPLAIN for a node.
+/// Returns the line that EXPLAIN prints for a node.
 fn describe(node: &Arc<dyn ExecutionPlan>) -> String {
     displayable(node.as_ref()).one_line().to_string().trim().to_owned()
 }
@@ -157,7 +160,8 @@ fn values_of(expr: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<ArrayR
     Ok(plain_floats(&expr.evaluate(batch)?.into_array(batch.num_rows())?))
 }
 
-/// Replaces -0.0 with 0.0 and every NaN with one NaN, as comparisons treat them.
+/// Returns the array with 0.0 for -0.0 and one bit pattern for all NaN, because comparisons treat
+/// these as equal.
 fn plain_floats(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Float16 => {

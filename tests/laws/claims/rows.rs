@@ -1,4 +1,4 @@
-//! Claims about the rows of one partition: their order, constant columns and equal columns.
+//! Checks claims about the rows of one partition: their order, constant columns and equal columns.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use serrate::datafusion;
 
 use super::{ClaimsExec, describe, plain_floats, values_of};
 
-/// The claims of a node about the rows of one partition.
+/// The claims of one node about the rows of one partition.
 pub struct RowClaims {
     node: String,
     schema: SchemaRef,
-    /// False for a placeholder row. Its values are all NULL, even in columns that its schema
-    /// declares non-nullable, so they are not checked.
+    /// Whether the rows have values. A placeholder row has NULL in all columns, even in those that
+    /// its schema declares as not nullable, and is not checked.
     is_filled: bool,
     orders: Vec<Ordered>,
     equals: Vec<Equal>,
@@ -36,10 +36,10 @@ struct Ordered {
     last: Option<OwnedRow>,
 }
 
-/// Expressions that have equal values in each row.
+/// Expressions that the node claims to be equal in each row.
 struct Equal {
     exprs: Vec<Arc<dyn PhysicalExpr>>,
-    /// Whether the value is also the same in all rows.
+    /// Whether the node also claims that the value is the same in all rows.
     constant: bool,
     converter: RowConverter,
     value: Option<OwnedRow>,
@@ -51,8 +51,8 @@ impl RowClaims {
         let known = node.equivalence_properties();
         let orders =
             known.oeq_class().iter().filter_map(|order| Ordered::new(order, &schema)).collect();
-        // A scan also claims conditions that it uses only to skip row groups. A filter above it applies
-        // them to each row.
+        // A scan claims also conditions that it uses only to skip row groups. The filter above
+        // applies them to each row, so they are not checked at the scan.
         let classes = known.eq_group().iter().filter(|_| !is_scan(node));
         let equals = classes.filter_map(|class| {
             let constant = class.iter().find_map(|e| known.eq_group().is_expr_constant(e));
@@ -85,7 +85,7 @@ impl RowClaims {
     }
 }
 
-/// Whether a node returns the rows of a scan, in any partitions.
+/// Returns whether a node returns the rows of a scan unchanged, perhaps in other partitions.
 fn is_scan(node: &Arc<dyn ExecutionPlan>) -> bool {
     match node.children()[..] {
         [] => node.is::<DataSourceExec>(),
@@ -98,7 +98,8 @@ fn is_scan(node: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 impl Ordered {
-    /// Returns `None` if the types of the sort keys cannot be compared here.
+    /// Returns the check of an order, or `None` if a sort key has a type that `RowConverter` does
+    /// not support.
     fn new(order: &LexOrdering, schema: &SchemaRef) -> Option<Self> {
         let fields = order.iter().map(|by| {
             let kind = by.expr.data_type(schema).ok()?;

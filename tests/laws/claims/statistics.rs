@@ -1,4 +1,5 @@
-//! Statistics that a node calls exact: numbers of rows and of NULL, least and greatest values.
+//! Checks the statistics that a node claims to be exact: numbers of rows and of NULL, minima and
+//! maxima.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,27 +16,27 @@ use serrate::datafusion;
 
 use super::{describe, plain_floats};
 
-/// The statistics of a node, and the counts of its partitions.
+/// The claimed statistics of a node, and the counts of its rows.
 ///
-/// DataFusion 55 computes wrong numbers of rows for two kinds of nodes, so the numbers are not
-/// checked above them: nodes with a limit (the statistics of a source in memory ignore the limit,
-/// and those of a sort apply it to all partitions together), and partial aggregations (the
-/// statistics count each group once). Neither changes an answer, because these nodes appear after
-/// the rules that read statistics. Statistics of single partitions are not checked either: a scan
-/// moves files between its partitions while it runs, and DataFusion calls the numbers of rows of
-/// filtered partitions exact.
+/// The number of rows is not checked above two kinds of nodes for which DataFusion 55 computes it
+/// wrongly: nodes with a limit (the statistics of a source in memory ignore the limit, and those of
+/// a sort apply it to all partitions together), and partial aggregations (the statistics count each
+/// group once). This changes no result, because these nodes are added after the rules that read
+/// statistics. Statistics of single partitions are not checked either: a scan moves files between
+/// its partitions while it runs, and DataFusion claims exact numbers of rows even for filtered
+/// partitions.
 #[derive(Debug)]
 pub struct Totals {
     node: String,
     claimed: Arc<Statistics>,
     /// Whether the claimed number of rows is checked.
     counts_rows: bool,
-    /// Number of partitions that have not ended.
+    /// Number of partitions that still return rows.
     running: usize,
     counted: Counted,
 }
 
-/// Numbers of rows, and of NULL in each column.
+/// Number of rows, and number of NULL in each column.
 #[derive(Debug)]
 pub struct Counted {
     rows: usize,
@@ -56,7 +57,7 @@ impl Counted {
 }
 
 impl Totals {
-    /// Returns `None` if the node has no statistics.
+    /// Returns the check for a node, or `None` if DataFusion cannot compute its statistics.
     pub fn of(node: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let claimed =
             StatisticsContext::new().compute(node.as_ref(), &StatisticsArgs::new()).ok()?;
@@ -71,7 +72,8 @@ impl Totals {
         Some(Self { node: describe(node), claimed, counts_rows, running, counted })
     }
 
-    /// Compares the values of a batch with the bounds of their columns.
+    /// Returns an error if a value of a batch is less than the claimed minimum of its column or
+    /// greater than the maximum.
     pub fn check(&self, batch: &RecordBatch) -> Result<()> {
         for (at, (column, claimed)) in
             batch.columns().iter().zip(&self.claimed.column_statistics).enumerate()
@@ -91,7 +93,8 @@ impl Totals {
         Ok(())
     }
 
-    /// Adds a partition that has ended, and compares the sums after the last one.
+    /// Adds the counts of a partition that has ended. After the last partition, compares the sums
+    /// with the claimed numbers.
     pub fn add(&mut self, partition: &Counted) -> Result<()> {
         self.counted.rows += partition.rows;
         for (sum, nulls) in self.counted.nulls.iter_mut().zip(&partition.nulls) {
@@ -122,7 +125,8 @@ impl Totals {
     }
 }
 
-/// Returns the first value less or greater than a bound.
+/// Returns the first value whose comparison with `bound` gives `beyond`, or `None` if there is no
+/// such value.
 fn find_beyond(
     column: &ArrayRef,
     bound: &ScalarValue,

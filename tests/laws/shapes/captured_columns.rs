@@ -1,4 +1,4 @@
-//! Lambdas that capture columns.
+//! Lambdas that capture columns of the row.
 
 use super::Shape;
 

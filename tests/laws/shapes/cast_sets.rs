@@ -1,4 +1,4 @@
-//! EXCEPT and INTERSECT of casts.
+//! EXCEPT and INTERSECT of queries whose columns are casts.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! LATERAL queries and subqueries with columns that have the names of columns of the outer row.
+//! LATERAL queries and subqueries whose columns have the same names as columns of the outer row.
 
 use super::Shape;
 

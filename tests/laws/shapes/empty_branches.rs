@@ -1,4 +1,4 @@
-//! UNION ALL with branches without rows.
+//! UNION ALL of queries of which some return no rows.
 
 use super::Shape;
 

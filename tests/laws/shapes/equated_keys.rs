@@ -1,4 +1,4 @@
-//! Groups by keys that joins equate, and GROUPING SETS of expressions.
+//! GROUP BY keys that a join declares equal, and GROUPING SETS of expressions.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! Aggregates with FILTER over aggregates.
+//! Aggregates with FILTER over the results of aggregates, and with DISTINCT over constants.
 
 use super::Shape;
 
@@ -75,6 +75,24 @@ pub(super) const FILTERED: &[Shape] = &[
             "FILTER over a union of counts",
             "SELECT count(*) FILTER (WHERE cnt > 0) AS c0 FROM (SELECT count(*) AS cnt FROM $p \
                  AS y UNION ALL SELECT count(*) FROM $q AS z WHERE $c())",
+        )],
+    ),
+    (
+        &["i", "i"],
+        "SELECT 0 AS c0, count(*) AS c1 FROM $p AS y WHERE $c(y.)",
+        &[(
+            "DISTINCT over a constant NULL",
+            "SELECT count(DISTINCT w.n) AS c0, count(*) AS c1 FROM (SELECT CAST(NULL AS BIGINT) \
+             AS n FROM $p AS y WHERE $c(y.)) AS w",
+        )],
+    ),
+    (
+        &["i", "i"],
+        "SELECT count(*) AS c0, count(*) AS c1 FROM $p AS y WHERE $e",
+        &[(
+            "DISTINCT over a product with no rows",
+            "SELECT count(DISTINCT w.n) AS c0, count(*) AS c1 FROM (SELECT 5 AS n FROM $p AS y) \
+             AS w CROSS JOIN (SELECT z.id FROM $q AS z WHERE $e) AS x",
         )],
     ),
 ];

@@ -1,10 +1,12 @@
-//! Shapes of queries whose names, rows or keys are easily confused, each next to a plain spelling.
+//! Templates of queries whose names, rows or keys are easily confused. Each has equivalent forms
+//! that avoid the confusion.
 //!
-//! In a text, `$p` and `$q` are relations with the columns `id`, `k`, `v`, `f`, `b` and `li`, and
-//! `$t` is the table below `$p`. `$i(y.)` and `$j(y.)` are integers of columns that `y.` qualifies,
-//! `$c(y.)` and `$d(y.)` are conditions. `$x` is a condition with a subquery that is correlated
-//! with `y`; in this subquery, `$o` is the outer relation. `$e` is never true, `$h` is a kind of
-//! join, `$n` a number, and `$f` and `$g` are frames of windows.
+//! In a template, `$p` and `$q` are relations with the columns `id`, `k`, `v`, `f`, `b` and `li`,
+//! and `$t` is the table from which `$p` selects. `$i(y.)` and `$j(y.)` are expressions of integer
+//! columns that `y.` qualifies, and `$c(y.)` and `$d(y.)` are such conditions. `$x` is a condition
+//! with a subquery that is correlated with `y`; in this subquery, `$o` is the outer relation. `$e`
+//! is a condition that is never true, `$h` is a kind of join, `$n` a number, and `$f` and `$g` are
+//! window frames. `$s(y.)` is an interval and `$r(y.)` its rank, and `$w(y.)` is a 16-bit float.
 
 mod captured_columns;
 mod cast_sets;
@@ -12,12 +14,22 @@ mod correlated_names;
 mod empty_branches;
 mod equated_keys;
 mod filtered_aggregates;
+mod grouped_intervals;
+mod half_floats;
+mod lazy_lambdas;
+mod limited_scans;
+mod list_views;
+mod long_constants;
+mod nested_joins;
 mod outer_conditions;
 mod outer_tests;
 mod shared_queries;
 mod stacked_windows;
+mod subquery_arguments;
 mod top_rows;
 mod unnamed_queries;
+mod unsigned_lists;
+mod widened_structs;
 mod windows;
 
 use super::{Col, Columns, Queries, query_role};
@@ -28,18 +40,28 @@ use correlated_names::CORRELATED;
 use empty_branches::BRANCHES;
 use equated_keys::EQUATED;
 use filtered_aggregates::FILTERED;
+use grouped_intervals::{GROUPED_INTERVALS, INTERVALS};
+use half_floats::{HALF_FLOATS, HALVES};
+use lazy_lambdas::LAZY_LAMBDAS;
+use limited_scans::LIMITED_SCANS;
+use list_views::LIST_VIEWS;
+use long_constants::LONG_CONSTANTS;
+use nested_joins::NESTED_JOINS;
 use outer_conditions::MERGED;
 use outer_tests::OUTER_TESTS;
 use shared_queries::SHARED;
 use stacked_windows::STACKED;
+use subquery_arguments::SUBQUERY_ARGUMENTS;
 use top_rows::TOPMOST;
 use unnamed_queries::UNNAMED;
+use unsigned_lists::UNSIGNED_LISTS;
+use widened_structs::WIDENED_STRUCTS;
 use windows::SHIFTED;
 
-/// Laws, each with a spelling that is equivalent to the first spelling by this law.
+/// Equivalent forms of a template, each with the name of the law that makes it equivalent.
 type Ways = &'static [(&'static str, &'static str)];
 
-/// The types of the columns of a query, its first spelling, and equivalent spellings.
+/// The types of the columns of a query, its template, and equivalent forms.
 type Shape = (&'static [&'static str], &'static str, Ways);
 
 const QUALIFIERS: [&str; 6] = ["", "u.", "w.", "x.", "y.", "z."];
@@ -76,14 +98,34 @@ const FRAMES: &[&str] = &[
     "ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING",
 ];
 
-/// All shapes, by subject.
-pub(super) const SHAPES: [&[Shape]; 12] = [
-    UNNAMED, MERGED, BRANCHES, FILTERED, CORRELATED, SHIFTED, CAPTURED, EQUATED, TOPMOST, SHARED,
-    CAST_SETS, STACKED,
+/// All templates, by subject.
+pub(super) const SHAPES: [&[Shape]; 22] = [
+    UNNAMED,
+    MERGED,
+    BRANCHES,
+    FILTERED,
+    CORRELATED,
+    SHIFTED,
+    CAPTURED,
+    EQUATED,
+    TOPMOST,
+    SHARED,
+    CAST_SETS,
+    STACKED,
+    GROUPED_INTERVALS,
+    HALF_FLOATS,
+    LIST_VIEWS,
+    UNSIGNED_LISTS,
+    LONG_CONSTANTS,
+    LIMITED_SCANS,
+    SUBQUERY_ARGUMENTS,
+    LAZY_LAMBDAS,
+    WIDENED_STRUCTS,
+    NESTED_JOINS,
 ];
 
 impl Queries {
-    /// Returns a query of one subject of [`SHAPES`].
+    /// Returns a query from a template of the given subject in [`SHAPES`].
     pub(super) fn make_shape(&mut self, subject: usize) -> (Node, Columns) {
         let (types, first, ways) = self.pick(SHAPES[subject]);
         let columns: Columns =
@@ -92,14 +134,14 @@ impl Queries {
         (node, columns)
     }
 
-    /// Returns a condition with a subquery that is correlated with the relation `outer`, which must
-    /// have the columns of a table.
+    /// Returns a condition with a subquery that is correlated with the relation named `outer`,
+    /// which must have the columns of a table.
     pub(super) fn make_outer_test(&mut self, outer: &str) -> Node {
         let (first, ways) = self.pick(OUTER_TESTS);
         self.make_spellings(Role::Value("b"), first, ways, outer)
     }
 
-    /// Replaces the placeholders of all spellings with the same parts.
+    /// Fills the placeholders of a template and of its equivalent forms with the same random parts.
     fn make_spellings(&mut self, role: Role, first: &str, ways: Ways, outer: &str) -> Node {
         let used =
             |name: &str| first.contains(name) || ways.iter().any(|(_, text)| text.contains(name));
@@ -116,10 +158,18 @@ impl Queries {
             let test = self.make_outer_test(outer);
             drawn.push(("$x".to_string(), p.put(test)));
         }
-        for (name, of) in
+        let mut qualified: Vec<(&str, &str)> =
             [("$i", INTEGERS), ("$j", INTEGERS), ("$c", CONDITIONS), ("$d", CONDITIONS)]
-        {
-            let text = self.pick(of);
+                .map(|(name, of)| (name, self.pick(of)))
+                .to_vec();
+        if used("$s(") {
+            let (interval, rank) = self.pick(INTERVALS);
+            qualified.extend([("$s", interval), ("$r", rank)]);
+        }
+        if used("$w(") {
+            qualified.push(("$w", self.pick(HALVES)));
+        }
+        for (name, text) in qualified {
             drawn.extend(QUALIFIERS.map(|q| (format!("{name}({q})"), text.replace('§', q))));
         }
         for (name, of) in
@@ -137,7 +187,8 @@ impl Queries {
         node
     }
 
-    /// Returns a table or a query with its main columns, and the name of the table.
+    /// Returns a relation for `$p` or `$q`, which is a table or a query of a table, and the name of
+    /// the table.
     fn make_side(&mut self) -> (Node, String) {
         let at = self.below(self.tables.len());
         let (table, columns) = self.tables[at].clone();
@@ -148,12 +199,8 @@ impl Queries {
         let scope: Vec<Col> =
             columns.into_iter().map(|(n, ty)| Col { text: format!("{r}.{n}"), ty }).collect();
         let mut p = Parts::default();
-        let [k, v] = ["i", "i"].map(|ty| {
-            let made = self.value(ty, &scope, 1);
-            p.put(made)
-        });
-        let made = self.condition(&scope, false);
-        let w = p.put(made);
+        let [k, v] = ["i", "i"].map(|ty| p.put(self.value(ty, &scope, 1)));
+        let w = p.put(self.condition(&scope, false));
         let text = format!(
             "(SELECT {r}.id, {k} AS k, {v} AS v, {r}.f, {r}.b, {r}.li \
              FROM {table} AS {r} WHERE {w})"

@@ -1,5 +1,5 @@
-//! Queries with the condition `$x`, whose subquery has columns with the names of columns of the
-//! outer relation.
+//! Queries with the condition `$x`. The columns of its subquery have the same names as columns of
+//! the outer relation.
 
 use super::Shape;
 

@@ -45,6 +45,31 @@ pub(super) const OUTER_TESTS: &[(&str, Ways)] = &[
         ],
     ),
     (
+        "EXISTS (SELECT 1 FROM $q AS z WHERE $c(z.) AND EXISTS (SELECT 1 FROM $p AS x WHERE \
+         x.v = $o.k AND $d(x.)))",
+        &[
+            (
+                "IN of an outer column within EXISTS",
+                "EXISTS (SELECT 1 FROM $q AS z WHERE $c(z.) AND $o.k IN (SELECT x.v FROM $p AS x \
+                 WHERE $d(x.)))",
+            ),
+            (
+                "ANY of an outer column within EXISTS",
+                "EXISTS (SELECT 1 FROM $q AS z WHERE $c(z.) AND $o.k = ANY (SELECT x.v FROM $p \
+                 AS x WHERE $d(x.)))",
+            ),
+        ],
+    ),
+    (
+        "EXISTS (SELECT 1 FROM $q AS z WHERE $c(z.) AND NOT EXISTS (SELECT 1 FROM $p AS x WHERE \
+         $d(x.) AND (x.v = $o.k) IS NOT FALSE))",
+        &[(
+            "NOT IN of an outer column within EXISTS",
+            "EXISTS (SELECT 1 FROM $q AS z WHERE $c(z.) AND $o.k NOT IN (SELECT x.v FROM $p AS x \
+             WHERE $d(x.)))",
+        )],
+    ),
+    (
         "$o.k NOT IN (SELECT coalesce(z.v, x.v) FROM $q AS z $h $p AS x ON z.v = x.v)",
         &[("a merged key of NOT IN", "$o.k NOT IN (SELECT v FROM $q AS z $h $p AS x USING (v))")],
     ),

@@ -1,4 +1,4 @@
-//! Queries of WITH that are read several times.
+//! Queries that WITH defines and the statement reads several times.
 
 use super::Shape;
 

@@ -1,5 +1,5 @@
-//! Windows over windows with LIMIT and OFFSET: the rows that a window reads are those that the windows
-//! above it read, so a LIMIT must keep the later rows of all frames.
+//! Windows over windows, with LIMIT and OFFSET. A LIMIT must not remove rows that the frame of any
+//! of the windows reads.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! DISTINCT and GROUP BY with ORDER BY and LIMIT.
+//! DISTINCT and GROUP BY with ORDER BY and LIMIT, and sorted queries below OFFSET and row numbers.
 
 use super::Shape;
 
@@ -111,5 +111,23 @@ pub(super) const TOPMOST: &[Shape] = &[
             "SELECT x.c0, x.c1 FROM (SELECT k AS v, coalesce(v, 0) FROM $p AS y WHERE $c() \
                  GROUP BY k, v ORDER BY 2, 1 LIMIT $n) AS x(c0, c1)",
         )],
+    ),
+    (
+        &["i", "i"],
+        "SELECT count(x.c0) AS c0, sum(x.c0) AS c1 FROM (SELECT y.k AS c0, row_number() OVER (ORDER \
+         BY y.v NULLS FIRST, y.id) AS cnt FROM $p AS y WHERE $c(y.)) AS x WHERE x.cnt > $n",
+        &[
+            (
+                "OFFSET above a sort by columns that are not returned",
+                "SELECT count(x.c0) AS c0, sum(x.c0) AS c1 FROM (SELECT y.k AS c0 FROM $p AS y \
+                 WHERE $c(y.) ORDER BY y.v NULLS FIRST, y.id OFFSET $n) AS x",
+            ),
+            (
+                "row numbers above a sort by columns that are not returned",
+                "SELECT count(x.c0) AS c0, sum(x.c0) AS c1 FROM (SELECT w.c0, row_number() OVER () \
+                 AS cnt FROM (SELECT y.k AS c0 FROM $p AS y WHERE $c(y.) ORDER BY y.v NULLS FIRST, \
+                 y.id) AS w) AS x WHERE x.cnt > $n",
+            ),
+        ],
     ),
 ];

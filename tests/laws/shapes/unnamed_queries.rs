@@ -1,4 +1,4 @@
-//! Queries in FROM without a name.
+//! Subqueries in FROM that have no alias.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! Windows: rows before and after, several frames, and keys of joins.
+//! Window functions of rows before and after, with several frames, and over keys of joins.
 
 use super::Shape;
 

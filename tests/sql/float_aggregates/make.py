@@ -1,7 +1,7 @@
-"""Writes cases.txt: columns of doubles and what aggregates of them are, in exact rational arithmetic.
+"""Writes cases.txt: columns of doubles, and aggregates of them that are computed in exact rational arithmetic.
 
 A line is `name|x ..|y ..|aggregate=value ..`; numbers are the bits of doubles in hexadecimal, `-` is NULL.
-Quotients of sums are rounded once; `stddev`, `corr` and the lines are rounded from 300 bits or more.
+Quotients of sums are rounded once; roots (`stddev`, `corr`) are rounded from 300 bits or more.
 """
 
 import math

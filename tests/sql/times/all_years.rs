@@ -1,4 +1,4 @@
-//! Timestamps, also in functions, windows and tables, are microseconds of all years.
+//! Timestamps are microseconds, and cover all years, also in functions, windows and tables.
 
 use super::*;
 
@@ -10,8 +10,8 @@ async fn timestamps_are_microseconds_of_any_year() {
     let sql = format!(
         "COPY (SELECT * FROM (VALUES (0, TIMESTAMP '1600-01-01'), (1, TIMESTAMP '2020-01-01'), (2, TIMESTAMP '2999-12-31'), (3, NULL)) t(id, t)) TO '{file}'"
     );
-    run(&ctx, &sql).await.unwrap();
-    run(&ctx, &format!("CREATE TABLE m AS SELECT * FROM '{file}'")).await.unwrap();
+    query_batches(&ctx, &sql).await.unwrap();
+    query_batches(&ctx, &format!("CREATE TABLE m AS SELECT * FROM '{file}'")).await.unwrap();
     assert_eq!(query_rows(&ctx, "SELECT arrow_typeof(t) FROM m LIMIT 1").await, "Timestamp(µs)");
     let typed = "SELECT arrow_typeof(TIMESTAMP '2999-12-31'), arrow_typeof(TIMESTAMP '2020-01-01 00:00:00.1234567'), arrow_typeof('2020-01-01'::TIMESTAMP(9)), arrow_typeof([NULL]::TIMESTAMP[])";
     assert_eq!(
@@ -143,10 +143,10 @@ async fn timestamps_are_microseconds_of_any_year() {
         ("DATE '2999-01-01' + INTERVAL '1 day'", "2999-01-02"),
     ];
     assert_eq!(list_wrong(&ctx, "(SELECT 1)", &expected).await, "");
-    assert!(query_refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("outside the range"));
-    assert!(query_refusal(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
-    run(&ctx, "CREATE TABLE w (t TIMESTAMP)").await.unwrap();
-    run(&ctx, "INSERT INTO w VALUES (TIMESTAMP '2999-01-01'), (now()), ('1600-01-01')")
+    assert!(error(&ctx, "SELECT to_timestamp(1e30)").await.contains("outside the range"));
+    assert!(error(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
+    query_batches(&ctx, "CREATE TABLE w (t TIMESTAMP)").await.unwrap();
+    query_batches(&ctx, "INSERT INTO w VALUES (TIMESTAMP '2999-01-01'), (now()), ('1600-01-01')")
         .await
         .unwrap();
     assert_eq!(
@@ -156,7 +156,7 @@ async fn timestamps_are_microseconds_of_any_year() {
 }
 
 #[tokio::test]
-async fn series_and_windows_take_timestamps() {
+async fn series_and_windows_accept_timestamps() {
     let ctx = create_parallel_session();
     for series in ["generate_series", "range"] {
         let sql = format!(
@@ -173,7 +173,7 @@ async fn series_and_windows_take_timestamps() {
     assert_eq!(query_rows(&ctx, sql).await, "1; 3; 4");
 }
 
-/// Once this test fails, our `date_trunc`, `date_bin` and `to_timestamp` can be removed.
+/// When this test fails, our `date_trunc`, `date_bin` and `to_timestamp` can be removed.
 #[tokio::test]
 async fn stock_functions_still_work_in_nanoseconds() {
     let stock = SessionContext::new();
@@ -187,7 +187,7 @@ async fn stock_functions_still_work_in_nanoseconds() {
 }
 
 #[tokio::test]
-async fn now_has_room_for_all_years() {
+async fn now_is_in_microseconds() {
     let ctx = serrate::sql::session();
     let micros = "Timestamp(µs, \"UTC\")";
     let expected = [
@@ -217,7 +217,7 @@ async fn now_has_room_for_all_years() {
         ),
     ];
     assert_eq!(list_wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "");
-    run(&ctx, "SET datafusion.execution.time_zone = '+02:00'").await.unwrap();
+    query_batches(&ctx, "SET datafusion.execution.time_zone = '+02:00'").await.unwrap();
     let zoned = [
         ("arrow_typeof(now())", "Timestamp(µs, \"+02:00\")"),
         ("now() + INTERVAL '2000 years' > now()", "true"),
@@ -248,14 +248,14 @@ async fn times_with_a_zone_are_instants() {
 }
 
 #[tokio::test]
-async fn tables_are_looked_into_by_times_of_any_unit() {
+async fn ragged_lookup_finds_times_of_any_unit() {
     const UNITS: [&str; 4] = ["Second", "Millisecond", "Microsecond", "Nanosecond"];
     for keys in UNITS {
         let ctx = serrate::sql::session();
         let table = format!(
             "CREATE TABLE t AS SELECT arrow_cast(k, 'Timestamp({keys}, None)') AS k, v FROM (VALUES ('2020-01-01', 1), ('2001-01-01T00:00:01', 2)) AS t(k, v)"
         );
-        run(&ctx, &table).await.unwrap();
+        query_batches(&ctx, &table).await.unwrap();
         for values in UNITS {
             let one = |text: &str| format!("arrow_cast('{text}', 'Timestamp({values}, None)')");
             let given = [one("2020-01-01"), one("2001-01-01T00:00:01"), one("2001-01-01T00:00:02")];
@@ -263,7 +263,7 @@ async fn tables_are_looked_into_by_times_of_any_unit() {
             assert_eq!(query_rows(&ctx, &sql).await, "[1, 2, ]", "{keys} {values}");
         }
         let expected = [
-            // No key lies between two units, and none beyond the years of a unit.
+            // A value that the unit of the keys cannot represent is not found.
             (
                 "ragged_lookup([arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')], 't', 'k', 'v')",
                 "[]",
@@ -279,7 +279,7 @@ async fn tables_are_looked_into_by_times_of_any_unit() {
 }
 
 #[tokio::test]
-async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
+async fn unions_of_dates_plus_hours_and_timestamps_cover_all_years() {
     let ctx = create_parallel_session();
     let dates = "(VALUES (DATE '1600-01-01')) t(d)";
     let expected = "1600-01-01T05:00:00; 2999-12-31T00:00:00";
@@ -305,7 +305,7 @@ async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
 }
 
 #[tokio::test]
-async fn functions_take_dates_of_all_years() {
+async fn functions_accept_dates_of_all_years() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, DATE '0001-05-17'), (2, DATE '2024-02-29'), (3, DATE '9999-12-31'), (4, NULL)) v(i, d)"],
         &[

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// 60 days, and intervals around it, as columns, so that nothing is folded.
+/// A query with a duration `d` of 60 days and two intervals, as columns, so that the planner folds
+/// no comparison to a constant.
 const SIXTY: &str = "(SELECT b - a AS d, x, y FROM (VALUES
     (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days', INTERVAL '1440 hours')) t(b, a, x, y))";
 
@@ -59,25 +60,25 @@ async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
 }
 
 #[tokio::test]
-async fn a_month_has_no_length_beside_a_duration() {
+async fn comparisons_of_durations_with_months_are_errors() {
     let ctx = create_parallel_session();
     for what in [
         "d > INTERVAL '1 month'",
         "d BETWEEN INTERVAL '1 day' AND INTERVAL '1 year'",
         "d IN (INTERVAL '2 months')",
     ] {
-        let e = query_refusal(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
+        let e = error(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
         assert!(
             e.contains("a month has no fixed length; write days, such as INTERVAL '30 days'"),
             "{what}: {e}"
         );
     }
-    // The value of a column is known only at execution.
+    // The interval is a column, whose months are found only at execution.
     let sql = "SELECT b - a > x FROM (VALUES (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days'),
         (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '2 months')) t(b, a, x)";
-    let e = query_refusal(&ctx, sql).await;
+    let e = error(&ctx, sql).await;
     assert!(e.contains("the interval 2mo ") && e.contains("a month has no fixed length"), "{e}");
-    let e = query_refusal(
+    let e = error(
         &ctx,
         "SELECT ragged_diff([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01']) > INTERVAL '1 month'",
     )
@@ -136,7 +137,7 @@ async fn intervals_compare_as_in_duckdb() {
         "SELECT CASE [INTERVAL '1 day'] WHEN [INTERVAL '24 hours'] THEN 1 END".into(),
         "SELECT array_has([INTERVAL '1 day'], INTERVAL '24 hours')".into(),
     ] {
-        let e = query_refusal(&ctx, &sql).await;
+        let e = error(&ctx, &sql).await;
         assert!(
             e.contains("interval") && (e.contains("epoch") || e.contains("durations")),
             "{sql}: {e}"
@@ -155,15 +156,15 @@ async fn lists_and_structs_of_durations_compare_with_those_of_intervals() {
         ("[d] IS DISTINCT FROM [INTERVAL '1440 hours']", "false"),
     ];
     assert_eq!(list_wrong(&ctx, t, &expected).await, "");
-    let e = query_refusal(&ctx, &format!("SELECT [d] = [INTERVAL '60 days'] FROM {t}")).await;
+    let e = error(&ctx, &format!("SELECT [d] = [INTERVAL '60 days'] FROM {t}")).await;
     assert!(e.contains("months or days"), "{e}");
     let view = "CREATE VIEW v AS SELECT [d] = [INTERVAL '1440 hours'] AS c FROM ";
-    run(&ctx, &format!("{view}{t}")).await.unwrap();
+    query_batches(&ctx, &format!("{view}{t}")).await.unwrap();
     assert_eq!(query_rows(&ctx, "SELECT c FROM v").await, "true");
 }
 
 #[tokio::test]
-async fn lists_of_durations_meet_intervals() {
+async fn lists_of_durations_compare_with_intervals() {
     let ctx = create_parallel_session();
     let t = "(SELECT ragged_diff(x) AS d, INTERVAL '1 day' AS i FROM (VALUES ([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01', TIMESTAMP '2020-02-02'])) t(x))";
     let expected = [
@@ -185,7 +186,7 @@ async fn lists_of_durations_meet_intervals() {
     assert_eq!(list_wrong(&ctx, t, &expected).await, "");
 }
 
-/// DataFusion compares the months, days and hours of elements one after the other.
+/// DataFusion would compare the months, then the days, then the hours of elements.
 #[tokio::test]
 async fn searches_for_intervals_are_refused() {
     let ctx = create_parallel_session();
@@ -200,7 +201,7 @@ async fn searches_for_intervals_are_refused() {
         let sql = format!(
             "SELECT {call} FROM (SELECT [INTERVAL '1 day'] AS l, INTERVAL '24 hours' AS i)"
         );
-        let refused = query_refusal(&ctx, &sql).await;
+        let refused = error(&ctx, &sql).await;
         assert!(refused.contains("use durations instead"), "{call}: {refused}");
     }
 }
@@ -220,7 +221,7 @@ async fn windows_are_ordered_by_durations() {
         ),
         ("row_number() OVER (PARTITION BY g ORDER BY g)", "1 1 1 1 2"),
         ("row_number() OVER (ORDER BY t, g)", "1 2 3 4 5"),
-        // Frames of every unit in one order.
+        // The window has frames of every unit.
         (
             "10 * row_number() OVER (ORDER BY g) + count(*) OVER (ORDER BY g ROWS 1 PRECEDING)",
             "11 22 32 42 52",
@@ -233,7 +234,8 @@ async fn windows_are_ordered_by_durations() {
         let sql = format!("SELECT {call} AS n FROM {of} ORDER BY n");
         assert_eq!(query_rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
     }
-    let heading = run(&ctx, &format!("SELECT rank() OVER (ORDER BY g) FROM {of}")).await.unwrap();
+    let heading =
+        query_batches(&ctx, &format!("SELECT rank() OVER (ORDER BY g) FROM {of}")).await.unwrap();
     let name = heading[0].schema().field(0).name().clone();
     assert!(!name.contains("CAST"), "{name}");
 }
@@ -292,10 +294,10 @@ async fn equal_intervals_are_one_group() {
     }
 }
 
-/// A month and 30 days are equal, but lead to different dates, so a comparison must not turn one into
-/// the other.
+/// A month and 30 days are equal intervals, but a date plus one differs from the date plus the
+/// other, so a comparison must not replace one by the other.
 #[tokio::test]
-async fn compared_intervals_lead_to_their_dates() {
+async fn compared_intervals_keep_their_months_and_days() {
     let rows = [
         "(INTERVAL '30 days', 1)",
         "(INTERVAL '1 month', 2)",
@@ -310,7 +312,7 @@ async fn compared_intervals_lead_to_their_dates() {
     let forward = union(rows.to_vec());
     let backward = union(rows.iter().rev().copied().collect());
     let at_once = format!("SELECT * FROM (VALUES {}) v(d, n)", rows.join(", "));
-    // `{d}` is a date, computed from `d`.
+    // `{d}` stands for a date plus `d`.
     let cases = [
         ("SELECT {d}, sum(n) FROM t GROUP BY d ORDER BY 1", "2020-03-02 6; 2020-03-12 9"),
         ("SELECT {d} FROM t GROUP BY d HAVING d > INTERVAL '35 days'", "2020-03-12"),
@@ -387,9 +389,9 @@ async fn compared_intervals_lead_to_their_dates() {
         for rows in [&forward, &backward, &at_once] {
             let config = SessionConfig::new().with_target_partitions(partitions);
             let ctx = serrate::sql::session_with(config);
-            run(&ctx, &format!("CREATE VIEW t AS {rows}")).await.unwrap();
+            query_batches(&ctx, &format!("CREATE VIEW t AS {rows}")).await.unwrap();
             let view = "CREATE VIEW v AS SELECT d, count(*) AS c FROM t GROUP BY d";
-            run(&ctx, view).await.unwrap();
+            query_batches(&ctx, view).await.unwrap();
             for (sql, expected) in &cases {
                 let sql = sql.replace("{d}", "(DATE '2020-02-01' + d)::DATE");
                 assert_eq!(query_rows(&ctx, &sql).await, *expected, "{partitions}: {sql}");
@@ -399,7 +401,7 @@ async fn compared_intervals_lead_to_their_dates() {
 }
 
 #[tokio::test]
-async fn aggregates_that_would_compare_fields_are_refused() {
+async fn aggregates_that_would_compare_fields_of_intervals_are_refused() {
     let ctx = create_parallel_session();
     let from = "FROM (VALUES (INTERVAL '1 day')) t(d)";
     for (call, name) in [
@@ -407,7 +409,7 @@ async fn aggregates_that_would_compare_fields_are_refused() {
         ("mode(d) FILTER (WHERE d > INTERVAL '0 days')", "mode of "),
         ("max([d])", "max of make_array(t.d) is not supported"),
     ] {
-        let refused = query_refusal(&ctx, &format!("SELECT {call} {from}")).await;
+        let refused = error(&ctx, &format!("SELECT {call} {from}")).await;
         assert!(refused.contains(name), "{call}: {refused}");
         assert!(!refused.contains("mode_of_elements"), "{call}: {refused}");
     }

@@ -1,10 +1,10 @@
-//! Constants in and next to lists have the values of scalars.
+//! Constant expressions within and next to lists have the same values as without lists.
 
 use super::*;
 
 /// The planner evaluates some constants in lists before the analyzer rules run.
 #[tokio::test]
-async fn constants_in_lists_are_those_of_scalars() {
+async fn constants_in_lists_equal_scalar_constants() {
     let ctx = serrate::sql::session();
     for constant in [
         "1 + 2 * 3",
@@ -67,7 +67,7 @@ async fn constants_in_lists_are_those_of_scalars() {
 }
 
 #[tokio::test]
-async fn constants_next_to_lists_are_those_of_scalars() {
+async fn constants_next_to_lists_equal_scalar_constants() {
     let noon = "DATE '2020-01-01' + INTERVAL '36 hours'";
     let second = "TIMESTAMP '1969-12-31 23:59:59.5'::TIMESTAMP(0)";
     let days = "[TIMESTAMP '2020-01-02 06:00:00', TIMESTAMP '2020-01-02 13:00:00']";

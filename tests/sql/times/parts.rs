@@ -1,9 +1,9 @@
-//! Parts, periods and buckets of times and durations.
+//! `date_part`, `date_trunc` and `time_bucket` of times and durations.
 
 use super::*;
 
-/// Stock `date_part` returns NULL for the seconds of 80 years. Once it does not, `sql::workarounds::types::times::wide`
-/// need not replace it.
+/// Stock `date_part` returns NULL for the seconds of 80 years. Once it does not,
+/// `sql::workarounds::types::times::wide` need not replace it.
 #[tokio::test]
 async fn parts_of_long_durations_are_exact() {
     let ctx = create_parallel_session();
@@ -39,7 +39,47 @@ async fn parts_of_long_durations_are_exact() {
 }
 
 #[tokio::test]
-async fn parts_of_times_of_any_year() {
+async fn epochs_of_nanoseconds_are_rounded_once() {
+    let setup = "CREATE TABLE x AS SELECT i, arrow_cast(u, 'Timestamp(Nanosecond, None)') AS t, u FROM (VALUES (1, TIMESTAMP '2020-01-01 00:00:00.123'), (2, TIMESTAMP '1700-06-15 12:30:45'), (3, TIMESTAMP '1969-12-31 23:59:59.9'), (4, NULL)) v(i, u)";
+    let expected = "1577836800.123; -8506034955.0; -0.1; NULL";
+    let of = |e: &str| format!("SELECT {e} FROM x ORDER BY i");
+    let epochs = [
+        "epoch(t)",
+        "epoch(u)",
+        "extract(epoch FROM t)",
+        "date_part('epoch', t AT TIME ZONE 'UTC')",
+        "extract(epoch FROM t - arrow_cast(TIMESTAMP '1970-01-01', 'Timestamp(Nanosecond, None)'))",
+        "(extract(epoch FROM [t]))[1]",
+    ]
+    .map(of);
+    let mut cases: Vec<(&str, &str)> = epochs.iter().map(|sql| (sql.as_str(), expected)).collect();
+    cases.push(("SELECT epoch(TIMESTAMP '2999-12-31 00:00:00.123456')", "32503593600.123455"));
+    cases.push(("SELECT date_part('decade', t AT TIME ZONE 'UTC') FROM x WHERE i = 2", "170"));
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn nanoseconds_far_from_the_origin_have_bins() {
+    let setup = "CREATE TABLE x AS SELECT i, arrow_cast(u, 'Timestamp(Nanosecond, None)') AS t, u FROM (VALUES (1, TIMESTAMP '1700-06-15 12:30:45'), (2, TIMESTAMP '2020-03-04 10:00:00'), (3, NULL)) v(i, u)";
+    let cases = [
+        (
+            "SELECT time_bucket(INTERVAL '7 days', t), time_bucket(INTERVAL '7 days', u) FROM x ORDER BY i",
+            "1700-06-14T00:00:00 1700-06-14T00:00:00; 2020-03-02T00:00:00 2020-03-02T00:00:00; NULL NULL",
+        ),
+        (
+            "SELECT date_bin(INTERVAL '1 hour', t, TIMESTAMP '2000-01-01') FROM x ORDER BY i",
+            "1700-06-15T12:00:00; 2020-03-04T10:00:00; NULL",
+        ),
+        (
+            "SELECT time_bucket(INTERVAL '1 month', t), time_bucket(INTERVAL '5 months', t) = time_bucket(INTERVAL '5 months', u) FROM x WHERE i = 1",
+            "1700-06-01T00:00:00 true",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
+async fn parts_of_times_of_any_year_are_exact() {
     let times = "(VALUES (1, TIMESTAMP '2021-01-03 23:59:59.5'), (2, TIMESTAMP '1969-12-31 23:00:00'), (3, NULL), (4, TIMESTAMP '0000-02-29 00:00:01'), (5, to_timestamp(-63549403800)), (6, to_timestamp(317300000000))) AS v(i, t)";
     let setup = format!("CREATE TABLE t AS SELECT i, t::TIMESTAMP AS t FROM {times}");
     expect_rows(
@@ -61,7 +101,7 @@ async fn parts_of_times_of_any_year() {
             ("SELECT i FROM t WHERE year(t) = 2021", "1"),
             ("SELECT i, week FROM w WHERE week > 40 ORDER BY i LIMIT 1", "1 53"),
             ("WITH c AS (SELECT * FROM t) SELECT year(t), count(*) FROM c GROUP BY year(t) HAVING year(t) < 2000 ORDER BY 1", "-44 1; 0 1; 1969 1"),
-            // A zone, and a year that only seconds can hold.
+            // A timestamp with a zone, and a year that only timestamps in seconds can represent.
             ("SELECT hour(TIMESTAMPTZ '2020-01-01 12:00:00Z'), year(arrow_cast(arrow_cast(-7000000000000, 'Int64'), 'Timestamp(s)'))", "12 -219852"),
             ("SELECT strftime(t, '%Y-%m-%d %H:%M:%S.%g') FROM t WHERE i > 3 ORDER BY i", "0000-02-29 00:00:01.000; -0044-03-14 11:50:00.000; 12024-11-01 16:53:20.000"),
         ],
@@ -70,7 +110,7 @@ async fn parts_of_times_of_any_year() {
 }
 
 #[tokio::test]
-async fn date_trunc_knows_periods_of_many_years() {
+async fn date_trunc_supports_decades_centuries_and_millennia() {
     let setup = "CREATE TABLE t AS SELECT * FROM (VALUES (1, TIMESTAMP '1969-05-05 01:02:03'), (2, TIMESTAMP '2000-01-01'), (3, TIMESTAMP '0005-05-05'), (4, NULL), (5, TIMESTAMP '9999-12-31')) v(i, t)";
     expect_rows(
         &[setup],
@@ -92,7 +132,7 @@ async fn date_trunc_knows_periods_of_many_years() {
 }
 
 #[tokio::test]
-async fn widths_of_buckets_are_positive_and_of_one_kind() {
+async fn invalid_bucket_widths_are_refused() {
     let ctx = serrate::sql::session();
     for (width, words) in [
         ("0 days", "must be greater than 0"),

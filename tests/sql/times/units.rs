@@ -1,9 +1,9 @@
-//! Times of several units are added and chosen from.
+//! Arithmetic of times of different units, and functions that choose one of them.
 
 use super::*;
 
 #[tokio::test]
-async fn a_date_and_a_duration_make_a_time() {
+async fn a_date_plus_a_duration_is_a_timestamp() {
     let ctx = create_parallel_session();
     let expected = [
         ("d + (b - a)", "2020-01-03T06:00:00"),
@@ -16,7 +16,7 @@ async fn a_date_and_a_duration_make_a_time() {
 }
 
 #[tokio::test]
-async fn intervals_finer_than_the_times_they_are_added_to() {
+async fn intervals_may_be_finer_than_the_times_they_are_added_to() {
     let seconds =
         "SELECT TIMESTAMP '2020-01-01'::TIMESTAMP(0) AS x, TIMESTAMP '2020-01-01 00:00:00.5' AS y,
         DATE '2020-01-01' AS d, INTERVAL '12 hours' AS half, INTERVAL '2 days' AS days";
@@ -24,7 +24,7 @@ async fn intervals_finer_than_the_times_they_are_added_to() {
         let ctx = serrate::sql::session_with(
             datafusion::prelude::SessionConfig::new().with_target_partitions(partitions),
         );
-        run(&ctx, &format!("CREATE OR REPLACE TABLE s AS {seconds}")).await.unwrap();
+        query_batches(&ctx, &format!("CREATE OR REPLACE TABLE s AS {seconds}")).await.unwrap();
         let expected = [
             ("[d] + INTERVAL '12 hours'", "[2020-01-01T12:00:00]"),
             ("[d] + INTERVAL '1 day'", "[2020-01-02]"),
@@ -68,13 +68,13 @@ async fn intervals_finer_than_the_times_they_are_added_to() {
             ("ragged_searchsorted([d], '2020-01-01 12:00:00')", "1"),
         ];
         assert_eq!(list_wrong(&ctx, "s", &expected).await, "");
-        let refused = query_refusal(&ctx, "SELECT ragged_add([d], half) FROM s").await;
+        let refused = error(&ctx, "SELECT ragged_add([d], half) FROM s").await;
         assert!(refused.contains("not a multiple of the unit of Date32"), "{refused}");
     }
 }
 
 #[tokio::test]
-async fn times_of_day_of_several_units_are_chosen_from() {
+async fn coalesce_and_greatest_accept_times_of_day_of_several_units() {
     let table = "CREATE TABLE clocks AS SELECT id, arrow_cast(s, 'Time64(Microsecond)') AS t
         FROM (VALUES (1, '10:00:00'), (2, NULL)) v(id, s)";
     let cases = [

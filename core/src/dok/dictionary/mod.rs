@@ -419,8 +419,7 @@ impl Dictionary {
     }
 
     /// Packs the key columns of each row to one key of the map. Also returns a mask: false for rows
-    /// that no key can equal, because they have a NULL or a string that the dictionary does not
-    /// have.
+    /// that no key can equal, because they have a NULL or a string that the dictionary lacks.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

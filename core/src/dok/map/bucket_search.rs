@@ -6,27 +6,27 @@ use super::index_table::{LINE, unpack_row};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 
-pub(super) trait Probe: Copy {
+pub(super) trait BucketProbe: Copy {
     /// Returns the first bucket with the tag `tag` from bucket `at` on; after the last bucket,
     /// continues with the first. If an empty bucket comes first, returns [`NO_ROW`] as the row.
-    fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
+    fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> BucketCandidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but starts at `home`, the first
     /// bucket of a cache line, and may stop at the end of this line; the boolean is true if the
     /// next line must be searched.
-    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
+    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (BucketCandidate, bool);
 }
 
 /// Result of a search: a bucket with the tag of the key (bits of its hash), and the row of the
 /// bucket. The key in this row may still differ from the searched key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct BucketCandidate {
     pub(super) bucket: usize,
     /// The row that the bucket refers to; [`NO_ROW`] if the tag of no bucket matches.
     pub(super) row: usize,
 }
 
-impl Candidate {
+impl BucketCandidate {
     pub(super) const NO_ROW: Self = Self { bucket: 0, row: NO_ROW };
 }
 
@@ -35,23 +35,23 @@ pub(super) const NO_ROW: usize = usize::MAX;
 #[derive(Clone, Copy)]
 pub(super) struct ScalarProbe;
 
-impl Probe for ScalarProbe {
+impl BucketProbe for ScalarProbe {
     #[inline(always)]
-    fn find_candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> Candidate {
+    fn find_candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> BucketCandidate {
         loop {
             let bucket = buckets[at];
             if let Some(row) = match_row(bucket, tag) {
-                return Candidate { bucket: at, row };
+                return BucketCandidate { bucket: at, row };
             }
             if bucket == EMPTY {
-                return Candidate { bucket: at, row: NO_ROW };
+                return BucketCandidate { bucket: at, row: NO_ROW };
             }
             at = next_bucket(at, buckets.len());
         }
     }
 
     #[inline(always)]
-    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool) {
+    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (BucketCandidate, bool) {
         (self.find_candidate(buckets, tag, home), false)
     }
 }
@@ -70,9 +70,9 @@ fn find_containing_line(buckets: &[u64], at: usize) -> Option<&[u64; LINE]> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Probe for Avx2Probe {
+impl BucketProbe for Avx2Probe {
     #[inline(always)]
-    fn find_candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> Candidate {
+    fn find_candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> BucketCandidate {
         loop {
             let Some(line) = find_containing_line(buckets, at) else {
                 return ScalarProbe.find_candidate(buckets, tag, at);
@@ -84,17 +84,20 @@ impl Probe for Avx2Probe {
             let (found, end) = (same.trailing_zeros(), empty.trailing_zeros());
             if found < end {
                 let bucket = at / LINE * LINE + found as usize;
-                return Candidate { bucket, row: unpack_row(buckets[bucket]).wrapping_sub(1) };
+                return BucketCandidate {
+                    bucket,
+                    row: unpack_row(buckets[bucket]).wrapping_sub(1),
+                };
             }
             if empty != 0 {
-                return Candidate { bucket: at / LINE * LINE + end as usize, row: NO_ROW };
+                return BucketCandidate { bucket: at / LINE * LINE + end as usize, row: NO_ROW };
             }
             at = next_bucket(at / LINE * LINE + (LINE - 1), buckets.len());
         }
     }
 
     #[inline(always)]
-    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool) {
+    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (BucketCandidate, bool) {
         let Some(line) = find_containing_line(buckets, home) else {
             return ScalarProbe.probe_line(buckets, tag, home);
         };
@@ -102,15 +105,16 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // Row of the match plus 1, or 0 without a match. Computed without a branch, which would
-        // often be mispredicted.
+        // 1 plus the index of the matching row, or 0 without a match. Computed without a branch,
+        // which would often be mispredicted.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
-        let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
+        let place = BucketCandidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))
     }
 }
 
-/// Returns bit masks of the buckets with this tag, and of the empty buckets, in a cache line.
+/// Returns two bit masks for the buckets of a cache line: of those with the tag `tag`, and of the empty
+/// ones.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn compare_lanes(token: Avx2, line: &[u64; LINE], tag: u64) -> (u32, u32) {

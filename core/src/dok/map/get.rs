@@ -21,10 +21,10 @@ use rayon::prelude::*;
 use super::RowMap;
 #[cfg(target_arch = "x86_64")]
 use super::bucket_search::Avx2Probe;
-use super::bucket_search::{Candidate, NO_ROW, Probe, ScalarProbe};
-use super::hash::{Hashing, prefetch_row, prefetch_value};
+use super::bucket_search::{BucketCandidate, BucketProbe, NO_ROW, ScalarProbe};
+use super::hash::{HashFactors, prefetch_row, prefetch_value};
 use super::index_table::{LINE, find_home_bucket, hash_tag, next_bucket};
-use super::row_types::{RowType, Width, copy_row, with_key_width, with_value_width};
+use super::row_types::{RowType, RowWidth, copy_row, with_key_width, with_value_width};
 use crate::dense::{DenseTensor, Fill, TensorMemory};
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
@@ -45,7 +45,7 @@ pub(crate) const MISSING: u64 = u64::MAX;
 
 /// Result of [`RowMap::get`] for a batch of keys: their values, and whether each key was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fetched {
+pub struct FetchedValues {
     /// One value per key, in the order of the keys.
     pub values: DenseTensor,
     /// Whether each key was found; missing keys have the fallback value.
@@ -100,32 +100,33 @@ impl Fallback {
 
 #[derive(Clone, Copy)]
 struct KeyReader<'a, K> {
-    hashing: Hashing,
+    hashing: HashFactors,
     width: K,
     buckets: &'a [u64],
     keys: &'a [u8],
 }
 
-/// Receives the results of a lookup. The pipeline calls `write_missing` for all keys, and
-/// `record_hit` for each key that is found.
+/// Receives the results of a lookup. The pipeline calls `write_missing` for every block of keys, and
+/// then `record_hit` for each key of the block that is found.
 trait LookupVisitor {
     /// Prefetches the value in row `_row`. The key in this row has the tag of a searched key, but
     /// may differ from this key.
     #[inline(always)]
     fn prefetch_value(&mut self, _row: usize) {}
-    /// Initializes the results of `keys` as missing. Called once per key, in order, before `record_hit`.
+    /// Initializes the results of a range of keys as missing. The ranges of all calls follow each other and
+    /// cover every key once. The call for a key comes before its `record_hit`.
     #[inline(always)]
     fn write_missing(&mut self, _keys: Range<usize>) {}
-    /// Writes the result of key `i`, which is stored at `place`. Called at most once per key; the keys may
-    /// come in another order.
-    fn record_hit(&mut self, i: usize, place: Candidate);
+    /// Writes the result of key `i`, which is stored at `place`. Called at most once per key, for the keys
+    /// in any order.
+    fn record_hit(&mut self, i: usize, place: BucketCandidate);
 }
 
 /// A searched key, and a row whose key has the same tag (part of the hash) but may differ.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,
-    place: Candidate,
+    place: BucketCandidate,
 }
 
 /// A searched key whose search continues in the cache line that starts at bucket `line`.
@@ -136,13 +137,13 @@ struct OpenKey {
     line: usize,
 }
 
-struct Queue<T> {
+struct PrefetchQueue<T> {
     waiting: [T; QUEUE],
     head: usize,
     tail: usize,
 }
 
-impl<T: Copy> Queue<T> {
+impl<T: Copy> PrefetchQueue<T> {
     fn new(any: T) -> Self {
         Self { waiting: [any; QUEUE], head: 0, tail: 0 }
     }
@@ -178,8 +179,8 @@ struct KeySearch<'a, K, P, V> {
     probe: P,
     queries: &'a [u8],
     visit: &'a mut V,
-    placed: Queue<PlacedKey>,
-    open: Queue<OpenKey>,
+    placed: PrefetchQueue<PlacedKey>,
+    open: PrefetchQueue<OpenKey>,
 }
 
 #[derive(Clone, Copy)]
@@ -188,7 +189,7 @@ struct BlockHomes {
     homes: [usize; BLOCK],
 }
 
-impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
+impl<K: RowWidth, P: BucketProbe, V: LookupVisitor> KeySearch<'_, K, P, V> {
     #[inline(always)]
     fn prefetch_homes(&self, keys: Range<usize>, BlockHomes { tags, homes }: &mut BlockHomes) {
         let KeyReader { hashing, width, buckets, .. } = self.reader;
@@ -261,13 +262,12 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
     }
 }
 
-impl<K: Width> KeyReader<'_, K> {
-    /// Runs the pipeline for all `queries`; the documentation of this module describes the
-    /// pipeline.
+impl<K: RowWidth> KeyReader<'_, K> {
+    /// Runs the pipeline, which the module documentation describes, for all `queries`.
     fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
         let reader = self;
         for_avx2!(
-            fn[K: Width](
+            fn[K: RowWidth](
                 reader: &KeyReader<'_, K>,
                 queries: &[u8],
                 count: usize,
@@ -282,13 +282,13 @@ impl<K: Width> KeyReader<'_, K> {
     #[inline(always)]
     fn run_pipeline(
         &self,
-        probe: impl Probe,
+        probe: impl BucketProbe,
         queries: &[u8],
         count: usize,
         visit: &mut impl LookupVisitor,
     ) {
-        let placed = Queue::new(PlacedKey { key: 0, place: Candidate::NO_ROW });
-        let open = Queue::new(OpenKey { key: 0, tag: 0, line: 0 });
+        let placed = PrefetchQueue::new(PlacedKey { key: 0, place: BucketCandidate::NO_ROW });
+        let open = PrefetchQueue::new(OpenKey { key: 0, tag: 0, line: 0 });
         let mut search = KeySearch { reader: *self, probe, queries, visit, placed, open };
         let mut ring = [BlockHomes { tags: [0; BLOCK], homes: [0; BLOCK] }; 2];
         let blocks = count.div_ceil(BLOCK);
@@ -321,10 +321,9 @@ impl<K: Width> KeyReader<'_, K> {
     }
 
     /// Searches for a key again from its home bucket, because the first row with the same tag has
-    /// another key. Compares the key of every further row with this tag. Returns `None` if the key
-    /// is missing.
+    /// another key. Compares every further key with this tag. Returns `None` if the key is missing.
     #[cold]
-    fn find_one(&self, key: &[u8]) -> Option<Candidate> {
+    fn find_one(&self, key: &[u8]) -> Option<BucketCandidate> {
         let Self { hashing, width, buckets, keys } = *self;
         let hash = hashing.hash_row(width, key);
         let mut at = find_home_bucket(hash, buckets.len());
@@ -354,7 +353,7 @@ struct CopyValues<'a, V> {
     found: &'a mut [bool],
 }
 
-impl<V: Width> LookupVisitor for CopyValues<'_, V> {
+impl<V: RowWidth> LookupVisitor for CopyValues<'_, V> {
     #[inline(always)]
     fn prefetch_value(&mut self, row: usize) {
         prefetch_row(self.width, self.values, row);
@@ -369,7 +368,7 @@ impl<V: Width> LookupVisitor for CopyValues<'_, V> {
     }
 
     #[inline(always)]
-    fn record_hit(&mut self, i: usize, place: Candidate) {
+    fn record_hit(&mut self, i: usize, place: BucketCandidate) {
         let w = self.width.bytes();
         copy_row(self.width.row(self.values, place.row), &mut self.out[i * w..][..w]);
         self.found[i] = true;
@@ -380,7 +379,7 @@ struct MarkFound<'a>(&'a mut [bool]);
 
 impl LookupVisitor for MarkFound<'_> {
     #[inline(always)]
-    fn record_hit(&mut self, i: usize, _: Candidate) {
+    fn record_hit(&mut self, i: usize, _: BucketCandidate) {
         self.0[i] = true;
     }
 }
@@ -389,7 +388,7 @@ struct RecordRows<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordRows<'_> {
     #[inline(always)]
-    fn record_hit(&mut self, i: usize, place: Candidate) {
+    fn record_hit(&mut self, i: usize, place: BucketCandidate) {
         self.0[i] = place.row as u64;
     }
 }
@@ -398,7 +397,7 @@ struct RecordBuckets<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordBuckets<'_> {
     #[inline(always)]
-    fn record_hit(&mut self, i: usize, place: Candidate) {
+    fn record_hit(&mut self, i: usize, place: BucketCandidate) {
         self.0[i] = place.bucket as u64;
     }
 }
@@ -422,7 +421,7 @@ impl RowMap {
     ///
     /// # Errors
     /// If the map has no types yet, the keys have another type, or the fallback does not fit the value type.
-    pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
+    pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<FetchedValues> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;
         let bytes = of.nbytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
@@ -438,7 +437,7 @@ impl RowMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, out, &mut found)?;
         let buffer = memory.into_buffer();
         let values = DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(count), buffer)?;
-        Ok(Fetched { values, found })
+        Ok(FetchedValues { values, found })
     }
 
     /// Looks up like [`get`](Self::get), but writes the value bytes and the found flags to slices.
@@ -480,8 +479,8 @@ impl RowMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys that `canonicalize_keys` returned. The caller has checked the output
-    /// lengths.
+    /// Looks up `count` keys that `canonicalize_keys` returned. Writes their values to `out`, and to
+    /// `found` whether the map has them. The caller has checked the lengths of both slices.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -570,7 +569,8 @@ impl RowMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the row or [`MISSING`].
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the row of the key, or
+    /// [`MISSING`] if the map does not have the key.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {
@@ -582,8 +582,8 @@ impl RowMap {
         Ok(rows)
     }
 
-    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket or
-    /// [`MISSING`].
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket of the key, or
+    /// [`MISSING`] if the map does not have the key.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {
@@ -595,7 +595,7 @@ impl RowMap {
         Ok(buckets)
     }
 
-    fn make_reader<K: Width>(&self, width: K) -> KeyReader<'_, K> {
+    fn make_reader<K: RowWidth>(&self, width: K) -> KeyReader<'_, K> {
         let (buckets, keys) = (self.table.buckets(), self.keys.as_slice());
         KeyReader { hashing: self.hashing, width, buckets, keys }
     }
@@ -604,8 +604,8 @@ impl RowMap {
         self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
     }
 
-    /// Returns the number of keys per parallel task. Each thread gets several tasks, so that no
-    /// thread waits long for the slowest one.
+    /// Returns the number of keys per parallel task of a batch of `count` keys. Each thread gets
+    /// several tasks, so that no thread waits long for the slowest one.
     fn compute_part_size(&self, count: usize) -> usize {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }

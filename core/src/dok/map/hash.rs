@@ -1,18 +1,18 @@
 //! The keyed hash of a row. Both the high and the low bits of the hash are well distributed.
 
-use super::row_types::{Width, copy_row};
+use super::row_types::{RowWidth, copy_row};
 pub(super) use crate::array::prefetch::prefetch_value;
-use crate::kernels::seeded::{fold_product, mix_bits};
+use crate::kernels::secret_hash::{fold_product, mix_bits};
 
 /// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hashing {
+pub(super) struct HashFactors {
     start: u64,
     step: u64,
     last: u64,
 }
 
-impl Hashing {
+impl HashFactors {
     pub(super) fn new(seed: u64) -> Self {
         let a = mix_bits(seed);
         let b = mix_bits(a);
@@ -23,7 +23,7 @@ impl Hashing {
     }
 
     #[inline(always)]
-    pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
+    pub(super) fn hash_row<W: RowWidth>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
         // Multiplications are the slowest step, so each multiplication hashes two words of 8 bytes.
@@ -56,7 +56,7 @@ impl Hashing {
 
 /// Prefetches row `i`, which may span two cache lines.
 #[inline(always)]
-pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
+pub(super) fn prefetch_row<W: RowWidth>(width: W, rows: &[u8], i: usize) {
     let w = width.bytes();
     if w == 0 {
         return;
@@ -95,9 +95,10 @@ mod tests {
             |i| [i << 32, 0, i << 20, i << 10, 0, i],
         ];
         for (kind, make) in kinds.into_iter().enumerate() {
-            let hashing = Hashing::new(7);
+            let hashing = HashFactors::new(7);
             for bytes in [4, 6, 8, 12, 16, 20, 24, 48] {
-                // Keys whose width is not a multiple of 8 consist of the low half of each word.
+                // A key is the first `bytes` bytes of six `u64` words. If `bytes` is not a multiple
+                // of 8, only the low 4 bytes of each word are used, as if the words were `u32`.
                 let wide = bytes % 8 == 0;
                 let mut rows: Vec<Vec<u8>> = (0..N)
                     .map(|i| {

@@ -1,7 +1,7 @@
 //! The index table: maps the hash of a key to its row, by open addressing with linear probing.
 //!
-//! A bucket is a 64-bit word: a tag, and the row of the key plus 1; 0 is an empty bucket. The tag
-//! has bits of the hash, by which a search tells nearly all keys apart without reading them. The
+//! A bucket is a 64-bit word: a tag, and 1 plus the index of the key's row; 0 is an empty bucket. The
+//! tag has bits of the hash, by which a search tells nearly all keys apart without reading them. The
 //! tag is odd, or 2 for a removed key.
 //!
 //! ```text
@@ -13,15 +13,16 @@
 //! ```
 //!
 //! A search starts at the home bucket, the first of a cache line. The index of this line is the
-//! hash, scaled to the number of lines (buckets need not be a power of two). Most searches end in
-//! this line. Home buckets ascend with hashes, so a range of hashes is a range of the table.
+//! hash, scaled to the number of lines (the number of buckets need not be a power of two). Most
+//! searches end in this line. Home buckets ascend with hashes, so a range of hashes is a range of
+//! the table.
 
-use super::hash::{Hashing, prefetch_value};
+use super::hash::{HashFactors, prefetch_value};
 use super::row_buffer::TableWords;
-use super::row_types::Width;
+use super::row_types::RowWidth;
 use crate::error::{Error, Result};
 
-/// Number of low bits of a bucket that hold the row plus 1.
+/// Number of low bits of a bucket. They hold 1 plus the index of a row, or 0 if the bucket has no row.
 pub(super) const ROW_BITS: u32 = 40;
 const ROW: u64 = (1 << ROW_BITS) - 1;
 
@@ -53,13 +54,13 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // The comparison is also false for another tag, which leaves high bits in `row`, and for a
-    // bucket without a row, because 0 - 1 wraps.
+    // The comparison is false for a bucket with another tag, which leaves high bits in `row`, and for
+    // a bucket without a row, because 0 - 1 wraps.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }
 
-/// Returns the row of a bucket plus 1; 0 for an empty bucket or a removed key.
+/// Returns 1 plus the index of the row of a bucket; 0 for an empty bucket or a removed key.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn unpack_row(bucket: u64) -> usize {
@@ -110,8 +111,7 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Subtracts `buckets` from the number of removed buckets, because new keys now use this many
-    /// of them.
+    /// Records that new keys now use `buckets` of the buckets whose keys were removed.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
@@ -159,10 +159,11 @@ impl IndexTable {
         Some(at)
     }
 
-    /// Inserts the keys of rows `0..rows`, which must be distinct and within the capacity.
-    pub(super) fn insert_distinct<W: Width>(
+    /// Inserts the keys of rows `0..rows`. The keys must be distinct, and the table must have capacity
+    /// for all of them.
+    pub(super) fn insert_distinct<W: RowWidth>(
         &mut self,
-        hashing: Hashing,
+        hashing: HashFactors,
         width: W,
         keys: &[u8],
         rows: usize,

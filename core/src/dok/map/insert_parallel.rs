@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::RowMap;
-use super::hash::{Hashing, prefetch_value};
+use super::hash::{HashFactors, prefetch_value};
 use super::index_table::{
     AHEAD, EMPTY, IndexTable, LINE, find_home_bucket, hash_tag, match_row, next_bucket, pack_bucket,
 };
-use super::row_types::{Width, copy_row};
+use super::row_types::{RowWidth, copy_row};
 use crate::error::Result;
 
 /// Minimum number of keys for an insertion by several threads.
@@ -55,7 +55,7 @@ struct KeyRows<'a, W> {
     given: &'a [u8],
 }
 
-impl<'a, W: Width> KeyRows<'a, W> {
+impl<'a, W: RowWidth> KeyRows<'a, W> {
     #[inline(always)]
     fn row(&self, row: usize) -> &'a [u8] {
         match row.checked_sub(self.rows) {
@@ -65,7 +65,7 @@ impl<'a, W: Width> KeyRows<'a, W> {
     }
 }
 
-fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) -> Vec<u64> {
+fn hash_rows<W: RowWidth>(hashing: HashFactors, width: W, keys: &[u8], count: usize) -> Vec<u64> {
     let mut out = vec![0; count];
     out.par_chunks_mut(PART).enumerate().for_each(|(part, out)| {
         for (i, hash) in out.iter_mut().enumerate() {
@@ -118,9 +118,9 @@ fn for_each_home(
 const BLOCK: usize = 1024;
 
 /// Inserts distinct rows like [`IndexTable::insert_distinct`], with several threads.
-pub(super) fn fill_parallel<W: Width>(
+pub(super) fn fill_parallel<W: RowWidth>(
     table: &mut IndexTable,
-    hashing: Hashing,
+    hashing: HashFactors,
     width: W,
     keys: &[u8],
     rows: usize,
@@ -154,8 +154,9 @@ pub(super) fn fill_parallel<W: Width>(
 }
 
 impl RowMap {
-    /// Inserts at most [`STEP`] keys with several threads; the caller has ensured capacity for them.
-    pub(super) fn put_parallel<W: Width>(
+    /// Inserts at most [`STEP`] keys with several threads, and sets `new` to true for each row that adds
+    /// its key. The caller has ensured that the table has capacity for all keys.
+    pub(super) fn put_parallel<W: RowWidth>(
         &mut self,
         width: W,
         keys: &[u8],
@@ -171,9 +172,8 @@ impl RowMap {
         let (before, count) = (self.len, new.len());
         let hashes = hash_rows(self.hashing, width, keys, count);
         let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
-        // For each row of the batch that adds a key: the index of the batch row that provides the
-        // value. This is the last row with the same key if `replace` is set, else the adding row
-        // itself.
+        // For each row of the batch that adds a key: the index of the row that provides the value.
+        // This is the last row with the key if `replace` is set, else the adding row itself.
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
         let len = self.table.len();
         let all = self.table.buckets_mut();

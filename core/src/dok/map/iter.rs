@@ -1,5 +1,5 @@
 use super::{RowMap, RowType};
-use crate::dense::{DenseTensor, Element};
+use crate::dense::{DenseTensor, TensorElement};
 use crate::error::{Error, Result};
 
 impl RowMap {
@@ -69,7 +69,7 @@ impl RowMap {
     ///
     /// # Errors
     /// If keys or values have another type, or the map has no types yet.
-    pub fn rows<'a, K: Element + 'a, V: Element + 'a>(
+    pub fn rows<'a, K: TensorElement + 'a, V: TensorElement + 'a>(
         &'a self,
     ) -> Result<impl ExactSizeIterator<Item = (&'a [K], &'a [V])>> {
         let types = self.types()?;
@@ -81,7 +81,7 @@ impl RowMap {
     }
 }
 
-fn view_elements<'a, T: Element + 'a>(
+fn view_elements<'a, T: TensorElement + 'a>(
     bytes: &'a [u8],
     of: &RowType,
     what: &str,

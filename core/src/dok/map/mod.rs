@@ -15,11 +15,11 @@ use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
 pub(crate) use get::MISSING;
-pub use get::{Fallback, Fetched};
+pub use get::{Fallback, FetchedValues};
 pub use options::MapOptions;
 pub use row_types::RowType;
 
-use hash::Hashing;
+use hash::HashFactors;
 use index_table::IndexTable;
 use row_buffer::RowBuffer;
 pub(crate) use row_types::canonicalize_keys;
@@ -60,7 +60,7 @@ pub(crate) use row_types::canonicalize_keys;
 pub struct RowMap {
     options: MapOptions,
     seed: u64,
-    hashing: Hashing,
+    hashing: HashFactors,
     types: Option<RowTypes>,
     table: IndexTable,
     keys: RowBuffer,
@@ -92,10 +92,10 @@ impl RowMap {
     /// If an option is invalid or the memory of the first buckets cannot be allocated.
     pub fn new(options: MapOptions) -> Result<Self> {
         options.check_limits()?;
-        let seed = options.seed.unwrap_or_else(crate::kernels::seeded::draw_random_seed);
+        let seed = options.seed.unwrap_or_else(crate::kernels::secret_hash::draw_random_seed);
         Ok(Self {
             seed,
-            hashing: Hashing::new(seed),
+            hashing: HashFactors::new(seed),
             types: None,
             table: IndexTable::new(options.n_buckets.max(1))?,
             keys: RowBuffer::new()?,
@@ -264,7 +264,7 @@ impl RowMap {
         let width = row_types::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.nbytes()));
         let keys = self.keys.as_slice();
         let distance = |row: usize| {
-            let hash = self.hashing.hash_row(width, row_types::Width::row(width, keys, row));
+            let hash = self.hashing.hash_row(width, row_types::RowWidth::row(width, keys, row));
             let at = self.table.find_row_bucket(hash, row)?;
             let from = index_table::find_home_bucket(hash, self.table.len());
             Some(if at < from { at + self.table.len() - from } else { at - from } + 1)

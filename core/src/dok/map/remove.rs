@@ -2,16 +2,15 @@
 
 use super::RowMap;
 use super::get::MISSING;
-use super::row_types::{Width, with_key_width};
+use super::row_types::{RowWidth, with_key_width};
 use crate::dense::DenseTensor;
 use crate::error::Result;
 
 impl RowMap {
     /// Removes keys.
     ///
-    /// Returns, for each row of the batch, whether its key was present before; every repeat of a
-    /// key gives the same result. The last rows move into the gaps, in order, so that rows stay
-    /// contiguous.
+    /// Returns, for each row, whether its key was present before; every repeat of a key gives the
+    /// same result. The last rows move into the gaps, in order, so that rows stay contiguous.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -62,8 +61,8 @@ impl RowMap {
         Ok(found)
     }
 
-    /// Moves the last rows of keys and values into the removed rows `gone` (ascending), so that
-    /// rows stay contiguous.
+    /// Moves the last rows of keys and values into the gaps that the removed rows leave. `gone` has the
+    /// indices of these rows, ascending.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

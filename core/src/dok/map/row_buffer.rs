@@ -20,7 +20,7 @@ impl TableWords {
         let bytes = len.checked_mul(size_of::<u64>()).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!(
-                "an index table of {len} buckets exceeds the address space; use fewer buckets"
+                "an index table of {len} buckets exceeds the address space; reserve capacity for fewer keys, or give a smaller n_buckets"
             ))
         })?;
         Ok(Self { block: MemoryBlock::new_zeroed(bytes)?, len })

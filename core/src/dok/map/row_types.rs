@@ -128,7 +128,7 @@ impl fmt::Display for RowType {
 }
 
 /// Width of a row in bytes. The compiler knows the width if it is common ([`FixedWidth`]).
-pub(super) trait Width: Copy + Send + Sync {
+pub(super) trait RowWidth: Copy + Send + Sync {
     fn bytes(self) -> usize;
 
     #[inline(always)]
@@ -159,7 +159,7 @@ pub(super) fn copy_row(from: &[u8], to: &mut [u8]) {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FixedWidth<const N: usize>;
 
-impl<const N: usize> Width for FixedWidth<N> {
+impl<const N: usize> RowWidth for FixedWidth<N> {
     #[inline(always)]
     fn bytes(self) -> usize {
         N
@@ -169,14 +169,14 @@ impl<const N: usize> Width for FixedWidth<N> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DynamicWidth(pub(super) usize);
 
-impl Width for DynamicWidth {
+impl RowWidth for DynamicWidth {
     #[inline(always)]
     fn bytes(self) -> usize {
         self.0
     }
 }
 
-/// Evaluates `$body` with `$w` bound to a [`Width`] of `$bytes` bytes. The widths in brackets are
+/// Evaluates `$body` with `$w` bound to a [`RowWidth`] of `$bytes` bytes. The widths in brackets are
 /// compile-time constants.
 macro_rules! with_width {
     ([$($common:literal)+] $bytes:expr, $w:ident => $body:expr) => {
@@ -193,14 +193,16 @@ macro_rules! with_width {
     };
 }
 
-/// Evaluates `$body` with `$w` bound to the width of keys.
+/// Evaluates `$body` with `$w` bound to the width of a key of `$bytes` bytes. The most frequent
+/// widths of keys are compile-time constants.
 macro_rules! with_key_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         $crate::dok::map::row_types::with_width!([4 8 12 16 24] $bytes, $w => $body)
     };
 }
 
-/// Evaluates `$body` with `$w` bound to the width of values.
+/// Evaluates `$body` with `$w` bound to the width of a value of `$bytes` bytes. The most frequent
+/// widths of values are compile-time constants.
 macro_rules! with_value_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         $crate::dok::map::row_types::with_width!([4 8] $bytes, $w => $body)

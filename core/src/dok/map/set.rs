@@ -2,14 +2,14 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::bucket_search::Avx2Probe;
-use super::bucket_search::{NO_ROW, Probe, ScalarProbe};
+use super::bucket_search::{BucketProbe, NO_ROW, ScalarProbe};
 use super::hash::{prefetch_row, prefetch_value};
 use super::index_table::{
     AHEAD, EMPTY, RING, find_home_bucket, hash_tag, is_free, match_row, next_bucket, pack_bucket,
 };
 use super::insert_parallel;
-use super::row_types::{RowType, Width, copy_row, with_key_width};
-use super::{Fallback, Fetched, RowMap, RowTypes};
+use super::row_types::{RowType, RowWidth, copy_row, with_key_width};
+use super::{Fallback, FetchedValues, RowMap, RowTypes};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
@@ -64,10 +64,14 @@ impl RowMap {
     ///
     /// # Errors
     /// Same as [`set`](Self::set).
-    pub fn get_or_insert(&mut self, keys: &DenseTensor, values: &DenseTensor) -> Result<Fetched> {
+    pub fn get_or_insert(
+        &mut self,
+        keys: &DenseTensor,
+        values: &DenseTensor,
+    ) -> Result<FetchedValues> {
         let new = self.put_batch(keys, values, false)?;
         let fetched = self.get(keys, &Fallback::Zero)?;
-        Ok(Fetched { found: new.into_iter().map(|n| !n).collect(), ..fetched })
+        Ok(FetchedValues { found: new.into_iter().map(|n| !n).collect(), ..fetched })
     }
 
     fn put_batch(
@@ -94,8 +98,9 @@ impl RowMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts `count` keys that `canonicalize_keys` returned, and their values. If `replace` is
-    /// false, keys that the map already has keep their values. The caller checks the lengths.
+    /// Inserts `count` keys that `canonicalize_keys` returned, and their values. Returns, for each row,
+    /// whether it added its key. If `replace` is false, keys that the map already has keep their values.
+    /// The caller has checked the lengths.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -133,8 +138,9 @@ impl RowMap {
         Ok(new)
     }
 
-    /// Inserts keys in one thread; the caller has ensured that the table has capacity for all of them.
-    fn put_step<W: Width>(
+    /// Inserts keys in one thread, and sets `new` to true for each row that adds its key. The caller has
+    /// ensured that the table has capacity for all keys.
+    fn put_step<W: RowWidth>(
         &mut self,
         width: W,
         keys: &[u8],
@@ -144,7 +150,7 @@ impl RowMap {
     ) -> Result<()> {
         let (map, rows) = (self, (keys, values));
         for_avx2!(
-            fn[W: Width](
+            fn[W: RowWidth](
                 map: &mut RowMap, width: W, rows: (&[u8], &[u8]), new: &mut [bool], replace: bool,
             ) -> Result<()> = {
                 map.put_with_probe(Avx2Probe(Avx2::new()), width, rows, new, replace)
@@ -154,9 +160,9 @@ impl RowMap {
     }
 
     #[inline(always)]
-    fn put_with_probe<W: Width>(
+    fn put_with_probe<W: RowWidth>(
         &mut self,
-        probe: impl Probe,
+        probe: impl BucketProbe,
         width: W,
         (keys, values): (&[u8], &[u8]),
         new: &mut [bool],

@@ -3,7 +3,7 @@
 use arrow::buffer::MutableBuffer;
 
 use super::DokTensor;
-use super::entries::Entries;
+use super::entries::SparseEntries;
 use super::storage::{compute_strides, count_elements, from_place, to_coordinate, unravel_place};
 use super::wide_numbers::{WideNumbers, promote_types};
 use crate::dense::{DType, DenseTensor, Fill};
@@ -14,13 +14,13 @@ use crate::index::broadcast_shape::{broadcast_shapes, broadcast_strides, try_for
 const BLOCK: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
-enum BinaryOp {
+enum EntryOp {
     Add,
     Sub,
     Mul,
 }
 
-impl BinaryOp {
+impl EntryOp {
     fn name(self) -> &'static str {
         match self {
             Self::Add => "a sum",
@@ -72,7 +72,7 @@ pub(super) fn find_common_dtype(a: DType, b: DType) -> DType {
 }
 
 impl DokTensor {
-    /// Returns the elementwise sum of tensors of one shape.
+    /// Returns the elementwise sum of two tensors of the same shape.
     ///
     /// Types widen as in NumPy; booleans count as int64.
     ///
@@ -92,7 +92,7 @@ impl DokTensor {
     /// # Errors
     /// If the shapes differ, or an integer result does not fit its type.
     pub fn add(&self, other: &Self) -> Result<Self> {
-        self.merge_entries(other, BinaryOp::Add)
+        self.merge_entries(other, EntryOp::Add)
     }
 
     /// Returns the elementwise difference; see [`add`](Self::add).
@@ -110,7 +110,7 @@ impl DokTensor {
     /// # Errors
     /// Same as [`add`](Self::add).
     pub fn sub(&self, other: &Self) -> Result<Self> {
-        self.merge_entries(other, BinaryOp::Sub)
+        self.merge_entries(other, EntryOp::Sub)
     }
 
     /// Returns the elementwise product; see [`add`](Self::add).
@@ -132,10 +132,10 @@ impl DokTensor {
     /// # Errors
     /// Same as [`add`](Self::add).
     pub fn mul(&self, other: &Self) -> Result<Self> {
-        self.merge_entries(other, BinaryOp::Mul)
+        self.merge_entries(other, EntryOp::Mul)
     }
 
-    fn merge_entries(&self, other: &Self, op: BinaryOp) -> Result<Self> {
+    fn merge_entries(&self, other: &Self, op: EntryOp) -> Result<Self> {
         let (a, b) =
             (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
         if a.shape != b.shape {
@@ -159,7 +159,7 @@ impl DokTensor {
             let right = bp.get(j).copied().unwrap_or(i64::MAX);
             let at = left.min(right);
             let (here, there) = (left == at && i < ap.len(), right == at && j < bp.len());
-            if !matches!(op, BinaryOp::Mul) || (here && there) {
+            if !matches!(op, EntryOp::Mul) || (here && there) {
                 places.push(at);
                 pairs.push((here.then_some(i), there.then_some(j)));
             }
@@ -181,7 +181,7 @@ impl DokTensor {
             }
         };
         let values = numbers.into_dense(dtype, op.name())?;
-        self.replace_entries(Entries::new(a.shape, places, values)?)
+        self.replace_entries(SparseEntries::new(a.shape, places, values)?)
     }
 
     /// Multiplies every element by a number.
@@ -215,7 +215,7 @@ impl DokTensor {
                     let by = by.first().copied().unwrap_or(1);
                     let out: Option<Vec<i128>> = v.into_iter().map(|v| v.checked_mul(by)).collect();
                     WideNumbers::Int(
-                        out.ok_or_else(|| Error::Overflow(BinaryOp::Mul.name().into()))?,
+                        out.ok_or_else(|| Error::Overflow(EntryOp::Mul.name().into()))?,
                     )
                 }
                 (v, by) => {
@@ -223,8 +223,8 @@ impl DokTensor {
                     WideNumbers::Float(v.into_floats().into_iter().map(|v| v * by).collect())
                 }
             };
-        let values = numbers.into_dense(dtype, BinaryOp::Mul.name())?;
-        self.replace_entries(Entries { values, ..entries })
+        let values = numbers.into_dense(dtype, EntryOp::Mul.name())?;
+        self.replace_entries(SparseEntries { values, ..entries })
     }
 
     /// Returns the dense elementwise sum with `other`, which broadcasts to the shape of this
@@ -245,7 +245,7 @@ impl DokTensor {
     /// this tensor together exceed [`dense_limit`](Self::dense_limit).
     pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let shape = self.shape();
-        check_broadcast(other, &shape, BinaryOp::Add)?;
+        check_broadcast(other, &shape, EntryOp::Add)?;
         let own = other.shape().to_vec();
         let dtype = find_common_dtype(self.dtype(), other.dtype());
         let elements = count_elements(&shape)?;
@@ -260,7 +260,7 @@ impl DokTensor {
         let mut add_block = |at: &mut Vec<u64>| -> Result<()> {
             let part = dense.slice(first, at.len())?.cast(dtype)?;
             let by = super::entries::take_rows(&other, at)?.cast(dtype)?;
-            sum.extend_from_slice(BinaryOp::Add.apply_all(&part, &by)?.as_bytes());
+            sum.extend_from_slice(EntryOp::Add.apply_all(&part, &by)?.as_bytes());
             first += at.len();
             at.clear();
             Ok(())
@@ -297,7 +297,7 @@ impl DokTensor {
     /// If the shapes do not broadcast, or an integer result does not fit its type.
     pub fn mul_dense(&self, other: &DenseTensor) -> Result<Self> {
         let entries = self.collect_entries()?;
-        check_broadcast(other, &entries.shape, BinaryOp::Mul)?;
+        check_broadcast(other, &entries.shape, EntryOp::Mul)?;
         let steps = broadcast_strides(other.shape(), &entries.shape);
         let own = compute_strides(&entries.shape);
         let mut at = vec![0; own.len()];
@@ -312,12 +312,12 @@ impl DokTensor {
         let flat = other.reshape([other.num_elements()])?;
         let other = super::entries::take_rows(&flat, &rows)?;
         let dtype = find_common_dtype(entries.values.dtype(), other.dtype());
-        let values = BinaryOp::Mul.apply_all(&entries.values.cast(dtype)?, &other.cast(dtype)?)?;
-        self.replace_entries(Entries { values, ..entries })
+        let values = EntryOp::Mul.apply_all(&entries.values.cast(dtype)?, &other.cast(dtype)?)?;
+        self.replace_entries(SparseEntries { values, ..entries })
     }
 }
 
-fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result<()> {
+fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: EntryOp) -> Result<()> {
     if broadcast_shapes(dense.shape(), shape).is_some_and(|s| s == shape) {
         return Ok(());
     }
@@ -328,7 +328,14 @@ fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result
     )))
 }
 
-pub(super) fn split_place(place: i64, columns: usize) -> (usize, usize) {
+/// The coordinates of an element of a matrix.
+#[derive(Clone, Copy)]
+pub(super) struct MatrixPlace {
+    pub(super) row: usize,
+    pub(super) column: usize,
+}
+
+pub(super) fn split_place(place: i64, columns: usize) -> MatrixPlace {
     let (place, columns) = (from_place(place), columns as u64);
-    (to_coordinate(place / columns), to_coordinate(place % columns))
+    MatrixPlace { row: to_coordinate(place / columns), column: to_coordinate(place % columns) }
 }

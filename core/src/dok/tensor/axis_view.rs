@@ -1,21 +1,23 @@
-//! The axes and coordinates of a storage that a view shows, and their order.
+//! Views of sparse tensors: which axes and coordinates of the stored tensor a view shows, and in
+//! which order.
 
 use std::sync::Arc;
 
-use super::storage::Storage;
+use super::storage::DokStorage;
 
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
     pub(super) of: usize,
-    /// Coordinates on the storage axis that the view shows, in the order of the view; `None` if the
-    /// view shows all coordinates in order.
+    /// The coordinates that the view shows of axis `of`, in the order of the view; `None` if the view
+    /// shows all coordinates in order.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct AxisView {
     pub(super) axes: Vec<ViewAxis>,
-    /// Axes of the storage that the view does not show, with the coordinate at which each is fixed.
+    /// Axes of the stored tensor that the view does not show, with the coordinate at which each is
+    /// fixed.
     pub(super) fixed: Vec<(usize, u64)>,
 }
 
@@ -28,17 +30,17 @@ impl AxisView {
         self.axes.len()
     }
 
-    pub(super) fn shape(&self, storage: &Storage) -> Vec<usize> {
+    pub(super) fn shape(&self, storage: &DokStorage) -> Vec<usize> {
         let size = |a: &ViewAxis| a.picks.as_ref().map_or(storage.shape[a.of], |p| p.len());
         self.axes.iter().map(size).collect()
     }
 
-    /// Returns whether the view shows the whole storage, with the axes in any order.
+    /// Returns whether the view shows the whole stored tensor, with the axes in any order.
     pub(super) fn is_permutation(&self) -> bool {
         self.fixed.is_empty() && self.axes.iter().all(|a| a.picks.is_none())
     }
 
-    /// Returns whether the view shows the whole storage, with the axes in the order of the storage.
+    /// Returns whether the view shows the whole stored tensor, with the axes in their stored order.
     pub(super) fn is_whole(&self) -> bool {
         self.is_permutation() && self.axes.iter().enumerate().all(|(i, a)| a.of == i)
     }

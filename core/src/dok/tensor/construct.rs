@@ -3,8 +3,8 @@
 use arrow::array::Array;
 
 use super::DokTensor;
-use super::entries::{Entries, take_rows};
-use super::storage::{Storage, compute_strides, count_elements, to_place};
+use super::entries::{SparseEntries, take_rows};
+use super::storage::{DokStorage, compute_strides, count_elements, to_place};
 use super::wide_numbers::find_zeros;
 use crate::array::{Layout, RaggedArray};
 use crate::dense::{DType, DenseTensor};
@@ -116,7 +116,7 @@ impl DokTensor {
         dtype: DType,
         options: MapOptions,
     ) -> Result<Self> {
-        Ok(Self::from_storage(Storage::new(shape.into(), dtype, options)?))
+        Ok(Self::from_storage(DokStorage::new(shape.into(), dtype, options)?))
     }
 
     /// Creates a tensor from integer coordinates `[ndim, nnz]` and values `[nnz]`.
@@ -165,7 +165,7 @@ impl DokTensor {
         options: MapOptions,
     ) -> Result<Self> {
         let places = flatten_indices(&shape, indices)?;
-        let mut storage = Storage::new(shape, values.dtype(), options)?;
+        let mut storage = DokStorage::new(shape, values.dtype(), options)?;
         let keys = DenseTensor::from_vec([places.len()], places)?;
         storage.map.reserve(keys.num_elements())?;
         let new = storage.map.set(&keys, values)?;
@@ -184,7 +184,8 @@ impl DokTensor {
         Ok(Self::from_storage(storage))
     }
 
-    /// Creates a tensor from values and their row-major indices, which must be within the shape.
+    /// Creates a tensor from values and their row-major indices (`places`), which the caller has
+    /// checked to be within the shape.
     pub(super) fn from_slots(
         shape: Vec<usize>,
         places: Vec<i64>,
@@ -194,21 +195,21 @@ impl DokTensor {
         let (places, values) = match duplicates {
             DuplicateEntries::Last => (places, values.clone()),
             DuplicateEntries::Sum => {
-                let entries = Entries::new(shape.clone(), places, values.clone())?;
+                let entries = SparseEntries::new(shape.clone(), places, values.clone())?;
                 let summed = super::reduce::sum_equal(entries, values.dtype())?;
                 (summed.places()?.to_vec(), summed.values)
             }
         };
-        let storage = Storage::from_slots(shape, places, &values, MapOptions::default())?;
+        let storage = DokStorage::from_slots(shape, places, &values, MapOptions::default())?;
         Ok(Self::from_storage(storage))
     }
 
-    pub(super) fn from_entries(entries: Entries) -> Result<Self> {
+    pub(super) fn from_entries(entries: SparseEntries) -> Result<Self> {
         let options = MapOptions::default();
         let map = crate::dok::RowMap::from_rows(&entries.places, &entries.values, options)?;
         count_elements(&entries.shape)?;
         let strides = compute_strides(&entries.shape);
-        Ok(Self::from_storage(Storage { shape: entries.shape, strides, map }))
+        Ok(Self::from_storage(DokStorage { shape: entries.shape, strides, map }))
     }
 
     /// Creates a tensor from the nonzero elements of a dense tensor.
@@ -232,7 +233,7 @@ impl DokTensor {
         let flat = dense.reshape([dense.num_elements()])?;
         let values = take_rows(&flat, &rows)?;
         let places = rows.into_iter().map(to_place).collect();
-        Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
+        Self::from_entries(SparseEntries::new(dense.shape().to_vec(), places, values)?)
     }
 
     /// Creates a matrix from compressed sparse rows.
@@ -354,8 +355,8 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Each iteration replaces the indices of lists in `places` with the indices of their
-        // elements.
+        // Each iteration replaces, in `places`, the row-major index of each list with the indices
+        // of its elements.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
@@ -374,7 +375,7 @@ impl DokTensor {
                 (places, take_rows(&values, &rows)?)
             }
         };
-        Self::from_entries(Entries::new(shape, places, values)?)
+        Self::from_entries(SparseEntries::new(shape, places, values)?)
     }
 
     /// Returns a copy with separate entries: writes to the copy do not change this tensor or its views.
@@ -396,7 +397,7 @@ impl DokTensor {
         let mut copy = if self.view.is_permutation() {
             let storage = self.storage.read();
             let (shape, strides) = (storage.shape.clone(), storage.strides.clone());
-            let storage = Storage { shape, strides, map: storage.map.try_clone()? };
+            let storage = DokStorage { shape, strides, map: storage.map.try_clone()? };
             let mut copy = Self::from_storage(storage);
             copy.view = self.view.clone();
             copy
@@ -423,11 +424,11 @@ impl DokTensor {
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = entries.values.cast(dtype)?;
-        self.replace_entries(Entries { values, ..entries })
+        self.replace_entries(SparseEntries { values, ..entries })
     }
 
     /// Creates an independent tensor with these entries and with the dense limit of this tensor.
-    pub(super) fn replace_entries(&self, entries: Entries) -> Result<Self> {
+    pub(super) fn replace_entries(&self, entries: SparseEntries) -> Result<Self> {
         let mut made = Self::from_entries(entries)?;
         made.limit = self.limit;
         Ok(made)

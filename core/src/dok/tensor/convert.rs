@@ -96,8 +96,7 @@ impl DokTensor {
 
     /// Converts to a ragged array in which each list ends at its last entry.
     ///
-    /// Earlier elements without an entry are null. Keeps all rows, but drops trailing inner lists
-    /// without entries.
+    /// Earlier elements without entry are null. Keeps all rows, but drops trailing empty lists.
     ///
     /// ```
     /// # use serrate_core as serrate;

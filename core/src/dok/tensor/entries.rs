@@ -11,7 +11,7 @@ use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
 #[derive(Clone, Debug)]
-pub(super) struct Entries {
+pub(super) struct SparseEntries {
     pub(super) shape: Vec<usize>,
     /// Row-major index of each entry in a tensor of `shape`; int64. The indices are distinct,
     /// unless [`sum_equal`](super::reduce::sum_equal) must still add the values of equal indices.
@@ -19,7 +19,7 @@ pub(super) struct Entries {
     pub(super) values: DenseTensor,
 }
 
-impl Entries {
+impl SparseEntries {
     pub(super) fn new(shape: Vec<usize>, places: Vec<i64>, values: DenseTensor) -> Result<Self> {
         let places = DenseTensor::from_vec([places.len()], places)?;
         Ok(Self { shape, places, values })
@@ -94,20 +94,21 @@ pub(super) fn take_rows(values: &DenseTensor, rows: &[u64]) -> Result<DenseTenso
 }
 
 impl DokTensor {
-    pub(super) fn collect_entries(&self) -> Result<Entries> {
+    pub(super) fn collect_entries(&self) -> Result<SparseEntries> {
         let storage = self.storage.read();
         let shape = self.view.shape(&storage);
         count_elements(&shape)?;
         let (places, values) = (storage.map.keys()?, storage.map.values()?);
         if self.view.is_whole() {
-            return Ok(Entries { shape, places, values });
+            return Ok(SparseEntries { shape, places, values });
         }
         let own = compute_strides(&shape);
         let base = storage.strides.clone();
         drop(storage);
         let places = places.as_slice::<i64>()?;
         if self.view.is_permutation() {
-            // For each storage axis, its stride in the storage and its stride in the view.
+            // For each axis of the stored tensor, its stride in the stored tensor and its stride in
+            // the view.
             let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
             for (axis, own) in self.view.axes.iter().zip(&own) {
                 steps[axis.of] = (base[axis.of], *own);
@@ -127,10 +128,10 @@ impl DokTensor {
             } else {
                 places.iter().map(moved).collect()
             };
-            return Entries::new(shape, moved, values);
+            return SparseEntries::new(shape, moved, values);
         }
-        // For each axis of the view, sorted pairs of a storage coordinate and its view coordinate;
-        // `None` if the axis shows all coordinates.
+        // For each axis of the view, sorted pairs of a coordinate of the stored tensor and its
+        // coordinate in the view; `None` if the axis shows all coordinates.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes
@@ -173,6 +174,6 @@ impl DokTensor {
             out.extend(partial.iter().map(|p| to_place(*p)));
             rows.extend(partial.iter().map(|_| row));
         }
-        Entries::new(shape, out, take_rows(&values, &rows)?)
+        SparseEntries::new(shape, out, take_rows(&values, &rows)?)
     }
 }

@@ -3,11 +3,11 @@
 use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
-use super::entries::{Entries, take_rows};
+use super::entries::{SparseEntries, take_rows};
 use super::selection::PlaceSelection;
-use super::storage::{Storage, count_elements, from_place, to_coordinate, to_place};
+use super::storage::{DokStorage, count_elements, from_place, to_coordinate, to_place};
 use crate::dense::{DType, DenseTensor, TensorMemory};
-use crate::dok::{Fallback, Fetched};
+use crate::dok::{Fallback, FetchedValues};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve_position};
 
@@ -18,8 +18,7 @@ const BLOCK: usize = 1 << 18;
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the elements that a NumPy index selects as a dense tensor; elements without an entry
-    /// are zero.
+    /// Returns the elements that a NumPy index selects as a dense tensor; missing entries are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -72,8 +71,8 @@ impl DokTensor {
 
     /// Returns the elements that [`index`](Self::index) selects, as an independent sparse tensor.
     ///
-    /// The shape of the result has no limit, but [`dense_limit`](Self::dense_limit) applies to the
-    /// entries that index arrays select, at 16 bytes each.
+    /// [`dense_limit`](Self::dense_limit) does not apply to the shape of the result, but to the
+    /// number of entries that index arrays select, at 16 bytes each.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -88,7 +87,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`index`](Self::index), with the limit above; also if the result has more than 2^63 elements.
+    /// Same as [`index`](Self::index), but with the limit on entries only; also if the shape of the
+    /// result has more than 2^63 elements.
     pub fn index_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
         let selection = PlaceSelection::from_numpy_index(&self.view, &storage, index)?;
@@ -157,7 +157,7 @@ impl DokTensor {
     ///
     /// # Errors
     /// If the coordinates have another shape or type.
-    pub fn lookup(&self, coordinates: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
+    pub fn lookup(&self, coordinates: &DenseTensor, fallback: &Fallback) -> Result<FetchedValues> {
         let &[_, ndim] = coordinates.shape() else {
             return Err(Error::invalid(format!(
                 "the coordinates have the shape {:?}; give one row per element and one column per axis",
@@ -193,7 +193,7 @@ impl DokTensor {
     ///
     /// # Errors
     /// If there is not exactly one slice per axis, or the slices differ in length.
-    pub fn lookup_columns(&self, columns: &[&[i64]], fallback: &Fallback) -> Result<Fetched> {
+    pub fn lookup_columns(&self, columns: &[&[i64]], fallback: &Fallback) -> Result<FetchedValues> {
         let count = columns.first().map_or(0, |c| c.len());
         if columns.len() != self.ndim() || columns.iter().any(|c| c.len() != count) {
             return Err(Error::invalid(format!(
@@ -212,7 +212,7 @@ impl DokTensor {
         count: usize,
         at: impl Fn(usize, usize) -> i64 + Sync,
         fallback: &Fallback,
-    ) -> Result<Fetched> {
+    ) -> Result<FetchedValues> {
         let storage = self.storage.read();
         let fixed: u64 = self.view.fixed.iter().map(|(a, at)| at * storage.strides[*a]).sum();
         let axes: Vec<(u64, u64, Option<&[u64]>)> = self
@@ -269,7 +269,11 @@ impl DokTensor {
         Ok(())
     }
 
-    fn get_selected(&self, storage: &Storage, selection: &PlaceSelection) -> Result<DenseTensor> {
+    fn get_selected(
+        &self,
+        storage: &DokStorage,
+        selection: &PlaceSelection,
+    ) -> Result<DenseTensor> {
         let shape = selection.shape().to_vec();
         let elements = count_elements(&shape)?;
         let dtype = storage.dtype();
@@ -300,7 +304,11 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
     }
 
-    fn get_selected_sparse(&self, storage: &Storage, selection: &PlaceSelection) -> Result<Self> {
+    fn get_selected_sparse(
+        &self,
+        storage: &DokStorage,
+        selection: &PlaceSelection,
+    ) -> Result<Self> {
         let elements = count_elements(selection.shape())?;
         let (stored, values) = (storage.map.keys()?, storage.map.values()?);
         let (mut places, mut rows) = (Vec::new(), Vec::new());
@@ -324,7 +332,7 @@ impl DokTensor {
             }
         }
         let values = take_rows(&values, &rows)?;
-        self.replace_entries(Entries::new(selection.shape().to_vec(), places, values)?)
+        self.replace_entries(SparseEntries::new(selection.shape().to_vec(), places, values)?)
     }
 }
 

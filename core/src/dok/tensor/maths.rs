@@ -1,7 +1,7 @@
 //! Functions that map zero to zero, so that sparse tensors stay sparse.
 
 use super::DokTensor;
-use super::entries::Entries;
+use super::entries::SparseEntries;
 use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -109,7 +109,8 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
-    // `i32::MIN` has no absolute value, but `i32::MAX` gives the same: both powers are infinite.
+    // `i32::MIN` has no absolute value, but `i32::MAX` gives the same result, because the power of ten
+    // is infinite for both.
     let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {
@@ -180,7 +181,7 @@ impl DokTensor {
     pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;
-        self.replace_entries(Entries { values, ..entries })
+        self.replace_entries(SparseEntries { values, ..entries })
     }
 
     /// Applies [`DokUnary::Abs`].

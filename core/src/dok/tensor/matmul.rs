@@ -2,7 +2,7 @@ use rayon::prelude::*;
 
 use super::DokTensor;
 use super::arith::{find_common_dtype, split_place};
-use super::entries::Entries;
+use super::entries::SparseEntries;
 use super::storage::{count_elements, to_place};
 use super::wide_numbers::WideNumbers;
 use crate::dense::DenseTensor;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {
-        let row = split_place(*at, columns).0;
+        let row = split_place(*at, columns).row;
         match out.last_mut() {
             Some((last, range)) if *last == row => range.end = i + 1,
             _ => out.push((row, i..i + 1)),
@@ -69,8 +69,8 @@ fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
 impl DokTensor {
     /// Returns the dense matrix product with a dense matrix or vector.
     ///
-    /// A vector is a row on the left and a column on the right, and types widen, as in NumPy. Adds
-    /// integers exactly, floats in float64.
+    /// A vector is a row on the left and a column on the right, and the result has the common type of
+    /// both operands, as in NumPy. Integers are added exactly, floats in float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -84,7 +84,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the shapes do not match, the result exceeds the limit, or an integer result overflows.
+    /// If the shapes do not match, the result and its intermediate sums together have more bytes
+    /// than [`dense_limit`](Self::dense_limit), or an integer result overflows.
     pub fn matmul_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), other.shape())?;
@@ -114,7 +115,7 @@ impl DokTensor {
                 }
                 jobs.into_par_iter().for_each(|(range, out)| {
                     for i in range {
-                        let from = split_place(places[i], inner).1 * columns;
+                        let from = split_place(places[i], inner).column * columns;
                         for (out, b) in out.iter_mut().zip(&b[from..][..columns]) {
                             *out = $step(*out, a[i], *b);
                         }
@@ -152,7 +153,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`matmul_dense`](Self::matmul_dense), but with a limit of 2^63 elements.
+    /// Same as [`matmul_dense`](Self::matmul_dense), but instead of a limit in bytes, the shape of the
+    /// result may have at most 2^63 elements.
     pub fn matmul(&self, other: &Self) -> Result<Self> {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), &other.shape())?;
@@ -171,12 +173,12 @@ impl DokTensor {
                     // For each product in this row: its column, and the indices of its two factors.
                     let mut cells = Vec::new();
                     for i in range.clone() {
-                        let k = split_place(ap[i], inner).1;
+                        let k = split_place(ap[i], inner).column;
                         let Ok(at) = b_rows.binary_search_by_key(&k, |(row, _)| *row) else {
                             continue;
                         };
                         cells.extend(
-                            b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).1, i, j)),
+                            b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).column, i, j)),
                         );
                     }
                     // The sort is stable, so each sum adds its products in the order of the inner axis.
@@ -214,6 +216,6 @@ impl DokTensor {
             }
         };
         let values = numbers.into_dense(dtype, "a matrix product")?;
-        self.replace_entries(Entries::new(shape, places, values)?)
+        self.replace_entries(SparseEntries::new(shape, places, values)?)
     }
 }

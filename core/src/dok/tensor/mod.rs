@@ -32,7 +32,7 @@ pub use set::DokValue;
 
 use axis_view::AxisView;
 pub(crate) use storage::check_size;
-use storage::{SharedStorage, Storage};
+use storage::{DokStorage, SharedStorage};
 
 /// A sparse tensor: a dictionary from coordinates to values.
 ///
@@ -72,7 +72,7 @@ pub struct DokTensor {
 }
 
 impl DokTensor {
-    fn from_storage(storage: Storage) -> Self {
+    fn from_storage(storage: DokStorage) -> Self {
         let view = AxisView::with_all_axes(storage.shape.len());
         let storage = Arc::new(SharedStorage::new(storage));
         Self { storage, view, limit: Some(DenseOptions::DEFAULT_LIMIT) }
@@ -254,8 +254,7 @@ impl DokTensor {
         self.limit
     }
 
-    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for views that are made from it
-    /// later.
+    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for later views of it.
     ///
     /// Existing views keep their limit.
     ///
@@ -322,7 +321,8 @@ impl DokTensor {
         self.storage.write().map.shrink()
     }
 
-    /// Returns the number of bytes of a dense result, or an error if it exceeds the limit.
+    /// Returns the number of bytes of a dense result, or an error if this number exceeds `self.limit`.
+    /// `what` names the result in the message.
     fn check_dense_bytes(&self, elements: u64, dtype: DType, what: &str) -> Result<usize> {
         self.check_bytes(elements, dtype.size(), what)
     }
@@ -345,8 +345,8 @@ impl DokTensor {
         })
     }
 
-    /// Returns one flag per axis of the tensor: true if `axes` lists the axis, or if `axes` is
-    /// `None`.
+    /// Returns one flag per axis: true for the axes in `axes`, or for all axes if `axes` is `None`. Returns
+    /// an error for an axis that does not exist or is listed twice.
     fn flag_axes(&self, axes: Option<&[i64]>) -> Result<Vec<bool>> {
         let Some(axes) = axes else { return Ok(vec![true; self.ndim()]) };
         let mut flags = vec![false; self.ndim()];

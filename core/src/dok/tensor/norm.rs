@@ -1,7 +1,7 @@
 //! Norms of sparse tensors over axes, and division by these norms.
 
 use super::DokTensor;
-use super::entries::{Entries, take_rows};
+use super::entries::{SparseEntries, take_rows};
 use super::reduce::EntryGroups;
 use super::wide_numbers::WideNumbers;
 use crate::dense::DType;
@@ -55,7 +55,8 @@ impl DokTensor {
     ///
     /// `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity the
     /// smallest; any other number is valid (like NumPy's `linalg.norm` of vectors). Floats keep
-    /// their type, integers give float64. No intermediate result overflows float64.
+    /// their type, integers give float64. No intermediate result overflows float64. If `keep` is
+    /// set, the reduced axes stay with size 1.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -123,7 +124,7 @@ impl DokTensor {
         self.overwrite_entries(&entries)
     }
 
-    fn normalize_entries(&self, p: f64, axes: &[i64], eps: f64) -> Result<Entries> {
+    fn normalize_entries(&self, p: f64, axes: &[i64], eps: f64) -> Result<SparseEntries> {
         let gone = self.flag_axes(Some(axes))?;
         let entries = self.collect_entries()?;
         let dtype = entries.values.dtype();
@@ -140,10 +141,10 @@ impl DokTensor {
         }
         let values =
             WideNumbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a quotient")?;
-        Ok(Entries { values, ..entries })
+        Ok(SparseEntries { values, ..entries })
     }
 
-    pub(super) fn overwrite_entries(&self, entries: &Entries) -> Result<()> {
+    pub(super) fn overwrite_entries(&self, entries: &SparseEntries) -> Result<()> {
         let mut storage = self.storage.write();
         let selection = super::selection::PlaceSelection::from_numpy_index(
             &self.view,
@@ -167,7 +168,7 @@ pub(super) fn restore_order(groups: &EntryGroups, values: &[f64]) -> Vec<f64> {
 }
 
 fn compute_norms(
-    entries: &Entries,
+    entries: &SparseEntries,
     gone: &[bool],
     p: f64,
     keep: bool,

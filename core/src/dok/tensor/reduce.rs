@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::DokTensor;
-use super::entries::{Entries, take_rows};
+use super::entries::{SparseEntries, take_rows};
 use super::storage::{compute_strides, from_place, to_place};
 use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
@@ -26,7 +26,7 @@ pub(super) struct EntryGroups {
 }
 
 impl EntryGroups {
-    pub(super) fn new(entries: &Entries, gone: &[bool], keep: bool) -> Result<Self> {
+    pub(super) fn new(entries: &SparseEntries, gone: &[bool], keep: bool) -> Result<Self> {
         let from = compute_strides(&entries.shape);
         let kept: Vec<usize> = entries
             .shape
@@ -81,8 +81,8 @@ impl EntryGroups {
         starts.zip(self.ends.iter().copied()).map(|(from, to)| from..to)
     }
 
-    pub(super) fn into_entries(self, values: DenseTensor) -> Result<Entries> {
-        Entries::new(self.shape, self.places, values)
+    pub(super) fn into_entries(self, values: DenseTensor) -> Result<SparseEntries> {
+        SparseEntries::new(self.shape, self.places, values)
     }
 }
 
@@ -108,7 +108,7 @@ fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Resul
     sums.into_dense(dtype, "a sum")
 }
 
-pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
+pub(super) fn sum_equal(entries: SparseEntries, dtype: DType) -> Result<SparseEntries> {
     let groups = EntryGroups::new(&entries, &vec![false; entries.shape.len()], false)?;
     let values = sum_groups(&groups, &entries.values, dtype)?;
     groups.into_entries(values)

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::DokTensor;
 use super::axis_view::AxisView;
-use super::entries::{Entries, take_rows};
+use super::entries::{SparseEntries, take_rows};
 use super::storage::{
-    Storage, compute_strides, count_elements, from_place, to_place, unravel_place,
+    DokStorage, compute_strides, count_elements, from_place, to_place, unravel_place,
 };
 use crate::error::{Error, Result};
 
@@ -32,7 +32,7 @@ impl DokTensor {
         let elements = self.num_elements()?;
         let refused = || {
             Error::invalid(format!(
-                "{elements} element(s) of shape {:?} do not fit the shape {shape:?}; the number of elements must stay the same",
+                "a tensor of shape {:?} has {elements} element(s) and cannot be reshaped to {shape:?}; give a shape with the same number of elements",
                 self.shape()
             ))
         };
@@ -58,13 +58,14 @@ impl DokTensor {
         let sizes = shape.iter().map(|size| u64::try_from(*size).unwrap_or(left));
         let shape: Vec<usize> = sizes.map(super::storage::to_coordinate).collect();
         if !self.view.is_whole() {
-            return self.replace_entries(Entries { shape, ..self.collect_entries()? });
+            return self.replace_entries(SparseEntries { shape, ..self.collect_entries()? });
         }
         // A reshape keeps the row-major index of every element, so copy the map as it is.
         let storage = self.storage.read();
         count_elements(&shape)?;
         let map = storage.map.try_clone()?;
-        let mut made = Self::from_storage(Storage { strides: compute_strides(&shape), shape, map });
+        let mut made =
+            Self::from_storage(DokStorage { strides: compute_strides(&shape), shape, map });
         made.limit = self.limit;
         Ok(made)
     }
@@ -147,7 +148,7 @@ impl DokTensor {
         let values = take_rows(&entries.values, &rows)?;
         let options = self.storage.read().map.options().clone();
         let view = AxisView::with_all_axes(shape.len());
-        let mut storage = Storage::from_slots(shape, places, &values, options)?;
+        let mut storage = DokStorage::from_slots(shape, places, &values, options)?;
         storage.map.set_parallel(self.storage.read().map.options().parallel);
         self.storage = Arc::new(super::SharedStorage::new(storage));
         self.view = view;

@@ -13,7 +13,7 @@
 
 use super::axis_view::AxisView;
 use super::storage::{
-    Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
+    DokStorage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
 };
 use crate::dense::count_shape_elements;
 use crate::error::{Error, Result};
@@ -26,8 +26,8 @@ use crate::limit::{check_bytes, check_size};
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Storage axes that this axis selects from: one axis for a slice, every axis that an index
-    /// array indexes, or none for a new axis.
+    /// Axes of the stored tensor that this axis of the result selects from: one axis for a slice,
+    /// every axis that an index array indexes, or none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
@@ -46,15 +46,15 @@ enum DimOffsets {
 pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
-    /// Storage axes on which a single coordinate is selected, each with this coordinate.
+    /// Axes of the stored tensor on which a single coordinate is selected, each with this
+    /// coordinate.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
     /// Whether the index may select an element more than once, as `[0, 0]` does.
     repeats: bool,
 }
 
-/// One item of an index, such as an integer or a slice, and the first axis of the view that the
-/// item applies to.
+/// An item of an index, such as a slice, and the first axis of the view that it applies to.
 struct PlacedItem<'a> {
     item: &'a Index,
     first: usize,
@@ -67,6 +67,7 @@ struct IndexArrays {
 }
 
 /// Converts a mask to one index array per axis of the mask, with the coordinates of all true elements.
+/// The mask selects from the axes of `shape` from axis `first` on.
 fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Result<IndexArrays> {
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
@@ -82,12 +83,12 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
 
 struct SelectionBuilder<'a> {
     view: &'a AxisView,
-    storage: &'a Storage,
+    storage: &'a DokStorage,
     shape: Vec<usize>,
 }
 
 impl SelectionBuilder<'_> {
-    /// Converts coordinate `at` on an axis of the view to a coordinate of the storage.
+    /// Converts coordinate `at` on an axis of the view to a coordinate of the stored tensor.
     fn find_storage_coordinate(&self, axis: usize, at: u64) -> u64 {
         match &self.view.axes[axis].picks {
             None => at,
@@ -145,8 +146,7 @@ impl SelectionBuilder<'_> {
         Ok(ResultDim { size, shape, of, offsets: DimOffsets::List(offsets) })
     }
 
-    /// Converts an item of the index to index arrays; `None` if the item is neither an index array
-    /// nor a mask.
+    /// Converts an index item to index arrays; `None` unless it is an index array or a mask.
     fn read_arrays(&self, item: &PlacedItem<'_>) -> Result<Option<IndexArrays>> {
         Ok(Some(match item.item {
             Index::Array(a) => IndexArrays {
@@ -179,7 +179,12 @@ impl SelectionBuilder<'_> {
 
 /// Returns an error if the positions of the selected entries in the result take more than `most`
 /// bytes, at 16 bytes per position. An entry has several positions if the index repeats its
-/// coordinates. Earlier entries have `known` positions; the current one adds `count * repeats`.
+/// coordinates.
+///
+/// Callers find the positions of an entry axis by axis, and call this function for each axis on which
+/// coordinates may repeat. `known` is the number of positions of the earlier entries. The earlier axes
+/// give the current entry `count` positions; on this axis, its coordinate is selected `repeats` times,
+/// so that the entry then has `count * repeats` positions.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -203,7 +208,7 @@ impl PlaceSelection {
     /// Selects by NumPy's rules, which combine all index arrays into one group of result axes.
     pub(super) fn from_numpy_index(
         view: &AxisView,
-        storage: &Storage,
+        storage: &DokStorage,
         index: &[Index],
     ) -> Result<Self> {
         Self::new(view, storage, index, false)
@@ -211,13 +216,13 @@ impl PlaceSelection {
 
     pub(super) fn from_orthogonal_index(
         view: &AxisView,
-        storage: &Storage,
+        storage: &DokStorage,
         index: &[Index],
     ) -> Result<Self> {
         Self::new(view, storage, index, true)
     }
 
-    fn new(view: &AxisView, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
+    fn new(view: &AxisView, storage: &DokStorage, index: &[Index], apart: bool) -> Result<Self> {
         let builder = SelectionBuilder { view, storage, shape: view.shape(storage) };
         let what = format!("a tensor with {} axes", view.ndim());
         let index = Index::expand_axes(index, view.ndim(), &what)?;
@@ -339,8 +344,8 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // For each result axis: the offsets of its list, sorted, each with its position in the
-        // list, for a binary search. Empty for a series.
+        // For each result axis with a list of offsets: these offsets, sorted for a binary search, each
+        // with its position in the list. Empty for an axis with a series.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()

@@ -3,9 +3,9 @@
 use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
-use super::entries::{Entries, take_rows};
+use super::entries::{SparseEntries, take_rows};
 use super::selection::PlaceSelection;
-use super::storage::{Storage, count_elements, to_coordinate};
+use super::storage::{DokStorage, count_elements, to_coordinate};
 use super::wide_numbers::find_zeros;
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
@@ -175,7 +175,7 @@ impl DokTensor {
         &mut self,
         index: &[Index],
         value: DokValue<'_>,
-        select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
+        select: impl Fn(&super::AxisView, &DokStorage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
             // Read `sparse` before the lock: if it shares the storage, a later read would deadlock.
@@ -258,10 +258,10 @@ pub(super) fn make_scalar_tensor(fill: Fill) -> Result<DenseTensor> {
 /// Replaces the selected entries of `storage` with `entries`, which are those of a sparse tensor
 /// with the shape of the selection.
 fn put_sparse_part(
-    storage: &mut Storage,
+    storage: &mut DokStorage,
     selection: &PlaceSelection,
     limit: Option<u64>,
-    entries: &Entries,
+    entries: &SparseEntries,
 ) -> Result<()> {
     let values = entries.values.cast(storage.dtype())?;
     let zero = find_zeros(&values)?;
@@ -274,7 +274,7 @@ fn put_sparse_part(
     let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
     if selection.has_repeats() {
         // If an element is selected repeatedly, its last value wins, even if that value is a zero,
-        // for which `entries` has no entry.
+        // for which `entries` has no entry. So keep only entries at the last position of an element.
         let mut last = vec![0u64; places.len()];
         selection.for_each_stored(&places, limit, |at, i| last[i] = last[i].max(at))?;
         let mut last = last.into_iter();
@@ -303,7 +303,11 @@ fn fit_dense_value(value: &DenseTensor, shape: &[usize], dtype: DType) -> Result
     value.cast(dtype)?.reshape(rest)
 }
 
-fn clear_part(storage: &mut Storage, selection: &PlaceSelection, limit: Option<u64>) -> Result<()> {
+fn clear_part(
+    storage: &mut DokStorage,
+    selection: &PlaceSelection,
+    limit: Option<u64>,
+) -> Result<()> {
     let stored = storage.map.keys()?;
     let all = stored.as_slice::<i64>()?;
     let mut gone = Vec::new();

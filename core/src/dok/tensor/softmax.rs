@@ -1,7 +1,7 @@
 //! Softmax over the entries of a sparse tensor, and its logarithm.
 
 use super::DokTensor;
-use super::entries::{Entries, take_rows};
+use super::entries::{SparseEntries, take_rows};
 use super::norm::restore_order;
 use super::reduce::EntryGroups;
 use super::wide_numbers::WideNumbers;
@@ -74,6 +74,6 @@ impl DokTensor {
         }
         let values =
             WideNumbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a softmax")?;
-        self.replace_entries(Entries { values, ..entries })
+        self.replace_entries(SparseEntries { values, ..entries })
     }
 }

@@ -1,4 +1,5 @@
-//! Storage that views share: its shape, and a hash map from row-major indices (places) to values.
+//! The stored tensor that views share: its shape, and a hash map from row-major indices (places) to
+//! values.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -45,8 +46,7 @@ pub(super) fn from_place(place: i64) -> u64 {
     linear
 }
 
-/// Converts a coordinate to `usize`. A coordinate fits, because it is less than the size of its
-/// axis.
+/// Converts a coordinate to `usize`. It fits, because it is less than the size of its axis.
 #[inline(always)]
 pub(super) fn to_coordinate(n: u64) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "sizes of axes are usize")]
@@ -64,13 +64,13 @@ pub(super) fn unravel_place(mut linear: u64, strides: &[u64], out: &mut [u64]) {
 }
 
 #[derive(Debug)]
-pub(super) struct Storage {
+pub(super) struct DokStorage {
     pub(super) shape: Vec<usize>,
     pub(super) strides: Vec<u64>,
     pub(super) map: RowMap,
 }
 
-impl Storage {
+impl DokStorage {
     pub(super) fn new(shape: Vec<usize>, dtype: DType, options: MapOptions) -> Result<Self> {
         count_elements(&shape)?;
         let key = RowType::scalar(DType::I64);
@@ -96,21 +96,22 @@ impl Storage {
     }
 }
 
-/// Storage in a lock: a write through one view excludes reads and writes through all other views.
+/// A stored tensor in a lock: a write through one view excludes reads and writes through all other
+/// views.
 #[derive(Debug)]
-pub(super) struct SharedStorage(RwLock<Storage>);
+pub(super) struct SharedStorage(RwLock<DokStorage>);
 
 impl SharedStorage {
-    pub(super) fn new(storage: Storage) -> Self {
+    pub(super) fn new(storage: DokStorage) -> Self {
         Self(RwLock::new(storage))
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Storage> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, DokStorage> {
         // A failed operation leaves the map consistent, so ignore that a panic poisoned the lock.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Storage> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, DokStorage> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

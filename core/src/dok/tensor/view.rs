@@ -1,4 +1,5 @@
-//! Views of sparse tensors. A view selects and orders the axes and coordinates of the storage.
+//! Views of sparse tensors: a view selects and orders axes and coordinates of the stored tensor,
+//! and shares its entries.
 
 use std::sync::Arc;
 

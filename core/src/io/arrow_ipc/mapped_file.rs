@@ -1,4 +1,4 @@
-//! [`MappedFile`]: decodes the batches of an Arrow file in place.
+//! Decodes the batches of a memory-mapped Arrow file without copying their buffers.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,11 +14,11 @@ use arrow::ipc::reader::{FileDecoder, read_footer_length};
 use arrow::ipc::{Block, root_as_footer};
 use bytes::Bytes;
 
-use super::message_check::{Checker, MAGIC, TAIL};
+use super::message_check::{MAGIC, MessageChecker, TAIL};
 use super::read_options::{IpcReadOptions, select_columns};
 use crate::error::{Error, Result};
-use crate::io::contain::contain_panics;
-use crate::io::map::map_file;
+use crate::io::memory_map::map_file;
+use crate::io::reader_panics::contain_panics;
 
 pub(super) struct MappedFile {
     path: PathBuf,
@@ -85,8 +85,7 @@ impl MappedFile {
         self.batches.len()
     }
 
-    /// Decodes batch `index`. A buffer of the batch is a view of the mapped file if it is aligned
-    /// and not compressed, otherwise a copy.
+    /// A buffer of the batch is a view of the mapped file if it is aligned and not compressed.
     pub(super) fn decode_batch(&self, index: usize) -> Result<RecordBatch> {
         let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
         let block = self
@@ -105,10 +104,9 @@ impl MappedFile {
     }
 }
 
-/// Returns the bytes of a block (the message and the data of one batch). First checks all offsets
-/// in the block, because the decoder trusts them.
+/// Returns the bytes of a block (one batch). Checks all its offsets, which the decoder trusts.
 fn check_block_bytes(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
-    Checker::from_message_bytes(bytes).check_block(block)?;
+    MessageChecker::from_message_bytes(bytes).check_block(block)?;
     let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());
     let start = number(block.offset())?;
     let length = number(block.metaDataLength().into())? + number(block.bodyLength())?;

@@ -1,7 +1,5 @@
-//! Validates numbers in an Arrow file or stream: offsets of messages and buffers, and uncompressed sizes.
-//!
-//! Arrow's readers allocate what these numbers declare and abort the process if memory is insufficient. A
-//! check therefore compares these numbers with the available bytes first.
+//! Validates offsets and sizes in Arrow files and streams before Arrow's readers, which allocate
+//! what the file declares and abort the process if memory is insufficient.
 
 use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
 
@@ -10,32 +8,29 @@ use arrow::ipc::{
     Block, CompressionType, Message, MessageHeader, RecordBatch, root_as_footer, root_as_message,
 };
 
-/// Magic bytes at the start (padded) and end of every Arrow file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
-/// Size in bytes of the end of a file: a field of four bytes with the length of the footer, and
-/// [`MAGIC`].
+/// Size in bytes of the end of a file: the length of the footer (4 bytes) and [`MAGIC`].
 pub(super) const TAIL: usize = 10;
 /// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
 
-/// Result of a check. The error is a message that describes the damage.
-type Checked<T = ()> = std::result::Result<T, String>;
+type CheckResult<T = ()> = std::result::Result<T, String>;
 
-/// Checks the numbers in an Arrow file or stream whose length is known.
-pub struct Checker<R> {
+/// Checks the offsets and sizes in an Arrow file or stream whose length is known.
+pub struct MessageChecker<R> {
     reader: R,
     length: u64,
 }
 
-impl<'a> Checker<Cursor<&'a [u8]>> {
+impl<'a> MessageChecker<Cursor<&'a [u8]>> {
     /// Creates a checker of bytes in memory.
     pub fn from_message_bytes(bytes: &'a [u8]) -> Self {
         Self { reader: Cursor::new(bytes), length: bytes.len() as u64 }
     }
 }
 
-impl<R: Read + Seek> Checker<R> {
-    /// Creates a checker that reads a file from the start.
+impl<R: Read + Seek> MessageChecker<R> {
+    /// Creates a checker of the whole file `reader`, regardless of its read position.
     ///
     /// The read position afterwards is unspecified.
     pub fn try_new(mut reader: R) -> std::io::Result<Self> {
@@ -44,10 +39,10 @@ impl<R: Read + Seek> Checker<R> {
     }
 
     /// Reads `length` bytes from `start`; if the input ends earlier, returns an error without allocating.
-    fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
+    fn read(&mut self, start: u64, length: u64) -> CheckResult<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "a part of {length} bytes from byte {start} reaches past the end of the file of {} bytes, so the file is damaged or truncated; create it again",
+                "the file declares {length} bytes of data at byte {start}, but has only {} bytes, so it is damaged or truncated; create it again",
                 self.length
             ));
         }
@@ -61,7 +56,7 @@ impl<R: Read + Seek> Checker<R> {
     }
 
     /// Checks the whole input: as a file if it begins with [`MAGIC`], otherwise as a stream.
-    pub fn check(&mut self) -> Checked {
+    pub fn check(&mut self) -> CheckResult {
         let magic = self.length.min(MAGIC.len() as u64);
         match self.read(0, magic)? == MAGIC {
             true => self.check_file(),
@@ -69,7 +64,7 @@ impl<R: Read + Seek> Checker<R> {
         }
     }
 
-    fn check_file(&mut self) -> Checked {
+    fn check_file(&mut self) -> CheckResult {
         let tail = TAIL as u64;
         // The magic bytes at the start of the file are padded to 8 bytes.
         if self.length < 8 + tail {
@@ -100,15 +95,14 @@ impl<R: Read + Seek> Checker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // If Arrow's file reader rejects a file, DataFusion reads the file as a stream. Its stream
-        // reader then takes the magic bytes for the length of a message and allocates 1.3 GB.
-        // Therefore, check here that the file reader accepts the file.
+        // A file that Arrow's file reader rejects is read by DataFusion as a stream, whose reader
+        // takes the magic bytes for a length and allocates 1.3 GB.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())
     }
 
-    pub(super) fn check_block(&mut self, block: &Block) -> Checked {
+    pub(super) fn check_block(&mut self, block: &Block) -> CheckResult {
         let number = |n: i64| {
             u64::try_from(n).map_err(|_| {
                 format!("a batch has the position or size {n}, which is negative, so the file is damaged; create it again")
@@ -124,7 +118,7 @@ impl<R: Read + Seek> Checker<R> {
             ));
         }
         let metadata = self.read(start, head)?;
-        // The message follows its length (four bytes, or eight with the marker of newer files).
+        // The message follows its length field (four bytes, or eight with `MARKER` in newer files).
         let skip = if metadata.starts_with(&MARKER) { 8 } else { 4 };
         let message = metadata.get(skip..).ok_or(
             "a message is shorter than its length field, so the file is damaged; create it again",
@@ -138,7 +132,7 @@ impl<R: Read + Seek> Checker<R> {
     }
 
     /// Checks the messages of a stream up to its end marker, or to the end of the bytes.
-    pub fn check_stream(&mut self) -> Checked {
+    pub fn check_stream(&mut self) -> CheckResult {
         let mut at = 0u64;
         while at + 4 <= self.length {
             let four = |bytes: Vec<u8>| bytes.try_into().unwrap_or([0; 4]);
@@ -180,8 +174,7 @@ impl<R: Read + Seek> Checker<R> {
         Ok(())
     }
 
-    /// Checks the buffers of a batch whose body starts at `start` and has `length` bytes.
-    fn check_batch(&mut self, batch: &RecordBatch<'_>, start: u64, length: u64) -> Checked {
+    fn check_batch(&mut self, batch: &RecordBatch<'_>, start: u64, length: u64) -> CheckResult {
         let codec = batch.compression().map(|c| c.codec());
         for (i, buffer) in batch.buffers().into_iter().flatten().enumerate() {
             let outside = || {
@@ -203,8 +196,7 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; create it again"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // A buffer is not compressed if its declared size is -1, and empty if its declared size
-            // is 0: there is nothing to check.
+            // A size of -1 means that the buffer is not compressed, 0 that it is empty.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
@@ -219,8 +211,8 @@ impl<R: Read + Seek> Checker<R> {
     }
 }
 
-/// A stream of unknown length for Arrow's reader. Each message is read and checked as a whole
-/// first, so memory grows with the bytes of the stream, not with the lengths that it declares.
+/// A stream for Arrow's reader, which receives only whole, checked messages. Memory grows with the
+/// bytes that arrive, not with the lengths that the stream declares.
 pub(super) struct CheckedStream<R> {
     reader: R,
     /// Bytes of the current message, including its length fields.
@@ -241,7 +233,7 @@ impl<R: Read> CheckedStream<R> {
     fn read_message_bytes(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
-            // The kind is not `UnexpectedEof`, which Arrow's reader takes for the regular end.
+            // Not `UnexpectedEof`, which Arrow's reader takes for the end of a stream.
             false => Err(make_invalid_data_error(
                 "the stream ends within a message, so it is truncated; create it again",
             )),
@@ -272,7 +264,7 @@ impl<R: Read> CheckedStream<R> {
         self.read_message_bytes(
             u64::try_from(body).map_err(|e| make_invalid_data_error(&e.to_string()))?,
         )?;
-        Checker::from_message_bytes(&self.message)
+        MessageChecker::from_message_bytes(&self.message)
             .check_stream()
             .map_err(|e| make_invalid_data_error(&e))
     }
@@ -301,16 +293,13 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum size in bytes of the header of a Zstandard frame (RFC 8878, 3.1.1.1). The header
-/// declares the uncompressed size, so these first bytes of a compressed buffer suffice to find it.
+/// Maximum size in bytes of a Zstandard frame header (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
-/// Returns whether a compressed buffer of `length` bytes, whose first bytes are `frame`, can expand
-/// to `claimed` bytes.
+/// Returns whether `length` compressed bytes that begin with `frame` can expand to `claimed`.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // `of` compressed bytes expand to at most `most` bytes; the limit adds a margin of `whole`
-    // bytes. In LZ4, a byte of a match length encodes at most 255 bytes; in Zstandard, an RLE block
-    // of 4 bytes encodes at most 128 KiB.
+    // `of` compressed bytes expand to at most `most`, plus a margin of `whole`. In LZ4, a byte of a
+    // match length encodes at most 255 bytes; in Zstandard, an RLE block of 4 bytes 128 KiB.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),
@@ -320,7 +309,6 @@ fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: 
     claimed <= limit && written.is_none_or(|written| written == claimed)
 }
 
-/// Returns the uncompressed length that a Zstandard frame declares (RFC 8878, 3.1.1.1), if any.
 fn find_content_size(frame: &[u8]) -> Option<u64> {
     let rest = frame.strip_prefix(&0xFD2F_B528_u32.to_le_bytes())?;
     let (descriptor, rest) = rest.split_first()?;
@@ -375,7 +363,7 @@ mod tests {
                     file.write(&batch).unwrap();
                     let file = file.into_inner().unwrap();
                     assert_eq!(
-                        Checker::from_message_bytes(&file).check(),
+                        MessageChecker::from_message_bytes(&file).check(),
                         Ok(()),
                         "{codec:?} {rows}"
                     );
@@ -384,7 +372,7 @@ mod tests {
                     stream.write(&batch).unwrap();
                     let stream = stream.into_inner().unwrap();
                     assert_eq!(
-                        Checker::from_message_bytes(&stream).check(),
+                        MessageChecker::from_message_bytes(&stream).check(),
                         Ok(()),
                         "{codec:?} {rows}"
                     );

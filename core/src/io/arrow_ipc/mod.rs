@@ -43,7 +43,7 @@ pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOpti
 
 /// Reads an Arrow IPC file or stream as one table.
 ///
-/// A file of one batch is not copied.
+/// If a file has only one batch, the table shares the buffers of the batch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -65,14 +65,5 @@ pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOpti
 /// If the file cannot be read, or list columns of the file differ in list lengths.
 pub fn read(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<RaggedTable> {
     let reader = IpcTableReader::open(path, options)?;
-    let schema = reader.schema();
-    let mut tables = reader.collect::<Result<Vec<_>>>()?;
-    match (tables.pop(), tables.is_empty()) {
-        (None, _) => RaggedTable::try_from_batch(&arrow::array::RecordBatch::new_empty(schema)),
-        (Some(one), true) => Ok(one),
-        (Some(last), false) => {
-            tables.push(last);
-            RaggedTable::concat(&tables)
-        }
-    }
+    RaggedTable::concat_parts(reader.schema(), reader)
 }

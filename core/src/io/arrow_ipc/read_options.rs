@@ -21,8 +21,7 @@ impl Default for IpcReadOptions {
     }
 }
 
-/// Returns the indices of the named columns, ascending and without duplicates. Returns an error if
-/// the schema lacks one of them.
+/// Returns distinct ascending indices, or an error that names `path` if a column is missing.
 pub(super) fn select_columns(
     path: &Path,
     schema: &SchemaRef,

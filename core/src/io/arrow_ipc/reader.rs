@@ -7,15 +7,14 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 
 use super::mapped_file::MappedFile;
-use super::message_check::{CheckedStream, Checker};
+use super::message_check::{CheckedStream, MessageChecker};
 use super::read_options::{IpcReadOptions, select_columns};
 use crate::access;
 use crate::error::{Error, Result};
-use crate::io::contain::contain_panics;
+use crate::io::reader_panics::contain_panics;
 use crate::table::RaggedTable;
 
-/// Buffer size in bytes for reads of a stream.
-const BUFFER: usize = 1 << 20;
+const STREAM_BUFFER_BYTES: usize = 1 << 20;
 
 /// Reads an Arrow IPC file or stream, batch by batch, as chunks of a ragged table.
 ///
@@ -91,12 +90,13 @@ impl IpcTableReader {
             let schema = file.schema();
             return Ok(Self { path, inner: ReaderForm::File { file, next: 0 }, schema });
         }
-        Checker::try_new(&mut file)
+        MessageChecker::try_new(&mut file)
             .map_err(|e| Error::io(&path, e))?
             .check()
             .map_err(|message| Error::file(&path, message))?;
         let length = file.metadata().map_err(|e| Error::io(&path, e))?.len();
-        let buffer = usize::try_from(length).map_or(BUFFER, |n| n.min(BUFFER));
+        let buffer =
+            usize::try_from(length).map_or(STREAM_BUFFER_BYTES, |n| n.min(STREAM_BUFFER_BYTES));
         file.rewind().map_err(|e| Error::io(&path, e))?;
         Self::open_stream(Box::new(file), &path, buffer, options)
     }
@@ -127,7 +127,7 @@ impl IpcTableReader {
         name: &str,
         options: &IpcReadOptions,
     ) -> Result<Self> {
-        let stream = CheckedStream::new(BufReader::with_capacity(BUFFER, stream));
+        let stream = CheckedStream::new(BufReader::with_capacity(STREAM_BUFFER_BYTES, stream));
         Self::open_stream(Box::new(stream), Path::new(name), 0, options)
     }
 

@@ -20,7 +20,8 @@ pub enum IpcForm {
     /// A file with an index at the end, for random access. Its name usually ends in `.arrow`.
     #[default]
     File,
-    /// A sequence of batches, suitable for pipes. The name of a file usually ends in `.arrows`.
+    /// A sequence of batches, suitable for pipes. The name of a file in this format usually ends in
+    /// `.arrows`.
     Stream,
 }
 
@@ -138,7 +139,8 @@ impl IpcTableWriter {
     /// ```
     ///
     /// # Errors
-    /// If the disk is full, or `overwrite` is false and a file with the final name appeared in the meantime.
+    /// If the disk is full, or a file with the final name has appeared since the start and
+    /// [`IpcWriteOptions::overwrite`] is false.
     pub fn finish(self) -> Result<()> {
         self.into_inner()?.commit()
     }
@@ -208,7 +210,8 @@ impl<W: Write> IpcTableWriter<W> {
     /// ```
     ///
     /// # Errors
-    /// If a column is missing or has another type, or writing fails.
+    /// If the table lacks a column of the writer's schema, if a leaf type differs from this schema,
+    /// or if writing fails.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
@@ -237,7 +240,7 @@ impl<W: Write> IpcTableWriter<W> {
     /// ```
     ///
     /// # Errors
-    /// If the schema differs, or writing fails.
+    /// If the schema of the batch differs from the schema of the writer, or writing fails.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let cast_batch;
         let batch = if self.written == self.schema {
@@ -303,6 +306,8 @@ pub fn remove_dictionaries(schema: &SchemaRef) -> SchemaRef {
             DataType::Dictionary(_, values) => find_plain_type(values),
             DataType::List(f) => DataType::List(inner(f)),
             DataType::LargeList(f) => DataType::LargeList(inner(f)),
+            DataType::ListView(f) => DataType::ListView(inner(f)),
+            DataType::LargeListView(f) => DataType::LargeListView(inner(f)),
             DataType::FixedSizeList(f, n) => DataType::FixedSizeList(inner(f), *n),
             DataType::Map(f, sorted) => DataType::Map(inner(f), *sorted),
             DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, DictionaryArray, Float32Array};
 use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{Float32Type, TimestampMicrosecondType, UInt32Type};
+use arrow::datatypes::{Float32Type, UInt32Type};
 
 use super::feature_rows::FeatureRows;
 use super::feature_spec::{FeatureKey, FeatureSpec, WindowSpan};
@@ -11,8 +11,8 @@ use super::feature_state::FeatureState;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsShard;
-use crate::kernels::between::Closure;
-use crate::memory::Charge;
+use crate::kernels::between::ClosedEnds;
+use crate::memory::MemoryCharge;
 use crate::table::RaggedTable;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,20 +25,19 @@ pub(super) struct LabelAt {
 
 /// The labels of the subjects of one shard, with the histories of the subjects.
 ///
-/// Labels are ordered by subject, time and index among all labels. [`features`](Self::features)
-/// computes one range of labels at a time, so the memory for results does not depend on the number
-/// of labels.
+/// Labels are ordered by subject, time and index. [`features`](Self::features) computes one range
+/// of labels at a time, so the memory for results does not depend on the number of labels.
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::features::{FeatureKey, FeatureSpec, Features};
+/// use serrate::io::features::{FeatureKey, FeatureSpec, LabelFeatures};
 /// use serrate::io::meds::Labels;
 /// use serrate::io::meds_torch::MedsFolder;
 /// let data = MedsFolder::open("../tests/data/synthea-meds")?;
 /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
 /// let keys = vec![FeatureKey::Prefix("LAB//".into())];
 /// let spec = FeatureSpec::try_new(keys, vec!["30d".parse()?], vec!["count".parse()?])?;
-/// let shard = Features::new(data, labels, spec).read(0)?;
+/// let shard = LabelFeatures::new(data, labels, spec).read(0)?;
 /// let mut labels = 0;
 /// for block in shard.blocks(100) {
 ///     labels += shard.features(block)?.len();
@@ -48,17 +47,15 @@ pub(super) struct LabelAt {
 /// ```
 #[derive(Clone, Debug)]
 pub struct FeatureShard {
-    _charge: Arc<Charge>,
+    _charge: Arc<MemoryCharge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// `subjects` has one list of events per row (subject), and `events` one list of measurements
-    /// per event.
+    /// `subjects` has one list of events per subject, `events` one list of measurements per event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// One list of static facts (facts without a time) per row, and the static facts of all rows.
-    /// `None` if no window of the features is [`WindowSpan::Static`].
+    /// Static facts per subject; `None` if no window is [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
 
@@ -66,8 +63,7 @@ pub struct FeatureShard {
 struct SubjectMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code, the end of its range in `keys`. The range starts at the end of the
-    /// previous code's range.
+    /// For each distinct code, the end of its range in `keys`, which starts at the previous end.
     ends: Vec<usize>,
     /// For each distinct code, the indices in [`FeatureSpec::keys`] of the keys that match it.
     keys: Vec<u32>,
@@ -80,7 +76,7 @@ impl SubjectMeasurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8), the type in which the data set is read (do not cast this column afterwards)",
+                "Dictionary(UInt32, Utf8), the type with which MEDS data sets are read (do not cast the column after reading it)",
                 codes.data_type(),
             ));
         };
@@ -88,14 +84,14 @@ impl SubjectMeasurements {
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}numeric_value"),
-                "Float32, the type in which the data set is read (do not cast this column afterwards)",
+                "Float32, the type with which MEDS data sets are read (do not cast the column after reading it)",
                 values.data_type(),
             ));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8), the type in which the data set is read (do not cast this column afterwards)",
+                "Dictionary(UInt32, Utf8), the type with which MEDS data sets are read (do not cast the column after reading it)",
                 codes.data_type(),
             ));
         };
@@ -130,7 +126,6 @@ impl SubjectMeasurements {
         })
     }
 
-    /// Returns the indices of the feature keys that match the code of measurement `at`; none for a NULL code.
     #[inline]
     fn keys(&self, at: usize) -> &[u32] {
         if self.codes.is_null(at) {
@@ -153,15 +148,7 @@ impl FeatureShard {
         spec: Arc<FeatureSpec>,
         labels: Vec<LabelAt>,
     ) -> Result<Self> {
-        let values = shard.events.column("time")?.values();
-        let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
-            return Err(Error::type_of(
-                "column time",
-                "Timestamp(µs), the type in which the data set is read (do not cast this column afterwards)",
-                values.data_type(),
-            ));
-        };
-        let (times, subjects) = (times.values().clone(), shard.events.layout(1)?.clone());
+        let (times, subjects) = (shard.read_event_times()?, shard.events.layout(1)?.clone());
         for label in &labels {
             if !times[subjects.range(label.row)].is_sorted() {
                 return Err(Error::invalid(format!(
@@ -194,14 +181,14 @@ impl FeatureShard {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// assert_eq!(features.read(3)?.num_labels(), 105); // of tuning/0
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -217,14 +204,14 @@ impl FeatureShard {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// let shard = features.read(0)?;
     /// let labels: usize = shard.blocks(100).iter().map(|block| block.len()).sum();
     /// assert_eq!(labels, shard.num_labels());
@@ -242,7 +229,7 @@ impl FeatureShard {
             while end > start + 1 && !borders(end) {
                 end -= 1;
             }
-            // The first subject of the range has more than `size` labels, so divide its labels.
+            // The only subject in the range has more than `size` labels: divide them.
             if !borders(end) {
                 end = most;
             }
@@ -259,14 +246,14 @@ impl FeatureShard {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// let shard = features.read(0)?;
     /// assert_eq!(shard.features(0..10)?.len(), 10);
     /// assert!(shard.features(0..shard.num_labels() + 1).is_err());
@@ -283,7 +270,7 @@ impl FeatureShard {
                 size: self.labels.len(),
             });
         };
-        let mut scratch = Scratch::new(&self.spec);
+        let mut scratch = FeatureScratch::new(&self.spec);
         let mut rows = FeatureRows::default();
         for of_subject in labels.chunk_by(|a, b| a.row == b.row) {
             self.add_subject(of_subject, &mut scratch, &mut rows);
@@ -291,7 +278,12 @@ impl FeatureShard {
         Ok(rows)
     }
 
-    fn add_subject(&self, labels: &[LabelAt], scratch: &mut Scratch<'_>, out: &mut FeatureRows) {
+    fn add_subject(
+        &self,
+        labels: &[LabelAt],
+        scratch: &mut FeatureScratch<'_>,
+        out: &mut FeatureRows,
+    ) {
         let Some(row) = labels.first().map(|l| l.row) else { return };
         let events = self.subjects.range(row);
         let times = &self.times[events.clone()];
@@ -306,8 +298,8 @@ impl FeatureShard {
         let mut held = 0;
         for label in labels {
             let end = times.partition_point(|t| match self.spec.window_closure() {
-                Closure::Both | Closure::Right => *t <= label.time,
-                Closure::Left | Closure::Neither => *t < label.time,
+                ClosedEnds::Both | ClosedEnds::Right => *t <= label.time,
+                ClosedEnds::Left | ClosedEnds::Neither => *t < label.time,
             });
             for (w, window) in self.spec.windows().iter().enumerate() {
                 let start = match window.span {
@@ -317,8 +309,8 @@ impl FeatureShard {
                         let from = label.time.checked_sub(length);
                         from.map_or(0, |from| {
                             times.partition_point(|t| match self.spec.window_closure() {
-                                Closure::Both | Closure::Left => *t < from,
-                                Closure::Right | Closure::Neither => *t <= from,
+                                ClosedEnds::Both | ClosedEnds::Left => *t < from,
+                                ClosedEnds::Right | ClosedEnds::Neither => *t <= from,
                             })
                         })
                     }
@@ -341,25 +333,23 @@ impl FeatureShard {
     }
 }
 
-/// Running aggregates of the current subject: one [`FeatureState`] for each window and each feature
-/// key that occurs in the history of the subject.
-struct Scratch<'a> {
+/// Running aggregates of the current subject, per window and feature key of its history.
+struct FeatureScratch<'a> {
     spec: &'a FeatureSpec,
-    /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.
+    /// Position in `keys` of each feature key, or [`NONE`] if the current subject lacks it.
     slots: Vec<u32>,
     /// Feature keys of the current subject, as indices of `spec.keys()`, in order of first occurrence.
     keys: Vec<u32>,
-    /// For each element of `keys`: its states, one per window.
+    /// For each element of the field `keys`: its states, one per window.
     states: Vec<FeatureState>,
-    /// Positions in `keys`, ordered by feature key. If `sorted` is shorter than `keys`, it is
-    /// outdated, and [`emit_label`](Self::emit_label) sorts again.
+    /// Positions in `keys`, ordered by feature key; outdated if shorter than `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }
 
 const NONE: u32 = u32::MAX;
 
-impl<'a> Scratch<'a> {
+impl<'a> FeatureScratch<'a> {
     fn new(spec: &'a FeatureSpec) -> Self {
         Self {
             spec,
@@ -382,7 +372,7 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // `self.keys` has fewer than 2^32 elements, because it has each key at most once.
+                // `self.keys` holds distinct keys, and fewer than 2^32 keys exist.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, FeatureState::default());
@@ -391,8 +381,7 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// Appends the features of a label. Then clears the states of windows of fixed length, such as
-    /// `30d`: they start anew for each label, while the states of `all` continue.
+    /// Finally clears the states of windows of fixed length, which start anew for each label.
     fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {

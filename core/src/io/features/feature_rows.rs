@@ -50,7 +50,8 @@ pub struct FeatureRows {
 }
 
 impl FeatureAggregate {
-    /// Returns the type: Int64 for counts, Float32 for min, max, first and last, else Float64.
+    /// Returns the Arrow type of the results: Int64 for counts, Float32 for min, max, first and
+    /// last, else Float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -101,7 +102,8 @@ impl FeatureRows {
         })
     }
 
-    /// Returns a column for each of `features`, with one value per label.
+    /// Returns a column for each of `features` (indices of features in `spec`), with one value per
+    /// label.
     ///
     /// For a label with nothing to aggregate, counts and sums are 0, and other aggregates are NULL.
     ///
@@ -137,8 +139,7 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // If `features` contains a feature twice, `scatter_columns` has filled only its
-                // last column: use that column for both.
+                // If `features` repeats a feature, only its last column has been filled: use that.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];
@@ -148,9 +149,8 @@ impl FeatureRows {
             .collect()
     }
 
-    /// Returns one dense column per requested feature, with one element per label: first the values
-    /// of all columns, column by column, then whether each value exists. `place` returns the index
-    /// of the column of a feature, or `None` if the feature is not requested.
+    /// Returns dense columns, one per requested feature, with one element per label: the values,
+    /// and whether each exists. `place` returns the column of a feature, if it is requested.
     fn scatter_columns(
         &self,
         columns: usize,

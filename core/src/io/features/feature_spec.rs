@@ -8,17 +8,17 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
 
 use crate::error::{Error, Result};
 use crate::io::meds::Vocabulary;
-use crate::kernels::between::Closure;
+use crate::kernels::between::ClosedEnds;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
 /// The measurements that a feature aggregates: those with one code, or with any code of a given prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureKey {
-    /// One code.
+    /// The measurements with this code.
     Code(Arc<str>),
-    /// All codes that begin with this text. The text form has a `*` at the end: `LAB//*` for the
-    /// prefix `LAB//`.
+    /// The measurements whose code begins with this text. The text form has a `*` at the end:
+    /// `LAB//*` for the prefix `LAB//`.
     Prefix(Arc<str>),
 }
 
@@ -42,7 +42,8 @@ impl fmt::Display for FeatureKey {
 
 /// The part of a subject's history that a feature aggregates, usually a window of time.
 ///
-/// Text forms: a length such as `30d` (`s`, `m` for minutes, `h`, `d`, `w`), `all` and `static`.
+/// Text forms: a length such as `30d` (units `s`, `m` for minutes, `h`, `d`, `w`), `all` for the whole
+/// history, and `static` for the facts without a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FeatureWindow {
     name: String,
@@ -53,9 +54,7 @@ pub struct FeatureWindow {
 pub(super) enum WindowSpan {
     /// A window of this many microseconds before the time of the label.
     Last(i64),
-    /// All events up to the time of the label.
     All,
-    /// Facts without a time.
     Static,
 }
 
@@ -136,7 +135,8 @@ pub enum FeatureAggregate {
     First,
     /// The last value.
     Last,
-    /// Slope per day of the least-squares line; NULL without two values at different times.
+    /// Slope, per day, of the least-squares line of the values over their times; NULL without two
+    /// values at different times.
     Slope,
 }
 
@@ -225,7 +225,7 @@ pub struct FeatureSpec {
     keys: Vec<FeatureKey>,
     windows: Vec<FeatureWindow>,
     aggregates: Vec<FeatureAggregate>,
-    closure: Closure,
+    closure: ClosedEnds,
 }
 
 impl FeatureSpec {
@@ -266,11 +266,10 @@ impl FeatureSpec {
                 aggregates.len()
             )));
         }
-        Ok(Self { keys, windows, aggregates, closure: Closure::Right })
+        Ok(Self { keys, windows, aggregates, closure: ClosedEnds::Right })
     }
 
-    /// Sets whether windows include their start, their end (the time of the label), both or
-    /// neither.
+    /// Sets whether windows include their start, end (the label's time), both or neither.
     ///
     /// By default, they include only their end.
     ///
@@ -280,12 +279,12 @@ impl FeatureSpec {
     /// # let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Prefix("DRUG//".into())];
     /// # let windows = vec!["30d".parse()?, "all".parse()?];
     /// # let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
-    /// use serrate::kernels::between::Closure;
-    /// assert_eq!(spec.clone().closed(Closure::Right), spec); // the default
-    /// assert_ne!(spec.clone().closed(Closure::Neither), spec);
+    /// use serrate::kernels::between::ClosedEnds;
+    /// assert_eq!(spec.clone().closed(ClosedEnds::Right), spec); // the default
+    /// assert_ne!(spec.clone().closed(ClosedEnds::Neither), spec);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn closed(mut self, closure: Closure) -> Self {
+    pub fn closed(mut self, closure: ClosedEnds) -> Self {
         self.closure = closure;
         self
     }
@@ -335,7 +334,7 @@ impl FeatureSpec {
         &self.aggregates
     }
 
-    pub(super) fn window_closure(&self) -> Closure {
+    pub(super) fn window_closure(&self) -> ClosedEnds {
         self.closure
     }
 

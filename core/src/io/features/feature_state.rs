@@ -21,7 +21,7 @@ impl CompensatedSum {
 
     fn get(self) -> f64 {
         let sum = self.high + self.low;
-        // If the sum is infinite, `low` is NaN and must not be added.
+        // If the sum is infinite, the field `low` is NaN and must not be added.
         if self.high.is_finite() { sum } else { self.high }
     }
 
@@ -36,8 +36,7 @@ impl CompensatedSum {
     }
 }
 
-/// Least-squares line of values (y) over time (x). Holds running means instead of sums, because
-/// sums lose precision.
+/// Least-squares line of values (y) over time (x), from means, because sums lose precision.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeastSquaresLine {
     mean_x: f64,
@@ -73,8 +72,7 @@ pub(super) struct FeatureState {
 }
 
 impl FeatureState {
-    /// Adds a measurement, which must not be earlier than the previous one. If `slope` is true,
-    /// also updates `line`.
+    /// Measurements must be added in the order of time. `slope` tells whether to update the line.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
         self.count += 1;

@@ -20,8 +20,8 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 /// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Stores features on disk: they are pushed in any order of the labels, and read in the order of
-/// the labels.
+/// Stores the features of labels on disk: labels may be pushed in any order, and are read by
+/// ascending position.
 ///
 /// Each label takes 24 bytes of memory.
 ///
@@ -266,7 +266,8 @@ impl FeatureStore {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be written, exists without `overwrite`, or exceeds 2^63 elements.
+    /// If the file exists and `overwrite` is false, it cannot be written, or the number of labels
+    /// times the number of features exceeds 2^63.
     pub fn write_dok(
         &self,
         path: impl AsRef<Path>,
@@ -315,7 +316,7 @@ impl FeatureStore {
     }
 }
 
-/// Returns, for each value, the index of its label, which is the number of its row in the output.
+/// Returns the output row of each feature value, which is the index of its label.
 fn list_row_numbers(rows: &FeatureRows) -> Vec<i64> {
     let each = rows.iter().flat_map(|(label, features, _)| {
         std::iter::repeat_n(i64::try_from(label).unwrap_or(i64::MAX), features.len())

@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt64
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::Features;
+use super::LabelFeatures;
 use super::feature_rows::FeatureRows;
 use crate::error::{Error, Result};
 
@@ -20,7 +20,7 @@ pub enum FeatureForm {
     /// One column per feature, of the [type of its aggregate](super::FeatureAggregate::data_type).
     #[default]
     Columns,
-    /// The column `features`: a list of all features, Float64.
+    /// The column `features`: for each label, a list of the values of all features (Float64).
     List,
     /// The columns `feature` (list of UInt32) and `value` (list of Float64): only features with a value.
     Sparse,
@@ -41,20 +41,20 @@ impl FromStr for FeatureForm {
     }
 }
 
-impl Features {
+impl LabelFeatures {
     /// Returns the schema of a table of features whose columns have the form `form`.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// use serrate::io::features::FeatureForm;
     /// let schema = features.schema(FeatureForm::Sparse)?;
     /// let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -102,19 +102,20 @@ impl Features {
         Ok(Arc::new(Schema::new(fields)))
     }
 
-    /// Returns a table of all labels: `row`, then the columns of the labels.
+    /// Returns a table of all labels: the column `row` (the index of the label), then the columns
+    /// of the labels.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// let labels = features.label_rows()?;
     /// assert_eq!((labels.num_rows(), labels.num_columns()), (1715, 4));
     /// # Ok::<(), serrate::Error>(())
@@ -128,18 +129,19 @@ impl Features {
         self.to_batch(&rows, FeatureForm::Sparse, &columns)
     }
 
-    /// Returns the columns of the [schema](Self::schema) with the given indices, for the labels of `rows`.
+    /// Returns the columns whose indices in the [schema](Self::schema) are `columns`, with one row
+    /// for each label of `rows`.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
+    /// use serrate::io::features::{FeatureForm, FeatureKey, FeatureSpec, LabelFeatures};
     /// use serrate::io::meds::Labels;
     /// use serrate::io::meds_torch::MedsFolder;
     /// let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// let shard = features.read(0)?;
     /// let rows = shard.features(0..shard.num_labels().min(10))?;
     /// assert_eq!((rows.is_empty(), rows.iter().count()), (rows.len() == 0, rows.len()));

@@ -2,7 +2,7 @@
 //! time. Its features are aggregates of the values of each code (or of all codes with a prefix) in
 //! windows of time before the label.
 //!
-//! A [`FeatureSpec`] lists the features. [`Features`] reads the data shard by shard; [`FeatureRows`] holds
+//! A [`FeatureSpec`] lists the features. [`LabelFeatures`] reads the data shard by shard; [`FeatureRows`] holds
 //! the features of some labels sparsely, because only a few of the codes occur before each label.
 //! [`FeatureStore`] stores features on disk, reads them in the order of the labels, and writes sparse files.
 
@@ -21,7 +21,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 
 use crate::error::{Error, Result};
-use crate::io::meds::{Labels, MedsReadOptions, Needed};
+use crate::io::meds::{Labels, MedsReadOptions, NeededColumns};
 use crate::io::meds_torch::MedsFolder;
 use compute::LabelAt;
 use feature_spec::WindowSpan;
@@ -36,14 +36,14 @@ pub use feature_table::FeatureForm;
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::features::{FeatureKey, FeatureSpec, Features};
+/// use serrate::io::features::{FeatureKey, FeatureSpec, LabelFeatures};
 /// use serrate::io::meds::Labels;
 /// use serrate::io::meds_torch::MedsFolder;
 /// let data = MedsFolder::open("../tests/data/synthea-meds")?;
 /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
 /// let keys = vec![FeatureKey::Prefix("LAB//".into()), FeatureKey::Prefix("DRUG//".into())];
 /// let spec = FeatureSpec::try_new(keys, vec!["30d".parse()?, "all".parse()?], vec!["count".parse()?])?;
-/// let features = Features::new(data, labels, spec);
+/// let features = LabelFeatures::new(data, labels, spec);
 /// assert_eq!((features.labels().len(), features.num_shards()), (1715, 4));
 /// assert_eq!(features.folder().num_shards(), 4);
 /// let mut labels = 0;
@@ -57,38 +57,38 @@ pub use feature_table::FeatureForm;
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Features {
+pub struct LabelFeatures {
     folder: MedsFolder,
     labels: Labels,
     spec: Arc<FeatureSpec>,
     /// Time and index of each label. Labels are ordered by subject, then time, then index.
     order: Vec<(i64, usize)>,
-    /// For each subject with labels, the range of its labels in `order`.
+    /// For each subject with labels (by its ID), the range of the subject's labels in the field `order`.
     subjects: HashMap<i64, Range<usize>>,
     seen: Mutex<SeenSubjects>,
 }
 
-/// The shards that have been read, and for each subject with labels, the index of its shard.
+/// Whether each shard has been read, and the shard of each labeled subject found so far.
 #[derive(Debug, Default)]
 struct SeenSubjects {
     shards: Vec<bool>,
     subjects: HashMap<i64, usize>,
 }
 
-impl Features {
+impl LabelFeatures {
     /// Prepares the features of labels; nothing is read yet.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// assert_eq!((features.labels().len(), features.num_shards()), (1715, 4));
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -114,15 +114,15 @@ impl Features {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::io::features::{FeatureAggregate, FeatureKey, FeatureSpec, Features};
+    /// use serrate::io::features::{FeatureAggregate, FeatureKey, FeatureSpec, LabelFeatures};
     /// use serrate::io::meds::{Labels, Vocabulary};
     /// use serrate::io::meds_torch::MedsFolder;
-    /// use serrate::kernels::between::Closure;
+    /// use serrate::kernels::between::ClosedEnds;
     /// let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// let keys = FeatureSpec::keys_of(&Vocabulary::from_codes(["MEDS_BIRTH"])?);
     /// let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec.closed(Closure::Both));
+    /// let features = LabelFeatures::new(data, labels, spec.closed(ClosedEnds::Both));
     /// assert_eq!((features.labels().len(), features.folder().num_shards()), (1715, features.num_shards()));
     /// let spec = features.spec();
     /// assert_eq!((spec.keys().len(), spec.windows().len(), spec.aggregates().len()), (1, 1, 1));
@@ -157,14 +157,14 @@ impl Features {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// assert_eq!(features.unknown(), None);
     /// for shard in 0..features.num_shards() {
     ///     features.read(shard)?;
@@ -186,14 +186,14 @@ impl Features {
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::features::{FeatureKey, FeatureSpec};
-    /// use serrate::io::features::Features;
+    /// use serrate::io::features::LabelFeatures;
     /// # use serrate::io::meds::Labels;
     /// # use serrate::io::meds_torch::MedsFolder;
     /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
     /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
     /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
     /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
-    /// let features = Features::new(data, labels, spec);
+    /// let features = LabelFeatures::new(data, labels, spec);
     /// assert_eq!(features.read(0)?.num_labels(), 428); // of held_out/0
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -206,12 +206,12 @@ impl Features {
         if self.spec.windows().iter().any(|w| w.span == WindowSpan::Static) {
             needed.extend(["static_code", "static_numeric_value"]);
         }
-        let data = self.folder.read_needed(shard, &options, Needed(Some(&needed)))?;
+        let data = self.folder.read_needed(shard, &options, NeededColumns(Some(&needed)))?;
         let ids = data.events.column("subject_id")?.values();
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
             return Err(Error::type_of(
                 "column subject_id",
-                "Int64, the type in which the data set is read (do not cast this column afterwards)",
+                "Int64, the type with which MEDS data sets are read (do not cast the column after reading it)",
                 ids.data_type(),
             ));
         };
@@ -230,8 +230,7 @@ impl Features {
         Ok(shard_of_labels)
     }
 
-    /// Records that the subject `id` is in the shard `shard`. Returns an error if another shard
-    /// with the subject was read before.
+    /// Returns an error if another shard with the subject was read before.
     fn claim_subject(&self, id: i64, shard: usize) -> Result<()> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *seen.subjects.entry(id).or_insert(shard);

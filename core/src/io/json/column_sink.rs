@@ -1,5 +1,3 @@
-//! Collects the values of one column in document order and infers its depth and type.
-
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -19,13 +17,12 @@ use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::IncomingColumn;
 
-/// Input with this many nested lists is an error: it is not a table and could exhaust the stack.
+/// A value with this many nested lists is an error, because deeper values could exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// All elements at this depth are null so far, so they may still become lists or leaves. The
-    /// field is the number of these elements.
+    /// All elements at this depth are null so far; the field is their number.
     Unknown(usize),
     List,
     Leaf,
@@ -51,7 +48,6 @@ impl JsonLevel {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum JsonScalar<'a> {
     Bool(bool),
-    /// A number without fraction or exponent.
     Int(i128),
     /// A float from `serde_json` that may be an integer of more than 64 bits in the JSON text.
     Huge(f64),
@@ -73,25 +69,23 @@ impl std::fmt::Display for JsonScalar<'_> {
     }
 }
 
-/// Collects the values and lists of one column. Its methods must be called in document order.
+/// Infers depth and type of a column. Its methods must be called in document order.
 #[derive(Debug)]
 pub(super) struct ColumnSink {
     name: String,
-    /// Number of rows of the input before this table. It is added to row numbers in errors.
+    /// Number of rows of the input before the first row of this sink, to number rows in errors.
     first_row: usize,
     declared: Option<DataType>,
     kinds: Vec<ElementKind>,
     levels: Vec<JsonLevel>,
-    /// Number of elements so far at each depth.
-    counts: Vec<usize>,
+    counts_by_depth: Vec<usize>,
     /// Index of the current element within each list that has begun but not ended.
     at: Vec<usize>,
     leaves: LeafValues,
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the values, or a list type, which also fixes the
-    /// depth; if it is `None`, type and depth are inferred.
+    /// `declared` is the type of the values, or a list type, which fixes the depth, too.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -102,7 +96,7 @@ impl ColumnSink {
             first_row,
             kinds,
             levels: (0..depth).map(|_| JsonLevel::new()).collect(),
-            counts: vec![0; depth + 1],
+            counts_by_depth: vec![0; depth + 1],
             at: vec![0],
             leaves: LeafValues::new(declared.as_ref()),
             declared,
@@ -114,7 +108,7 @@ impl ColumnSink {
     }
 
     pub(super) fn rows(&self) -> usize {
-        self.counts[0]
+        self.counts_by_depth[0]
     }
 
     fn depth(&self) -> usize {
@@ -140,12 +134,11 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Turns the elements of the deepest level into lists. Its `nulls` elements so far, all of them
-    /// null, become null lists.
+    /// Turns the elements of the deepest level, so far `nulls` nulls, into null lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
-        self.counts.push(0);
+        self.counts_by_depth.push(0);
         let mut level = JsonLevel::new();
         (0..nulls).for_each(|_| level.push(0, false));
         self.levels.push(level);
@@ -154,14 +147,14 @@ impl ColumnSink {
     pub(super) fn end_list(&mut self) {
         self.at.pop();
         let d = self.depth();
-        self.levels[d].push(self.counts[d + 1], true);
+        self.levels[d].push(self.counts_by_depth[d + 1], true);
         self.advance_position();
     }
 
     pub(super) fn push_null(&mut self) {
         let d = self.depth();
         match &mut self.kinds[d] {
-            ElementKind::List => self.levels[d].push(self.counts[d + 1], false),
+            ElementKind::List => self.levels[d].push(self.counts_by_depth[d + 1], false),
             ElementKind::Leaf => self.leaves.push_null(),
             ElementKind::Unknown(nulls) => *nulls += 1,
         }
@@ -194,7 +187,7 @@ impl ColumnSink {
 
     fn advance_position(&mut self) {
         let d = self.depth();
-        self.counts[d] += 1;
+        self.counts_by_depth[d] += 1;
         self.at[d] += 1;
     }
 
@@ -214,8 +207,7 @@ impl ColumnSink {
         Error::ValueType { path: self.current_path(), expected: expected.into(), found }
     }
 
-    /// Builds the column. `known` is the type of the column, including its lists, in earlier tables
-    /// of the same input; `None` if this type is unknown.
+    /// `known` is the type of the column, with its lists, in earlier tables of the same input.
     pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<IncomingColumn> {
         // A column without any value has the type that it had in earlier tables of the same input.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
@@ -288,31 +280,25 @@ fn format_leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: us
 /// Values read so far, in the narrowest representation that holds them.
 #[derive(Debug)]
 enum ValueStore {
-    /// No values, only nulls so far; the field is the number of nulls.
-    Nothing(usize),
+    Nulls(usize),
     Bool(Vec<bool>),
     Int(Vec<i64>),
-    /// Integers, at least one of them outside the range of `i64`.
     Wide(Vec<i128>),
-    Float(Floats),
+    Float(FloatColumn),
     Text(StringValues),
 }
 
 #[derive(Debug, Default)]
-struct Floats {
+struct FloatColumn {
     values: Vec<f64>,
-    /// Whether all values were read from the strings `NaN`, `Infinity` and `-Infinity`. If so,
-    /// another string converts them back to strings.
+    /// Whether all values come from the strings `NaN`, `Infinity` and `-Infinity`.
     only_texts: bool,
-    /// The last value that `serde_json` may have converted from an integer of more than 64 bits,
-    /// for the error message.
+    /// The last value that `serde_json` may have read from an integer of more than 64 bits.
     huge: Option<f64>,
-    /// Whether every float so far may be an integer of over 64 bits that `serde_json` converted. If
-    /// so, no type is inferred: the column needs a declared type.
+    /// Whether all floats may be integers of more than 64 bits, which need a declared type.
     only_huge: bool,
 }
 
-/// The kinds of values that a column accepts after its first value, as worded in error messages.
 const SAME_KIND: &str =
     "a value of the same kind (boolean, number or string) as the earlier values of the column";
 
@@ -335,7 +321,6 @@ struct LeafValues {
     nulls: NullBufferBuilder,
 }
 
-/// Parses the names of NaN and the infinities, which JSON numbers cannot express; `None` for other strings.
 fn parse_special(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -345,7 +330,7 @@ fn parse_special(text: &str) -> Option<f64> {
     }
 }
 
-/// Returns the text that [`parse_special`] parses as this float; `None` for finite numbers.
+/// Returns `None` for finite numbers.
 pub(super) fn find_special_name(x: f64) -> Option<&'static str> {
     if x.is_nan() {
         Some("NaN")
@@ -367,13 +352,13 @@ impl LeafValues {
     fn new(declared: Option<&DataType>) -> Self {
         let store = match declared {
             Some(DataType::Boolean) => ValueStore::Bool(Vec::new()),
-            Some(t) if t.is_floating() => ValueStore::Float(Floats::default()),
+            Some(t) if t.is_floating() => ValueStore::Float(FloatColumn::default()),
             Some(DataType::UInt64) => ValueStore::Wide(Vec::new()),
             Some(t) if t.is_integer() => ValueStore::Int(Vec::new()),
             Some(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
                 ValueStore::Text(StringValues::default())
             }
-            _ => ValueStore::Nothing(0),
+            _ => ValueStore::Nulls(0),
         };
         Self { store, nulls: NullBufferBuilder::new(0) }
     }
@@ -381,7 +366,7 @@ impl LeafValues {
     fn push_null(&mut self) {
         self.nulls.append_null();
         match &mut self.store {
-            ValueStore::Nothing(n) => *n += 1,
+            ValueStore::Nulls(n) => *n += 1,
             ValueStore::Bool(v) => v.push(false),
             ValueStore::Int(v) => v.push(0),
             ValueStore::Wide(v) => v.push(0),
@@ -424,7 +409,6 @@ impl LeafValues {
         Ok(())
     }
 
-    /// Returns whether the store can hold this value without widening.
     fn accepts_value(&self, value: JsonScalar<'_>) -> bool {
         match (&self.store, value) {
             (ValueStore::Bool(_), JsonScalar::Bool(_))
@@ -437,10 +421,10 @@ impl LeafValues {
 
     fn widen_store(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         const NUMBER: &str = "a number or a boolean, like the values before it in this column";
-        let store = std::mem::replace(&mut self.store, ValueStore::Nothing(0));
+        let store = std::mem::replace(&mut self.store, ValueStore::Nulls(0));
         let wide = |i: i128| i64::try_from(i).is_err();
         let floats = |values: Vec<f64>, only_texts, only_huge| {
-            ValueStore::Float(Floats { values, only_texts, huge: None, only_huge })
+            ValueStore::Float(FloatColumn { values, only_texts, huge: None, only_huge })
         };
         let is_huge = matches!(value, JsonScalar::Huge(_));
         let is_float = is_huge
@@ -448,16 +432,16 @@ impl LeafValues {
             || matches!(value, JsonScalar::Text(t) if parse_special(t).is_some());
         let mut refused = None;
         self.store = match (store, value) {
-            (ValueStore::Nothing(n), JsonScalar::Bool(_)) => ValueStore::Bool(vec![false; n]),
-            (ValueStore::Nothing(n), JsonScalar::Int(i)) if wide(i) => ValueStore::Wide(vec![0; n]),
-            (ValueStore::Nothing(n), JsonScalar::Int(_)) => ValueStore::Int(vec![0; n]),
-            (ValueStore::Nothing(n), JsonScalar::Text(_)) if is_float => {
+            (ValueStore::Nulls(n), JsonScalar::Bool(_)) => ValueStore::Bool(vec![false; n]),
+            (ValueStore::Nulls(n), JsonScalar::Int(i)) if wide(i) => ValueStore::Wide(vec![0; n]),
+            (ValueStore::Nulls(n), JsonScalar::Int(_)) => ValueStore::Int(vec![0; n]),
+            (ValueStore::Nulls(n), JsonScalar::Text(_)) if is_float => {
                 floats(vec![0.0; n], true, false)
             }
-            (ValueStore::Nothing(n), JsonScalar::Text(_)) => {
+            (ValueStore::Nulls(n), JsonScalar::Text(_)) => {
                 ValueStore::Text(StringValues { bytes: Vec::new(), ends: vec![0; n] })
             }
-            (ValueStore::Nothing(n), _) => floats(vec![0.0; n], false, is_huge),
+            (ValueStore::Nulls(n), _) => floats(vec![0.0; n], false, is_huge),
             (ValueStore::Bool(v), JsonScalar::Int(i)) if wide(i) => {
                 ValueStore::Wide(v.into_iter().map(i128::from).collect())
             }
@@ -544,7 +528,7 @@ impl LeafValues {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
-            // Other values, such as times, are collected in their JSON type and cast at the end.
+            // Other types, such as times, are collected in their JSON type and cast at the end.
             _ => return self.push(value).map_err(|_| expected()),
         }
         self.nulls.append_non_null();
@@ -556,7 +540,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts a value to the declared integer type (truncates floats); `None` if impossible.
+/// Truncates floats. Returns `None` for a string, or a number outside the range of the type.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),
@@ -613,7 +597,7 @@ macro_rules! narrow_array {
 }
 
 impl ValueStore {
-    /// Builds an array of the type that the Python library `nested_ragged_tensors` would choose.
+    /// Selects the type that the Python library `nested_ragged_tensors` would choose.
     fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
         fn select_valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
             v.iter()
@@ -622,7 +606,7 @@ impl ValueStore {
                 .map(|(_, x)| *x)
         }
         Ok(match self {
-            Self::Nothing(_) => return Err(NoType::Nothing),
+            Self::Nulls(_) => return Err(NoType::Nothing),
             Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
             Self::Int(v) => {
                 let (least, most) = select_valid(&v, nulls.as_ref())
@@ -682,9 +666,9 @@ impl ValueStore {
 
     fn into_array(self, t: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef, CastFailure> {
         Ok(match (self, t) {
-            (Self::Nothing(n), DataType::Null) => Arc::new(NullArray::new(n)),
-            (Self::Nothing(0), _) => new_empty_array(t),
-            (Self::Nothing(n), _) => new_null_array(t, n),
+            (Self::Nulls(n), DataType::Null) => Arc::new(NullArray::new(n)),
+            (Self::Nulls(0), _) => new_empty_array(t),
+            (Self::Nulls(n), _) => new_null_array(t, n),
             (Self::Bool(v), DataType::Boolean) => Arc::new(BooleanArray::new(v.into(), nulls)),
             (Self::Float(f), DataType::Float16) => {
                 let values = f.values.into_iter().map(f16::from_f64).collect();
@@ -709,7 +693,7 @@ impl ValueStore {
                     Self::Wide(v) => build_wide_array(v, t, nulls)?,
                     Self::Float(f) => Arc::new(Float64Array::new(f.values.into(), nulls)),
                     Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
-                    Self::Nothing(n) => new_null_array(t, n),
+                    Self::Nulls(n) => new_null_array(t, n),
                 };
                 cast_all(&from, t)?
             }
@@ -717,7 +701,7 @@ impl ValueStore {
     }
 }
 
-/// Converts integers to decimals if `t` is a decimal type, else to UInt64. The caller casts to `t`.
+/// Returns 38-digit decimals if `t` is decimal, else UInt64; a larger integer is an error.
 fn build_wide_array(
     values: Vec<i128>,
     t: &DataType,
@@ -731,8 +715,7 @@ fn build_wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // The number at `i` may be negative. Report rather the number beyond `i64` that requires
-        // UInt64.
+        // Name the first number above `i64`, if any: only such a number makes UInt64 necessary.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -753,8 +736,7 @@ pub(super) fn reinterpret_as(
 
 /// Casts values; fails if a value that is not null becomes null.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // A string without an offset is a time in UTC, so cast to UTC first. Then replace only the time
-    // zone of the type, which keeps the instants.
+    // A string without an offset is in UTC: cast to UTC, then replace only the time zone.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {
@@ -791,6 +773,6 @@ fn build_text_array(texts: StringValues, nulls: Option<NullBuffer>) -> ArrayRef 
     offsets.push(0);
     offsets.extend(texts.ends);
     let offsets = OffsetBuffer::new(offsets.into());
-    // The constructor validates UTF-8 again, which takes a small part of the time of parsing.
+    // The constructor validates UTF-8 again, which takes much less time than parsing.
     Arc::new(LargeStringArray::new(offsets, Buffer::from_vec(texts.bytes), nulls))
 }

@@ -18,7 +18,7 @@ pub fn convert_lists_to_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowEr
     RecordBatch::try_new_with_options(schema, columns, &options)
 }
 
-/// Returns the schema of the result of [`convert_lists_to_json`].
+/// Returns the schema of the result of [`convert_lists_to_json`] for a batch of schema `schema`.
 pub fn make_text_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type().is_nested() {
         true => Arc::new(Field::new(field.name(), DataType::Utf8, true)),

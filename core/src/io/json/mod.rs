@@ -45,10 +45,9 @@ pub use write::NdjsonWriter;
 use super::atomic::AtomicFile;
 use crate::access;
 use crate::error::{Error, Result};
-use crate::memory::Charge;
+use crate::memory::MemoryCharge;
 use crate::table::RaggedTable;
 
-/// Names that a column cannot have in the columns form.
 const RESERVED: [&str; 2] = ["bounds", "mask"];
 
 /// Options for reading JSON.
@@ -96,10 +95,10 @@ impl JsonOptions {
 /// Layout of a table in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JsonForm {
-    /// An object of columns.
+    /// An object with one member per column: the list of its values, one per row.
     #[default]
     Columns,
-    /// A list of records.
+    /// A list with one object per row: the values of the row by column name.
     Records,
 }
 
@@ -112,7 +111,7 @@ pub struct JsonWriteOptions {
     pub overwrite: bool,
 }
 
-/// Reads a JSON file in either form.
+/// Reads a JSON file in the columns or the records form.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -133,14 +132,14 @@ pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragged
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     let what = format!("reading the JSON document {}", path.display());
     // Reserve memory for the text and for the values parsed from it.
-    let _charge = Charge::take(&what, length.saturating_mul(2))?;
+    let _charge = MemoryCharge::take(&what, length.saturating_mul(2))?;
     let text = access::read(path).map_err(|e| Error::io(path, e))?;
     RaggedTable::from_json_text(&text, options).map_err(|e| Error::file(path, e.to_string()))
 }
 
 /// Writes a JSON file.
 ///
-/// The target appears only when it is complete.
+/// The file appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -158,8 +157,9 @@ pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragged
 /// ```
 ///
 /// # Errors
-/// If the file exists and `overwrite` is false, the file cannot be written, a column is a struct, map,
-/// union or run-end encoding, or the table has scalars, which JSON cannot hold.
+/// If the file exists and `overwrite` is false, the file cannot be written, a column is a struct,
+/// map, union or run-end encoding, or the table has [scalars](RaggedTable::scalars), which these
+/// forms of JSON cannot hold.
 pub fn write_json(
     path: impl AsRef<Path>,
     table: &RaggedTable,
@@ -201,7 +201,7 @@ pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragg
 
 /// Writes a file of one record per line.
 ///
-/// The target appears only when it is complete.
+/// The file appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -65,10 +65,9 @@ impl<'a> JsonParser<'a> {
         }
     }
 
-    /// Parses an object; `member` is called with each key and parses its value.
     pub(super) fn parse_object(
         &mut self,
-        mut member: impl FnMut(&mut Self, &str) -> Result<()>,
+        mut parse_member: impl FnMut(&mut Self, &str) -> Result<()>,
     ) -> Result<()> {
         self.expect_byte(b'{', "expected a JSON object in braces")?;
         if self.accept_byte(b'}') {
@@ -78,7 +77,7 @@ impl<'a> JsonParser<'a> {
             self.peek_byte();
             let key = self.parse_string()?;
             self.expect_byte(b':', "expected a colon after the key of a JSON object")?;
-            member(self, &key)?;
+            parse_member(self, &key)?;
             if self.accept_byte(b'}') {
                 return Ok(());
             }
@@ -89,17 +88,16 @@ impl<'a> JsonParser<'a> {
         }
     }
 
-    /// Parses an array; `element` is called for each element and parses it.
     pub(super) fn parse_array(
         &mut self,
-        mut element: impl FnMut(&mut Self) -> Result<()>,
+        mut parse_element: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
         self.expect_byte(b'[', "expected a JSON list in brackets")?;
         if self.accept_byte(b']') {
             return Ok(());
         }
         loop {
-            element(self)?;
+            parse_element(self)?;
             if self.accept_byte(b']') {
                 return Ok(());
             }
@@ -201,7 +199,7 @@ impl<'a> JsonParser<'a> {
         }
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
         if !float {
-            // Clamp an integer beyond 128 bits to i128; later checks still find that it exceeds 64 bits.
+            // Clamp an integer beyond 128 bits; later checks still find that it exceeds 64 bits.
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }

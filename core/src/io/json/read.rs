@@ -18,8 +18,7 @@ pub(super) struct ColumnSinks {
     /// Number of records that have been read completely.
     rows: usize,
     first_row: usize,
-    /// For each column: whether its name has occurred in the current record.
-    seen: Vec<bool>,
+    seen_in_record: Vec<bool>,
 }
 
 impl ColumnSinks {
@@ -34,16 +33,15 @@ impl ColumnSinks {
         let i = self.columns.len();
         self.columns.push(ColumnSink::new(name, options.find_declared_type(name), self.first_row));
         self.positions.insert(name.to_owned(), i);
-        self.seen.push(false);
+        self.seen_in_record.push(false);
         i
     }
 
-    /// Returns the [`ColumnSink`] for the value of the member `name`. First appends a null for each
-    /// earlier record without this member. Returns an error if the record has the member twice.
+    /// Appends nulls for earlier records without this member. A repeated member is an error.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
-        if std::mem::replace(&mut self.seen[i], true) {
+        if std::mem::replace(&mut self.seen_in_record[i], true) {
             return Err(Error::invalid(format!(
                 "record {row} has the key {name:?} twice; write each key once"
             )));
@@ -57,7 +55,7 @@ impl ColumnSinks {
 
     fn end_record(&mut self) {
         self.rows += 1;
-        for (sink, seen) in self.columns.iter_mut().zip(&mut self.seen) {
+        for (sink, seen) in self.columns.iter_mut().zip(&mut self.seen_in_record) {
             if !std::mem::replace(seen, false) {
                 while sink.rows() < self.rows {
                     sink.push_null();
@@ -132,10 +130,11 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If the value has neither form; columns differ in rows or in lengths on a shared axis; values
-    /// of a column differ in depth, are nested in over 63 lists or do not fit the declared type; no
-    /// type can be inferred (no values, numbers next to strings, numbers beyond 64 bits or float32);
-    /// or a name is reserved in the columns form. The message names the column or the path.
+    /// If the value has neither form; columns differ in the number of rows or in list lengths on a
+    /// shared axis; values of a column differ in nesting depth, are nested in over 63 lists or do not
+    /// fit the declared type; no type can be inferred (no values, numbers next to strings, numbers
+    /// beyond 64 bits or float32); or a name is reserved in the columns form. The message names the
+    /// column or the path.
     pub fn from_json(value: &Value, options: &JsonOptions) -> Result<Self> {
         let mut sinks = ColumnSinks::default();
         match value {
@@ -259,7 +258,6 @@ fn find_kind_name(value: &Value) -> &'static str {
     }
 }
 
-/// Describes the JSON value that begins with the byte `next`; `None` is the end of the input.
 fn describe_next(next: Option<u8>) -> String {
     match next {
         None => "the end of the input".into(),
@@ -342,8 +340,7 @@ impl<R: BufRead> NdjsonReader<R> {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }
 
-    /// Reads up to `limit` more rows as one table. Returns `None` if no record is left. Input
-    /// without records gives one table without rows.
+    /// Returns `None` after the last record, but one table without rows if there are no records.
     fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
         let mut sinks = ColumnSinks::new_starting_at(self.rows);
         for (name, _) in &self.options.schema {

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernels::span_texts::write_spans;
 use crate::table::{Column, RaggedTable};
 
-enum Leaf {
+enum JsonLeaf {
     Null,
     Bool(bool),
     Int(i64),
@@ -28,7 +28,7 @@ enum Leaf {
     Text(String),
 }
 
-impl Leaf {
+impl JsonLeaf {
     fn write(&self, out: &mut Vec<u8>) -> io::Result<()> {
         let special = match self {
             Self::Single(x) => find_special_name((*x).into()),
@@ -59,8 +59,7 @@ impl Leaf {
             Self::Bool(b) => b.into(),
             Self::Int(i) => i.into(),
             Self::UInt(i) => i.into(),
-            // Convert the float32 through its shortest decimal text: 0.1 is written as 0.1, not as
-            // 0.10000000149011612.
+            // Convert float32 through its decimal text: 0.1, not 0.10000000149011612.
             Self::Single(x) => float(x.to_string().parse().unwrap_or_else(|_| x.into())),
             Self::Double(x) => float(x),
             Self::Text(s) => s.into(),
@@ -68,13 +67,13 @@ impl Leaf {
     }
 }
 
-type Getter<'a> = Box<dyn Fn(usize) -> Leaf + 'a>;
+type LeafGetter<'a> = Box<dyn Fn(usize) -> JsonLeaf + 'a>;
 
 struct JsonColumn<'a> {
     name: &'a str,
     layouts: Vec<(&'a Layout, Option<&'a NullBuffer>)>,
     nulls: Option<NullBuffer>,
-    get: Getter<'a>,
+    get: LeafGetter<'a>,
 }
 
 impl<'a> JsonColumn<'a> {
@@ -88,9 +87,9 @@ impl<'a> JsonColumn<'a> {
         Ok(Self { name: column.name(), layouts, nulls, get: make_getter(column.name(), values)? })
     }
 
-    fn read_leaf(&self, i: usize) -> Leaf {
+    fn read_leaf(&self, i: usize) -> JsonLeaf {
         match &self.nulls {
-            Some(n) if n.is_null(i) => Leaf::Null,
+            Some(n) if n.is_null(i) => JsonLeaf::Null,
             _ => (self.get)(i),
         }
     }
@@ -105,7 +104,7 @@ impl<'a> JsonColumn<'a> {
         if axis == self.layouts.len() {
             return self.read_leaf(i).write(out);
         }
-        let Some(children) = self.find_children(axis, i) else { return Leaf::Null.write(out) };
+        let Some(children) = self.find_children(axis, i) else { return JsonLeaf::Null.write(out) };
         out.push(b'[');
         for (k, child) in children.enumerate() {
             if k > 0 {
@@ -128,14 +127,12 @@ impl<'a> JsonColumn<'a> {
     }
 }
 
-/// Converts values for JSON: dictionaries to values, durations to integers, intervals to text.
 fn to_writable(column: &Column) -> Result<ArrayRef> {
     let values = column.values();
     Ok(match values.data_type() {
         DataType::Dictionary(_, inner) => cast(values, inner)?,
         DataType::Duration(_) => cast(values, &DataType::Int64)?,
         DataType::Interval(_) => write_spans(values)?,
-        // Times that have a time zone are written in UTC.
         DataType::Timestamp(unit, Some(_)) => {
             reinterpret_as(values, DataType::Timestamp(*unit, Some("+00:00".into())))?
         }
@@ -152,7 +149,7 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
     })
 }
 
-fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
+fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<LeafGetter<'a>> {
     macro_rules! primitive {
         ($t:ty, $leaf:expr) => {{
             let values = &values.as_primitive::<$t>().values()[..];
@@ -160,37 +157,38 @@ fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
         }};
     }
     Ok(match values.data_type() {
-        DataType::Null => Box::new(|_| Leaf::Null),
+        DataType::Null => Box::new(|_| JsonLeaf::Null),
         DataType::Boolean => {
             let values = values.as_boolean();
-            Box::new(|i| Leaf::Bool(values.value(i)))
+            Box::new(|i| JsonLeaf::Bool(values.value(i)))
         }
-        DataType::Int8 => primitive!(Int8Type, Leaf::Int),
-        DataType::Int16 => primitive!(Int16Type, Leaf::Int),
-        DataType::Int32 => primitive!(Int32Type, Leaf::Int),
-        DataType::Int64 => primitive!(Int64Type, Leaf::Int),
-        DataType::UInt8 => primitive!(UInt8Type, Leaf::UInt),
-        DataType::UInt16 => primitive!(UInt16Type, Leaf::UInt),
-        DataType::UInt32 => primitive!(UInt32Type, Leaf::UInt),
-        DataType::UInt64 => primitive!(UInt64Type, Leaf::UInt),
-        DataType::Float16 => primitive!(Float16Type, Leaf::Single),
-        DataType::Float32 => primitive!(Float32Type, Leaf::Single),
-        DataType::Float64 => primitive!(Float64Type, Leaf::Double),
+        DataType::Int8 => primitive!(Int8Type, JsonLeaf::Int),
+        DataType::Int16 => primitive!(Int16Type, JsonLeaf::Int),
+        DataType::Int32 => primitive!(Int32Type, JsonLeaf::Int),
+        DataType::Int64 => primitive!(Int64Type, JsonLeaf::Int),
+        DataType::UInt8 => primitive!(UInt8Type, JsonLeaf::UInt),
+        DataType::UInt16 => primitive!(UInt16Type, JsonLeaf::UInt),
+        DataType::UInt32 => primitive!(UInt32Type, JsonLeaf::UInt),
+        DataType::UInt64 => primitive!(UInt64Type, JsonLeaf::UInt),
+        DataType::Float16 => primitive!(Float16Type, JsonLeaf::Single),
+        DataType::Float32 => primitive!(Float32Type, JsonLeaf::Single),
+        DataType::Float64 => primitive!(Float64Type, JsonLeaf::Double),
         DataType::Utf8 => {
             let values = values.as_string::<i32>();
-            Box::new(|i| Leaf::Text(values.value(i).to_owned()))
+            Box::new(|i| JsonLeaf::Text(values.value(i).to_owned()))
         }
         _ => {
             static OPTIONS: FormatOptions<'static> = FormatOptions::new();
             let formatter = ArrayFormatter::try_new(values.as_ref(), &OPTIONS)?;
-            // Check in advance that all values can be formatted: the closure below cannot report an
-            // error.
+            // Check first that all values can be formatted: the closure below cannot report errors.
             for i in (0..values.len()).filter(|i| values.is_valid(*i)) {
                 formatter.value(i).try_to_string().map_err(|e| {
                     Error::invalid(format!("value {i} of column {name:?} cannot be written as text; cast the column first: {e}"))
                 })?;
             }
-            Box::new(move |i| formatter.value(i).try_to_string().map_or(Leaf::Null, Leaf::Text))
+            Box::new(move |i| {
+                formatter.value(i).try_to_string().map_or(JsonLeaf::Null, JsonLeaf::Text)
+            })
         }
     })
 }
@@ -230,7 +228,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If a column is a struct, map, union or run-end encoding, or the table has scalars.
+    /// If a column is a struct, map, union or run-end encoding, or the table has
+    /// [`scalars`](Self::scalars).
     pub fn to_json(&self, form: JsonForm) -> Result<Value> {
         run_with_sources(self, |sources| {
             Ok(match form {
@@ -252,8 +251,7 @@ impl RaggedTable {
     }
 }
 
-/// Number of bytes buffered before they are written to the output.
-const CHUNK: usize = 1 << 16;
+const BUFFER_BYTES: usize = 1 << 16;
 
 fn write_error(e: io::Error) -> Error {
     Error::invalid(format!("the JSON output cannot be written; check the target: {e}"))
@@ -271,7 +269,7 @@ fn write_value(
     form: JsonForm,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut text = Vec::with_capacity(CHUNK);
+    let mut text = Vec::with_capacity(BUFFER_BYTES);
     match form {
         JsonForm::Columns => {
             text.push(b'{');
@@ -286,7 +284,7 @@ fn write_value(
                         text.push(b',');
                     }
                     source.write(0, row, &mut text)?;
-                    drain_text(&mut text, CHUNK, out)?;
+                    drain_text(&mut text, BUFFER_BYTES, out)?;
                 }
                 text.push(b']');
             }
@@ -297,7 +295,7 @@ fn write_value(
             for row in 0..rows {
                 text.extend_from_slice(if row > 0 { b",\n " } else { b"" });
                 write_record(sources, row, &mut text)?;
-                drain_text(&mut text, CHUNK, out)?;
+                drain_text(&mut text, BUFFER_BYTES, out)?;
             }
             text.extend_from_slice(b"]\n");
         }
@@ -383,11 +381,11 @@ impl<W: Write> NdjsonWriter<W> {
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         let out = &mut self.out;
         run_with_sources(table, |sources| {
-            let mut text = Vec::with_capacity(CHUNK);
+            let mut text = Vec::with_capacity(BUFFER_BYTES);
             for row in 0..table.num_rows() {
                 write_record(sources, row, &mut text).map_err(write_error)?;
                 text.push(b'\n');
-                drain_text(&mut text, CHUNK, out).map_err(write_error)?;
+                drain_text(&mut text, BUFFER_BYTES, out).map_err(write_error)?;
             }
             drain_text(&mut text, 0, out).map_err(write_error)
         })

@@ -19,7 +19,7 @@ const NAMES: &str = "names";
 
 /// The immutable entries of a sparse tensor or dictionary file. A change of the file creates new contents.
 #[derive(Debug)]
-pub enum Contents {
+pub enum KeyedContents {
     /// The entries of a sparse tensor.
     Tensor(TensorContents),
     /// The entries of a dictionary, a map from key columns to a value column.
@@ -75,7 +75,6 @@ impl TensorContents {
             let (shape, options) = (self.shape.clone(), MapOptions::default());
             let mut made = DokTensor::from_unique(shape, &self.indices, &self.values, options)
                 .map_err(|e| e.to_string())?;
-            // A lookup uses one thread per batch, because queries already run in parallel.
             made.set_parallel(false);
             Ok(made)
         });
@@ -105,7 +104,7 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
     axes.chain(["value".into()]).collect()
 }
 
-impl Contents {
+impl KeyedContents {
     /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary; false if
     /// the file is not a safetensors file.
     pub fn is_in(path: &Path) -> bool {
@@ -217,7 +216,7 @@ impl Contents {
         }
     }
 
-    /// Looks up keys.
+    /// Looks up the values of keys or, in a sparse tensor, of coordinates.
     ///
     /// `asked` has one array per key column or axis, and must have no key twice. Returns these
     /// arrays and the array of the values, without the rows of keys that are not found.
@@ -239,8 +238,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents from `columns`, with the names, shape and type of `self`. The first
-    /// `before` rows are old entries. [`keys`](Self::keys) describes the handling of repeated keys.
+    /// Creates contents from `columns`, with the names, shape and type of `self`. The first `before`
+    /// rows are entries of `self`, the others are new; `duplicates` is as in [`keys`](Self::keys).
     pub fn rebuild_entries(
         &self,
         columns: &[ArrayRef],
@@ -261,8 +260,8 @@ impl Contents {
     /// Creates a dictionary from `columns`: keys, then the value.
     ///
     /// If a key is repeated, `duplicates` keeps its last value or the sum of its values; if
-    /// `duplicates` is `None`, a repeated key is an error. Row `before` is the first new row; error
-    /// messages count rows from there.
+    /// `duplicates` is `None`, a repeated key is an error. The first `before` rows are old entries
+    /// and the others new ones; error messages number only the new rows, from 0.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -306,7 +305,7 @@ impl Contents {
     /// Creates a tensor from columns of coordinates, one per axis, and of values.
     ///
     /// If `shape` is `None`, the tensor is as large as its coordinates require. Zeros are dropped.
-    /// Repeated coordinates are handled like repeated keys in [`keys`](Self::keys).
+    /// `before` and `duplicates` are as in [`keys`](Self::keys), with coordinates in place of keys.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -428,9 +427,9 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Appends the coordinates in `column` to `out`. Returns the size of the axis: `size`, or the
-/// largest coordinate plus 1 if `size` is `None`. Returns an error if the column is not of
-/// integers, or if a coordinate is NULL, negative or not below `size`.
+/// Returns the size of the axis: `size`, or if it is `None` the largest coordinate plus 1. Returns
+/// an error for NULLs, other types than integers, and coordinates below 0 or not below `size`. The
+/// first `before` rows are old entries, which the row number in the error does not count.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,
@@ -440,8 +439,8 @@ fn append_coordinates(
 ) -> Result<usize> {
     if !column.data_type().is_integer() {
         return Err(Error::type_of(
-            format!("the axis {name:?}"),
-            "an integer (for keys of other types, write OPTIONS (keys 'a, b'))",
+            format!("the coordinates of axis {name:?}"),
+            "integers (to use other types, list the key columns in the option 'keys', which creates a dictionary)",
             column.data_type(),
         ));
     }
@@ -454,15 +453,17 @@ fn append_coordinates(
     let largest = wide.iter().copied().max();
     let outside = |at: &i64| usize::try_from(*at).map_or(true, |at| size.is_some_and(|s| at >= s));
     if let Some(row) = wide.iter().position(outside) {
-        let at = wide.get(row).copied().unwrap_or_default();
-        let why = match size {
-            Some(size) if at >= 0 => {
+        let coordinate = wide.get(row).copied().unwrap_or_default();
+        let advice = match size {
+            Some(size) if coordinate >= 0 => {
                 format!("the axis has the size {size}, so give a coordinate below it")
             }
             _ => "give a coordinate of 0 or more".into(),
         };
         let row = row - before.min(row);
-        return Err(Error::invalid(format!("row {row} (counted from 0): {name:?} is {at}; {why}")));
+        return Err(Error::invalid(format!(
+            "row {row} (counted from 0): {name:?} is {coordinate}; {advice}"
+        )));
     }
     out.extend_from_slice(wide);
     match (size, largest) {
@@ -478,7 +479,7 @@ fn append_coordinates(
     }
 }
 
-/// Returns the error for the first row that repeats the coordinates of an earlier row.
+/// Names the first row, counted from row `before`, whose coordinates an earlier row also has.
 fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
     let axes = names.len();
     let all = indices.as_slice::<i64>().unwrap_or_default();
@@ -510,7 +511,7 @@ mod tests {
             let values = DenseTensor::from_vec([3], vec![1.0, 2.0, 3.0]).unwrap();
             let options = SaveOptions { overwrite: true, ..SaveOptions::default() };
             crate::io::dok::write_coo(&path, &[4, 5], &indices, &values, &options).unwrap();
-            Contents::read(&path)
+            KeyedContents::read(&path)
         };
         for (rows, columns) in [([0, 1, 1], [4, 0, 2]), ([1, 0, 3], [2, 2, 0])] {
             assert_eq!(read(rows, columns).unwrap().len(), 3);

@@ -1,72 +1,68 @@
-//! Caches the entries of sparse tensor and dictionary files. Each version of a file is read once,
-//! and only one statement at a time changes a file.
+//! Caches the entries of sparse tensor and dictionary files: each version is read once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::contents::Contents;
+use super::contents::KeyedContents;
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
-use crate::io::stamp::Stamp;
-use crate::memory::Charge;
+use crate::io::stamp::FileStamp;
+use crate::memory::MemoryCharge;
 
-/// Maximum number of recently opened files that stay in memory, even if no table or query uses them.
+/// Limits of the recently opened files that stay in memory although nothing uses them.
 const KEPT: usize = 4;
-/// Maximum total size in bytes of the entries of recently opened files that stay in memory.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// Maximum number of attempts to read a file that keeps changing.
-const TRIES: usize = 100;
+const MAX_READ_TRIES: usize = 100;
 
 /// The entries of one version of a file.
 #[derive(Debug)]
-pub struct Version {
+pub struct KeyedVersion {
     /// Path of the file.
     pub path: PathBuf,
-    /// Identifies the version; see [`Stamp`].
+    /// Identifies the version; see [`FileStamp`].
     pub stamp: String,
     /// Entries of the file.
-    pub contents: Contents,
-    _charge: Charge,
+    pub contents: KeyedContents,
+    _charge: MemoryCharge,
 }
 
-impl Version {
-    /// Creates the version of a file that has been read.
-    fn from_file(path: PathBuf, stamp: String, contents: Contents) -> Result<Arc<Self>> {
+impl KeyedVersion {
+    /// Returns an error if the entries would exceed the memory limit of the process.
+    fn from_file(path: PathBuf, stamp: String, contents: KeyedContents) -> Result<Arc<Self>> {
         let what = format!("the sparse tensor or dictionary {}", path.display());
         let bytes = contents.nbytes();
-        let charge = Charge::take(&what, bytes).or_else(|_| {
+        let charge = MemoryCharge::take(&what, bytes).or_else(|_| {
             // Memory does not suffice: release the cached files that nothing uses, then try again.
             lock_mutex(&RECENT).clear();
-            Charge::take(&what, bytes)
+            MemoryCharge::take(&what, bytes)
         })?;
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a file just written. Charges its memory even above the memory limit,
-    /// because the file has already changed.
-    fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
-        let charge = Charge::hold_bytes(contents.nbytes());
+    /// Charges memory even beyond the limit of the process, because the file has already changed.
+    fn from_change(path: PathBuf, stamp: String, contents: KeyedContents) -> Arc<Self> {
+        let charge = MemoryCharge::hold_bytes(contents.nbytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
     }
 }
 
-/// The current [`Version`] of a table's file, kept in memory as long as the table exists.
+/// The current [`KeyedVersion`] of a table's file, kept in memory as long as the table exists.
 #[derive(Clone, Debug, Default)]
-pub struct LatestVersion(Arc<Mutex<Option<Arc<Version>>>>);
+pub struct LatestVersion(Arc<Mutex<Option<Arc<KeyedVersion>>>>);
 
 impl LatestVersion {
     /// Replaces the current version with `version`.
-    pub fn set(&self, version: Arc<Version>) {
+    pub fn set(&self, version: Arc<KeyedVersion>) {
         *lock_mutex(&self.0) = Some(version);
     }
 }
 
 #[derive(Debug, Default)]
 struct FileSlot {
-    versions: Mutex<Vec<Weak<Version>>>,
+    versions: Mutex<Vec<Weak<KeyedVersion>>>,
     /// A statement locks this mutex while it changes the file.
     writing: Mutex<()>,
 }
@@ -77,16 +73,14 @@ impl FileSlot {
     }
 }
 
-/// The [`FileSlot`] (versions and write lock) of each file in use, and of some files no longer in use.
 #[derive(Debug, Default)]
 struct FileSlots {
     slots: HashMap<PathBuf, Arc<FileSlot>>,
-    /// Length of `slots` at which unused slots are removed; at least [`FULL`](Self::FULL).
+    /// Length of the field `slots` at which unused slots are removed; at least [`FULL`](Self::FULL).
     full: usize,
 }
 
 impl FileSlots {
-    /// Minimum length of `slots` at which slots of unused files are removed.
     const FULL: usize = 64;
 
     fn find_or_add_slot(&mut self, path: &Path) -> Arc<FileSlot> {
@@ -100,7 +94,7 @@ impl FileSlots {
 }
 
 static SLOTS: LazyLock<Mutex<FileSlots>> = LazyLock::new(Mutex::default);
-static RECENT: Mutex<Vec<Arc<Version>>> = Mutex::new(Vec::new());
+static RECENT: Mutex<Vec<Arc<KeyedVersion>>> = Mutex::new(Vec::new());
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The data in every mutex here is always consistent, so poisoning does not matter.
@@ -111,7 +105,7 @@ fn find_or_add_slot(path: &Path) -> Arc<FileSlot> {
     lock_mutex(&SLOTS).find_or_add_slot(path)
 }
 
-fn keep_recent(version: &Arc<Version>) {
+fn keep_recent(version: &Arc<KeyedVersion>) {
     let mut recent = lock_mutex(&RECENT);
     recent.retain(|v| v.path != version.path);
     recent.push(Arc::clone(version));
@@ -130,27 +124,25 @@ fn find_canonical_path(path: &Path) -> Result<PathBuf> {
 }
 
 fn read_stamp(path: &Path) -> Result<String> {
-    Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
+    Ok(FileStamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns the [`Stamp`] of a file. First waits until the file is unchanged for so long that any
-/// later change gives another stamp.
+/// Waits until any later change of the file would give another [`FileStamp`].
 fn find_settled_stamp(path: &Path) -> Result<String> {
-    Ok(Stamp::read_settled(path).map_err(|e| Error::io(path, e))?.to_string())
+    Ok(FileStamp::read_settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
 /// Returns the current version of a file.
-pub fn open(path: &Path) -> Result<Arc<Version>> {
+pub fn open(path: &Path) -> Result<Arc<KeyedVersion>> {
     open_version(path, None)
 }
 
-/// Returns the version with the stamp `stamp` of a file, from memory or from the file. Returns an
-/// error if that version is not in memory and the file has changed.
-pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
+/// Returns an error if this version is not in memory and the file has changed.
+pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<KeyedVersion>> {
     open_version(path, Some(stamp))
 }
 
-fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
+fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<KeyedVersion>> {
     let known = if wanted.is_some() {
         find_canonical_path(path).unwrap_or(path.to_path_buf())
     } else {
@@ -160,7 +152,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     // The lock is held while the file is read, so that concurrent callers do not read it again.
     let mut versions = lock_mutex(&slot.versions);
     versions.retain(|v| v.strong_count() > 0);
-    let find = |versions: &[Weak<Version>], stamp: &str| {
+    let find = |versions: &[Weak<KeyedVersion>], stamp: &str| {
         versions.iter().filter_map(Weak::upgrade).find(|v| v.stamp == stamp)
     };
     if let Some(version) = wanted.and_then(|stamp| find(&versions, stamp)) {
@@ -184,20 +176,19 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
             continue;
         }
         // Errors name the path as given by the caller instead of the canonical path.
-        let contents = Contents::read(path);
+        let contents = KeyedContents::read(path);
         if read_stamp(&known)? == now {
             break (now, contents?);
         }
-        // Another process replaced the file during the read: read the new version.
         tries += 1;
-        if tries == TRIES {
+        if tries == MAX_READ_TRIES {
             return Err(Error::file(
                 path,
                 "the file changed while it was being read; run the query again",
             ));
         }
     };
-    let version = Version::from_file(known, now, contents)?;
+    let version = KeyedVersion::from_file(known, now, contents)?;
     versions.push(Arc::downgrade(&version));
     keep_recent(&version);
     Ok(version)
@@ -213,8 +204,8 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
 pub fn change_file<T>(
     path: &Path,
     is_given_up: &dyn Fn() -> bool,
-    change: impl FnOnce(&Contents) -> Result<(Option<Contents>, T)>,
-) -> Result<(Arc<Version>, T)> {
+    change: impl FnOnce(&KeyedContents) -> Result<(Option<KeyedContents>, T)>,
+) -> Result<(Arc<KeyedVersion>, T)> {
     let known = find_canonical_path(path)?;
     let slot = find_or_add_slot(&known);
     let _alone = lock_mutex(&slot.writing);
@@ -259,7 +250,7 @@ fn make_cancelled_error(path: &Path) -> Error {
 /// Writes a file and returns its version.
 ///
 /// If the file exists, replaces it if `overwrite` is true, otherwise returns an error.
-pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
+pub fn create(path: &Path, contents: KeyedContents, overwrite: bool) -> Result<Arc<KeyedVersion>> {
     let known = match (access::exists(path), path.file_name()) {
         (false, Some(name)) => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
@@ -274,11 +265,10 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Caches entries just written. The caller holds the write lock, so no other writer has replaced
-/// them in the file.
-fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
+/// The caller has written `contents` and still holds the write lock, so the file has them.
+fn publish_version(path: PathBuf, contents: KeyedContents) -> Result<Arc<KeyedVersion>> {
     let stamp = find_settled_stamp(&path)?;
-    let version = Version::from_change(path, stamp, contents);
+    let version = KeyedVersion::from_change(path, stamp, contents);
     lock_mutex(&find_or_add_slot(&version.path).versions).push(Arc::downgrade(&version));
     keep_recent(&version);
     Ok(version)
@@ -310,7 +300,7 @@ mod tests {
     fn slots_of_unused_files_are_dropped() {
         let mut slots = FileSlots::default();
         let held = slots.find_or_add_slot(Path::new("held"));
-        let version = Version::from_change("kept".into(), String::new(), empty_contents());
+        let version = KeyedVersion::from_change("kept".into(), String::new(), empty_contents());
         lock_mutex(&slots.find_or_add_slot(Path::new("kept")).versions)
             .push(Arc::downgrade(&version));
         for i in 0..10_000 {
@@ -327,10 +317,10 @@ mod tests {
         assert!(Arc::ptr_eq(&used[0], &last) && slots.slots.len() >= 202);
     }
 
-    fn empty_contents() -> Contents {
+    fn empty_contents() -> KeyedContents {
         let given =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/tiny-dok/m.safetensors");
-        Contents::read(&given).unwrap()
+        KeyedContents::read(&given).unwrap()
     }
 
     #[test]
@@ -350,8 +340,7 @@ mod tests {
         }
         assert!(gone[0].upgrade().is_none());
         assert!(Arc::ptr_eq(&first, &open(&first.path).unwrap()));
-        // Opening the new version of file `0` removes the old version from the recently opened
-        // files.
+        // The new version of file `0` replaces the old one among the recently opened files.
         let old = Arc::downgrade(&opened("0"));
         let new = opened("0");
         assert!(old.upgrade().is_none_or(|old| Arc::ptr_eq(&old, &new)));

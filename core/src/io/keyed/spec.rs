@@ -4,19 +4,19 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
-use super::contents::Contents;
-use super::entry_cache::{self, Version};
+use super::contents::KeyedContents;
+use super::entry_cache::{self, KeyedVersion};
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Identifies a [`Version`] of a tensor or dictionary file. In query plans, a serialized spec is an
+/// Identifies a [`KeyedVersion`] of a tensor or dictionary file. In query plans, a serialized spec is an
 /// argument of the function `dok_get`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spec {
+pub struct KeyedSpec {
     location: String,
-    /// The stamp of the version of the file: [`Version::stamp`].
+    /// The stamp of the version of the file: [`KeyedVersion::stamp`].
     version: String,
     /// Sizes of the axes of a sparse tensor; `None` for a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,16 +25,16 @@ pub struct Spec {
     value: String,
 }
 
-impl Spec {
+impl KeyedSpec {
     /// Returns the spec that identifies `version`.
-    pub fn of(version: &Version) -> Self {
+    pub fn of(version: &KeyedVersion) -> Self {
         let schema = version.contents.schema();
         let mut columns: Vec<(String, String)> =
             schema.fields().iter().map(|f| (f.name().clone(), f.data_type().to_string())).collect();
         let value = columns.pop().map_or_else(String::new, |(_, value)| value);
         let shape = match &version.contents {
-            Contents::Tensor(tensor) => Some(tensor.shape().to_vec()),
-            Contents::Keys(_) => None,
+            KeyedContents::Tensor(tensor) => Some(tensor.shape().to_vec()),
+            KeyedContents::Keys(_) => None,
         };
         let location = version.path.to_string_lossy().into_owned();
         Self { location, version: version.stamp.clone(), shape, keys: columns, value }
@@ -81,7 +81,7 @@ impl Spec {
 
     /// Returns the version from memory, or else reads it from the file. Returns an error if it is
     /// not in memory and the file has changed.
-    pub fn load_version(&self) -> Result<Arc<Version>> {
+    pub fn load_version(&self) -> Result<Arc<KeyedVersion>> {
         entry_cache::open_pinned(Path::new(&self.location), &self.version)
     }
 }

@@ -3,15 +3,15 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, StringArray};
-use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt32Type};
+use arrow::datatypes::{Int64Type, UInt32Type};
 use rayon::prelude::*;
 
 use super::file::make_dictionary_type;
 use super::labels::Labels;
 use super::shard::MedsShard;
 use crate::error::{Error, Result};
-use crate::memory::Charge;
-use crate::table::{Column, History, RaggedTable};
+use crate::memory::MemoryCharge;
+use crate::table::{Column, EventHistory, RaggedTable};
 
 /// Labels, each with the history of its subject up to and including the time of the label.
 ///
@@ -41,21 +41,28 @@ pub struct AsOf {
     shards: Vec<MedsShard>,
     places: Vec<HistoryPosition>,
     unknown: usize,
-    _charges: Arc<Vec<Charge>>,
+    _charges: Arc<Vec<MemoryCharge>>,
 }
 
+/// The history of a subject up to the time of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct HistoryPosition {
+pub(super) struct HistoryPosition {
+    pub(super) shard: u32,
+    pub(super) row: u32,
+    /// Number of events of the subject at or before the time of the label.
+    pub(super) events: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SubjectPlace {
     shard: u32,
     row: u32,
-    /// Number of events of the subject at or before the time of the label.
-    events: u32,
 }
 
 impl AsOf {
     /// Finds the history of every label.
     ///
-    /// All event tables must have `time` and the same columns.
+    /// The event tables of all shards must have the same columns, among them `time`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -78,7 +85,9 @@ impl AsOf {
         let subjects = map_subjects(&shards)?;
         let histories = shards.par_iter().map(find_event_history).collect::<Result<Vec<_>>>()?;
         let find = |subject: i64, time: i64| -> Result<Option<HistoryPosition>> {
-            let Some((shard, row)) = subjects.get(&subject).copied() else { return Ok(None) };
+            let Some(SubjectPlace { shard, row }) = subjects.get(&subject).copied() else {
+                return Ok(None);
+            };
             let known = histories[shard as usize].count_up_to(row as usize, time);
             let events = to_checked_u32(known, "events of a subject")?;
             Ok(Some(HistoryPosition { shard, row, events }))
@@ -140,7 +149,8 @@ impl AsOf {
         Ok(self.find_label_position(label)?.events as usize)
     }
 
-    /// Returns the events of the label at index `label` as a table of one row that shares the buffers of the shard.
+    /// Returns the events at or before the time of the label at index `label`, as a table of one
+    /// row that shares the buffers of the shard.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -201,15 +211,13 @@ impl AsOf {
         &self.shards
     }
 
-    /// Returns the index of the shard of a label, the row of its subject in the shard, and the
-    /// number of events up to the label's time. Panics if the label does not exist.
-    pub(super) fn locate_label(&self, label: usize) -> (usize, usize, usize) {
-        let place = self.places[label];
-        (place.shard as usize, place.row as usize, place.events as usize)
+    /// Returns the history of a label. Panics if the label does not exist.
+    pub(super) fn locate_label(&self, label: usize) -> HistoryPosition {
+        self.places[label]
     }
 }
 
-fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
+fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, SubjectPlace>> {
     let mut places = HashMap::with_capacity(shards.iter().map(|s| s.events.num_rows()).sum());
     for (number, shard) in shards.iter().enumerate() {
         let shard_number = to_checked_u32(number, "shards")?;
@@ -217,10 +225,11 @@ fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
         for (row, id) in ids.as_primitive::<Int64Type>().values().iter().enumerate() {
             match places.entry(*id) {
                 Entry::Vacant(entry) => {
-                    entry.insert((shard_number, to_checked_u32(row, "subjects of a shard")?));
+                    let row = to_checked_u32(row, "subjects of a shard")?;
+                    entry.insert(SubjectPlace { shard: shard_number, row });
                 }
                 Entry::Occupied(entry) => {
-                    let (first, _) = *entry.get();
+                    let first = entry.get().shard;
                     return Err(Error::invalid(format!(
                         "subject {id} has rows in the shards {} and {}, but its history must be in one shard; merge the files",
                         shards[first as usize].name, shard.name
@@ -232,16 +241,8 @@ fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
     Ok(places)
 }
 
-fn find_event_history(shard: &MedsShard) -> Result<History> {
-    let values = shard.events.column("time")?.values();
-    let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
-        return Err(Error::type_of(
-            "column time",
-            "Timestamp(µs), the type in which the data set is read (do not cast this column afterwards)",
-            values.data_type(),
-        ));
-    };
-    History::try_new(shard.events.layout(1)?.clone(), times.values().clone()).map_err(|row| {
+fn find_event_history(shard: &MedsShard) -> Result<EventHistory> {
+    EventHistory::try_new(shard.events.layout(1)?.clone(), shard.read_event_times()?).map_err(|row| {
         let ids = shard.events.column("subject_id").map(Column::values);
         let id = ids.map_or(0, |ids| ids.as_primitive::<Int64Type>().value(row));
         Error::invalid(format!(
@@ -256,8 +257,7 @@ fn to_checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("the number of {what} exceeds the maximum of 2^32 - 1; read fewer shards or labels at a time")))
 }
 
-/// Replaces the dictionaries of codes of all shards by one common dictionary, so that rows of
-/// several shards can be combined without a translation of dictionary keys.
+/// Gives all shards one dictionary of codes, so that their rows combine without new keys.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());

@@ -19,51 +19,55 @@ const CHUNK_ROWS: usize = 1 << 16;
 
 const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 
-/// A NULL in a required column: the name of the column, and the row in the file.
-pub(crate) type Gap = (&'static str, usize);
+pub(crate) struct MissingValue {
+    pub(crate) column: &'static str,
+    /// The row in the file.
+    pub(crate) row: usize,
+}
 
-/// Drops rows whose subject or code is NULL. Returns the remaining rows, their indices in `batch`
-/// (`None` if no row was dropped), and a [`Gap`] for each NULL.
-fn drop_gaps(
+/// Also returns the indices of the remaining rows (`None` if no row was dropped), and each NULL.
+fn drop_incomplete_rows(
     batch: &RecordBatch,
     first_row: usize,
-) -> Result<(RecordBatch, Option<Vec<usize>>, Vec<Gap>)> {
-    let mut gaps = Vec::new();
-    for name in ["subject_id", "code"] {
-        let nulls = batch.column_by_name(name).and_then(|values| values.logical_nulls());
+) -> Result<(RecordBatch, Option<Vec<usize>>, Vec<MissingValue>)> {
+    let mut missing = Vec::new();
+    for column in ["subject_id", "code"] {
+        let nulls = batch.column_by_name(column).and_then(|values| values.logical_nulls());
         if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
             let rows = nulls.iter().enumerate().filter(|(_, valid)| !valid);
-            gaps.extend(rows.map(|(row, _)| (name, first_row.saturating_add(row))));
+            missing.extend(rows.map(|(row, _)| {
+                let row = first_row.saturating_add(row);
+                MissingValue { column, row }
+            }));
         }
     }
-    if gaps.is_empty() {
-        return Ok((batch.clone(), None, gaps));
+    if missing.is_empty() {
+        return Ok((batch.clone(), None, missing));
     }
     let mut keep = vec![true; batch.num_rows()];
-    for (_, row) in &gaps {
-        keep[row - first_row] = false;
+    for value in &missing {
+        keep[value.row - first_row] = false;
     }
     let kept = (0..keep.len()).filter(|row| keep[*row]).collect();
-    Ok((filter_record_batch(batch, &keep.into())?, Some(kept), gaps))
+    Ok((filter_record_batch(batch, &keep.into())?, Some(kept), missing))
 }
 
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// For each row, its number in the file minus `first_row`; `None` if no row was dropped.
+    /// For each row, its number in the file minus the field `first_row`; `None` if no row was dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// Times of the rows: NULL for static facts, and for all rows if times were not requested.
     pub(crate) times: TimestampMicrosecondArray,
-    /// Code of each row, as an index into `codes`.
+    /// Code of each row, as an index into the field `codes`.
     pub(crate) keys: ScalarBuffer<u32>,
     /// Distinct codes. Chunks with the same dictionary in the file share the buffers of this array.
     pub(crate) codes: StringArray,
     pub(crate) values: ChunkValues,
 }
 
-/// Numeric values of a chunk: float16 and float32 as `Single`, all other numbers as `Double`.
-/// `Absent` if the file has no column `numeric_value` or the column has the type Null.
+/// `Single` also holds float16. `Absent` means no column `numeric_value`, or one of the type Null.
 pub(crate) enum ChunkValues {
     Absent,
     Single(Float32Array),
@@ -71,7 +75,6 @@ pub(crate) enum ChunkValues {
 }
 
 impl ChunkValues {
-    /// Returns the validity of the values; `None` if all are valid.
     pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
         let nulls = match self {
             Self::Absent => None,
@@ -99,8 +102,7 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end of the adjacent rows that begin at `row` and have the same subject and time.
-    /// Looks only at rows before `limit`.
+    /// Returns the end of the rows from `row` to `limit` with the same subject and time.
     #[inline]
     pub(crate) fn find_run_end(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
@@ -119,8 +121,7 @@ impl MedsChunk {
         row + same
     }
 
-    /// Returns whether the codes share buffers with `before`, the codes of an earlier chunk. If so,
-    /// the caller can reuse what it has computed for each code of that chunk.
+    /// Compares buffers; if equal, the caller can reuse what it has computed per code of `before`.
     pub(crate) fn has_same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()
@@ -128,8 +129,8 @@ impl MedsChunk {
             && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
     }
 
-    /// Reads a shard from beginning to end. Returns an error if the file cannot be read, lacks a column, has
-    /// a column of another type, or a subject or code is NULL; the message names file, column and row.
+    /// Returns an error that names file, column and row if the file cannot be read, lacks a column,
+    /// has a column of a type that MEDS does not allow, or has a NULL subject or code.
     pub(crate) fn read(source: &MedsFile) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &COLUMNS)
     }
@@ -140,20 +141,19 @@ impl MedsChunk {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
     }
 
-    /// Reads like [`read`](Self::read), but drops the rows whose subject or code is NULL, and
-    /// returns a [`Gap`] for each of these NULLs.
+    /// Drops rows whose subject or code is NULL, and returns a [`MissingValue`] for each NULL.
     pub(crate) fn read_complete(
         source: &MedsFile,
-    ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {
+    ) -> Result<impl Iterator<Item = Result<(Self, Vec<MissingValue>)>> + '_> {
         let batches = source.read_batches(&COLUMNS, Some("code"), CHUNK_ROWS)?;
         let mut first_row = 0usize;
         Ok(batches.map(move |batch| {
             let batch = batch?;
-            let (complete, kept, gaps) = drop_gaps(&batch, first_row)?;
+            let (complete, kept, missing) = drop_incomplete_rows(&batch, first_row)?;
             let mut chunk = Self::from_batch(source, &complete, first_row, true)?;
             chunk.kept = kept;
             first_row = first_row.saturating_add(batch.num_rows());
-            Ok((chunk, gaps))
+            Ok((chunk, missing))
         }))
     }
 
@@ -233,7 +233,7 @@ impl MedsChunk {
             keys: code.keys().values().clone(),
             codes: match code.values().as_string_opt::<i32>() {
                 Some(codes) => codes.clone(),
-                // Only a dictionary without values can have a value type other than Utf8.
+                // Only a dictionary without values has another type than Utf8.
                 None => new_null_array(&DataType::Utf8, 0).as_string::<i32>().clone(),
             },
             values,

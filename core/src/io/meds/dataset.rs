@@ -7,13 +7,13 @@ use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 
 use super::file::MedsFile;
 use super::plain_types::unify_types;
-use super::shard::{MeasurementColumns, MedsShard, Needed, Shard};
-use super::sources::{Dataset, MedsReadOptions};
+use super::shard::{MeasurementColumns, MedsShard, MedsShardFile, NeededColumns};
+use super::sources::{DatasetFiles, MedsReadOptions};
 use super::vocabulary::Vocabulary;
 use crate::access;
 use crate::error::{Error, Result};
+use crate::io::hidden_names::is_hidden;
 use crate::io::lease::complete_commits;
-use crate::io::listing::is_hidden;
 use crate::io::natural_order::make_natural_key;
 
 /// A MEDS data set: `data/**/*.parquet` with one row per measurement, and `metadata/`.
@@ -31,7 +31,7 @@ use crate::io::natural_order::make_natural_key;
 /// ```
 #[derive(Clone, Debug)]
 pub struct MedsDataset {
-    inner: Arc<Dataset>,
+    inner: Arc<DatasetFiles>,
 }
 
 impl MedsDataset {
@@ -48,8 +48,7 @@ impl MedsDataset {
     ///
     /// # Errors
     /// If there is no `data` folder or no Parquet file in it, a file is not Parquet or lacks
-    /// `subject_id`, `time` or `code`, or a column has types in two shards that have no common
-    /// type.
+    /// `subject_id`, `time` or `code`, or the types of a column in two shards have no common type.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
         let data = root.join("data");
@@ -111,12 +110,13 @@ impl MedsDataset {
                 }
             }
         }
-        let inner = Dataset {
+        let inner = DatasetFiles {
             root,
             shards,
             further,
             vocabulary: OnceLock::new(),
             subjects: Mutex::default(),
+            distinct: OnceLock::new(),
         };
         let path = inner.root.join("metadata").join("codes.parquet");
         if access::exists(&path) {
@@ -130,8 +130,15 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error that names both files if one of the subjects `ids` of the shard `shard` is
-    /// also in another shard that was read before.
+    /// Returns whether no subject is in two shards. Reads only the footers of the shards and, if
+    /// these do not suffice, their column `subject_id`. Returns false, too, if a file cannot be
+    /// read, or if the shards have too many rows or subjects to find out in about a second.
+    #[doc(hidden)]
+    pub fn has_distinct_subjects(&self) -> bool {
+        self.inner.has_distinct_subjects()
+    }
+
+    /// Returns an error that names both files if another shard that was read has one of `ids`.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
@@ -150,8 +157,9 @@ impl MedsDataset {
     /// assert_eq!(names, ["held_out/0", "train/0", "train/1", "tuning/0"]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn shards(&self) -> impl ExactSizeIterator<Item = Shard> + '_ {
-        (0..self.inner.shards.len()).map(|index| Shard { dataset: Arc::clone(&self.inner), index })
+    pub fn shards(&self) -> impl ExactSizeIterator<Item = MedsShardFile> + '_ {
+        (0..self.inner.shards.len())
+            .map(|index| MedsShardFile { dataset: Arc::clone(&self.inner), index })
     }
 
     /// Returns a shard by name, such as `train/0`.
@@ -167,7 +175,7 @@ impl MedsDataset {
     ///
     /// # Errors
     /// If there is no such shard; the message lists some names.
-    pub fn shard(&self, name: &str) -> Result<Shard> {
+    pub fn shard(&self, name: &str) -> Result<MedsShardFile> {
         self.shards().find(|s| s.name() == name).ok_or_else(|| {
             let names: Vec<&str> =
                 self.inner.shards.iter().take(10).map(|(n, _)| n.as_str()).collect();
@@ -181,10 +189,9 @@ impl MedsDataset {
 
     /// Returns the codes and their tokens, which all shards share.
     ///
-    /// The tokens are read from the column `code/vocab_index` of `metadata/codes.parquet`. If the
-    /// file does not have this column, codes in the file are sorted by their bytes and numbered in
-    /// this order. If the file does not exist, the codes of all shards are read once, sorted and
-    /// numbered.
+    /// The tokens are read from the column `code/vocab_index` of `metadata/codes.parquet`. Without
+    /// this column, codes in the file are sorted by their bytes and numbered in this order. If the
+    /// file does not exist, the codes of all shards are read once, sorted and numbered.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -213,7 +220,7 @@ impl MedsDataset {
     /// ```
     ///
     /// # Errors
-    /// See [`Shard::read`].
+    /// See [`MedsShardFile::read`].
     pub fn schema(&self, options: &MedsReadOptions) -> Result<SchemaRef> {
         let further = self.inner.find_additional_columns(options)?;
         let (_, source) = &self.inner.shards[0];
@@ -223,7 +230,7 @@ impl MedsDataset {
             &empty,
             &further,
             self.inner.vocabulary()?,
-            Needed::ALL,
+            NeededColumns::ALL,
         )?
         .nest_tables(options.unsorted)?;
         Ok(MedsShard { name: String::new(), events, statics }.to_batch()?.schema())

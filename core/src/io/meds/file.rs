@@ -11,15 +11,16 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
+use parquet::file::statistics::Statistics;
 
 use super::plain_types::find_plain_type;
 use crate::access;
 use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};
-use crate::io::contain::contain_panics;
-use crate::io::listing::is_hidden;
+use crate::io::hidden_names::is_hidden;
 use crate::io::natural_order::make_natural_key;
 use crate::io::parquet::LocalFile;
+use crate::io::reader_panics::contain_panics;
 
 #[derive(Clone, Debug)]
 pub(crate) struct MedsFile {
@@ -46,9 +47,8 @@ impl MedsFile {
         self.metadata.schema()
     }
 
-    /// Returns the name and type of each column as stored in Parquet, regardless of the Arrow type
-    /// that the writer recorded. [`find_plain_type`] simplifies the types: `Utf8`, `LargeUtf8` and
-    /// `Utf8View` become the same type, and so do `List` and `LargeList`.
+    /// Returns the columns as stored in Parquet, regardless of the Arrow types that the writer
+    /// recorded, with types simplified by [`find_plain_type`].
     #[allow(dead_code, reason = "only some features use it")]
     pub(crate) fn read_stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
@@ -68,8 +68,26 @@ impl MedsFile {
         })
     }
 
-    /// Reads the columns that are in `columns` and in the file, in file order. The column
-    /// `dictionary`, if it has strings, is read as a dictionary.
+    /// Returns least and greatest value in each row group with rows, from the footer; `None` if the
+    /// footer lacks them for a row group, or if the column is not Int64.
+    pub(crate) fn list_bounds(&self, column: &str) -> Option<Vec<(i64, i64)>> {
+        let field = self.schema().field_with_name(column).ok()?;
+        if *field.data_type() != DataType::Int64 {
+            return None;
+        }
+        let metadata = self.metadata.metadata();
+        let columns = metadata.file_metadata().schema_descr().columns();
+        let at = columns.iter().position(|c| c.path().string() == column)?;
+        let groups = metadata.row_groups().iter().filter(|group| group.num_rows() > 0);
+        let bounds = groups.map(|group| match group.columns().get(at)?.statistics()? {
+            Statistics::Int64(known) => Some((*known.min_opt()?, *known.max_opt()?)),
+            _ => None,
+        });
+        bounds.collect()
+    }
+
+    /// Reads those `columns` that exist, in file order. The column that `dictionary` names is read
+    /// as a dictionary, if it has text.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -136,8 +154,8 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns metadata with which the column `column`, if it has strings, is read as a dictionary.
-    /// Returns `None` if the `parquet` crate cannot read the column with this type.
+    /// Returns metadata with the column, if it has strings, as a dictionary; `None` if the
+    /// `parquet` crate cannot read the column as a dictionary.
     fn find_dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
@@ -187,8 +205,6 @@ impl MedsFile {
         }
     }
 
-    /// Returns the column `column` of a batch of this file, or an error that names the file if the
-    /// batch lacks the column.
     pub(crate) fn require_column<'a>(
         &self,
         batch: &'a RecordBatch,
@@ -215,9 +231,8 @@ impl MedsFile {
         ))
     }
 
-    /// Returns the column `code` of a batch as a dictionary. Returns an error if the batch lacks
-    /// the column, if the column does not hold strings, or if a code is NULL. The batch begins at
-    /// row `first_row` of the file.
+    /// Returns the column `code` as a dictionary. Returns an error if it is missing, does not hold
+    /// strings, or has a NULL. The batch begins at row `first_row` of the file.
     pub(crate) fn cast_codes(&self, batch: &RecordBatch, first_row: usize) -> Result<ArrayRef> {
         let code = self.require_column(batch, "code")?;
         if !is_string_like(code.data_type()) {
@@ -251,8 +266,7 @@ impl MedsFile {
     }
 }
 
-/// Lists the files below a folder whose names end in `ending`. Returns their paths without the
-/// ending, in natural order (2 before 10).
+/// Returns paths without the ending, in natural order (2 before 10).
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !access::exists(folder) {

@@ -70,7 +70,7 @@ impl CodeHierarchy {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read, lacks one of the columns, or has it with another type.
+    /// If the file cannot be read, or one of the two columns is missing or does not hold strings.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let source = MedsFile::open(path)?;
         let field = |name: &str| source.schema().field_with_name(name);

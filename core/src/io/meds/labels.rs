@@ -28,13 +28,13 @@ pub(crate) const KEYS: [&str; 2] = [SUBJECT, TIME];
 /// MEDS has one column for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LabelKind {
-    /// `boolean_value`, as Boolean.
+    /// The column `boolean_value`, read as Boolean.
     Boolean,
-    /// `integer_value`, as Int64.
+    /// The column `integer_value`, read as Int64.
     Integer,
-    /// `float_value`, as Float32.
+    /// The column `float_value`, read as Float32.
     Float,
-    /// `categorical_value`, as Utf8.
+    /// The column `categorical_value`, read as Utf8.
     Categorical,
 }
 
@@ -75,7 +75,6 @@ impl LabelKind {
         }
     }
 
-    /// Returns the word that errors use for values of this kind, such as `integers`.
     pub(crate) fn describe_expected_types(self) -> &'static str {
         match self {
             Self::Boolean => "booleans",
@@ -214,7 +213,8 @@ impl Labels {
         Self::read_files(path, &list_files(path)?)
     }
 
-    /// Reads files in the order of meds-torch-data, sorted by name as strings: `10` before `9`.
+    /// Reads labels like [`read`](Self::read), but files in the order of their names as strings
+    /// (`10` before `9`), as meds-torch-data does.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -252,8 +252,7 @@ impl Labels {
         Ok(list_tasks(&list_files(path.as_ref())?).into_iter().map(str::to_owned).collect())
     }
 
-    /// Reads the label files `names` (relative paths without `.parquet`) of the folder `path`. If
-    /// `path` is a file, reads only this file and ignores `names`.
+    /// `names` are relative paths without `.parquet`, which are ignored if `path` is a file.
     fn read_files(path: &Path, names: &[String]) -> Result<Self> {
         if !access::exists(path) {
             return Err(Error::file(
@@ -317,8 +316,7 @@ impl Labels {
         Self::try_new(subject_ids, prediction_times, values)
     }
 
-    /// Concatenates `parts`. If one of them lacks a kind of value, its labels have NULL for this
-    /// kind.
+    /// Labels of a part that lacks a kind of value have NULL for this kind.
     fn concat_parts(parts: &[Self]) -> Result<Self> {
         if let [one] = parts {
             return Ok(one.clone());
@@ -395,7 +393,7 @@ impl Labels {
 
     /// Returns the prediction times (none is NULL).
     ///
-    /// Data up to and including this time may be used.
+    /// Data up to and including the prediction time of a label may be used.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -525,9 +523,8 @@ fn list_files(path: &Path) -> Result<Vec<String>> {
     list_files_with_ending(path, "parquet")
 }
 
-/// Returns the tasks of the files `names`: the distinct first folders of their paths, such as
-/// `mortality` of `mortality/0`. Returns an empty list in the cases in which [`Labels::tasks`]
-/// does.
+/// Returns the distinct first folders of `names`, such as `mortality` of `mortality/0`; none if
+/// there are fewer than two, if one is named like a split, or if all are numbers.
 pub(crate) fn list_tasks(names: &[String]) -> Vec<&str> {
     let mut tasks: Vec<&str> = Vec::new();
     for (task, _) in names.iter().filter_map(|name| name.split_once('/')) {
@@ -576,8 +573,8 @@ pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
     LabelKind::ALL.into_iter().filter(has).collect()
 }
 
-/// Reads subjects and times of labels from a batch of a file; NULLs stay NULL. Returns an error if a column
-/// has another type, a subject does not fit 64 bits, or a time does not fit 64-bit microseconds.
+/// Reads subjects and times; NULLs stay NULL. Returns an error for types other than integers and
+/// timestamps or dates, for subjects beyond 64 bits, and for times beyond 64-bit microseconds.
 pub(crate) fn read_label_keys(
     source: &MedsFile,
     batch: &RecordBatch,

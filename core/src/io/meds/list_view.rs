@@ -1,4 +1,4 @@
-//! [`AsOfView`]: a lazy view of a list column of [`AsOf`]. Only [`AsOfRanges::gather_lists`] copies values.
+//! A lazy list column of an [`AsOf`]: only [`AsOfRanges::gather_lists`] copies values.
 
 #![cfg_attr(
     not(feature = "sql"),
@@ -17,11 +17,10 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable};
 
-/// A list column of the tables in an [`AsOf`], and the steps that derive a list for each label from
-/// it.
+/// A list column of the tables in an [`AsOf`], and the steps that derive each label's list from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsOfView {
-    /// Whether the column belongs to the static facts.
+    /// Whether the column is one of the static facts; if false, it is one of the events.
     pub statics: bool,
     /// Name of the column in its table.
     pub column: String,
@@ -86,9 +85,8 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// The list of one label, as a range of the column in a shard: of the elements of axis 1, or of the
-/// leaves after [`AsOfViewStep::Flatten`]. `inner` has a list of leaves for each element; it is
-/// `None` if the elements are leaves.
+/// The list of one label in a shard. `range` has elements of axis 1, and `inner` their leaves;
+/// after [`AsOfViewStep::Flatten`], `range` has leaves, and `inner` is `None`.
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
@@ -113,12 +111,13 @@ pub struct AsOfRanges<'a> {
 
 impl<'a> AsOfRanges<'a> {
     fn find_span(&self, label: usize) -> ListSpan<'a> {
-        let (shard, row, events) = self.rows.locate_label(label);
+        let place = self.rows.locate_label(label);
+        let shard = place.shard as usize;
         let lists = &self.shards[shard];
-        let whole = lists.outer.range(row);
+        let whole = lists.outer.range(place.row as usize);
         let range = match self.view.statics {
             true => whole,
-            false => whole.start..whole.start + events,
+            false => whole.start..whole.start + place.events as usize,
         };
         let mut span = ListSpan { shard, range, inner: lists.inner };
         for step in &self.view.steps {
@@ -128,8 +127,8 @@ impl<'a> AsOfRanges<'a> {
                     span.inner = None;
                 }
                 AsOfViewStep::Slice(start, stop) => {
-                    let (from, to) = clip_slice(span.range.len(), *start, *stop);
-                    span.range = span.range.start + from..span.range.start + to;
+                    let part = clip_slice(span.range.len(), *start, *stop);
+                    span.range = span.range.start + part.start..span.range.start + part.end;
                 }
             }
         }
@@ -174,8 +173,7 @@ impl<'a> AsOfRanges<'a> {
         self.map_spans(labels, |span| span.range.len())
     }
 
-    /// Returns the number of non-NULL leaves in the list of each of `labels`, after all steps of
-    /// the view.
+    /// Returns the number of non-NULL leaves in each label's list, after all steps of the view.
     pub fn counts(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| {
             let leaves = span.leaves();
@@ -239,9 +237,10 @@ impl AsOf {
 /// Maximum size of a range that [`divide_labels`] returns.
 #[derive(Clone, Copy, Debug)]
 pub struct AsOfBatchLimits {
-    /// Maximum number of labels.
+    /// Maximum number of labels in a range.
     pub labels: usize,
-    /// Maximum number of leaves in the lists of all views. A single label may have more.
+    /// Maximum number of leaves in the lists of the labels of a range, summed over all views. A
+    /// single label may have more.
     pub leaves: usize,
 }
 
@@ -267,9 +266,8 @@ pub fn divide_labels(
     out
 }
 
-/// Returns the start and the end of `start:stop` in a list of `len` elements, by Python's rules:
-/// `-2:` in a list of 5 elements gives 3 and 5.
-fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
+/// Returns the positions of `start:stop` by Python's rules: `-2:` of 5 elements is `3..5`.
+fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> Range<usize> {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,
         Some(at) => {
@@ -278,7 +276,7 @@ fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usiz
         }
     };
     let (start, stop) = (place(start, 0), place(stop, len));
-    (start, stop.max(start))
+    start..stop.max(start)
 }
 
 #[cfg(test)]
@@ -288,15 +286,15 @@ mod tests {
     #[test]
     fn ranges_are_clipped_as_in_python() {
         for (len, start, stop, expected) in [
-            (5, None, None, (0, 5)),
-            (5, Some(-2), None, (3, 5)),
-            (5, Some(-9), None, (0, 5)),
-            (5, None, Some(-1), (0, 4)),
-            (5, None, Some(9), (0, 5)),
-            (5, Some(4), Some(2), (4, 4)),
-            (5, Some(i64::MIN), Some(i64::MAX), (0, 5)),
-            (5, Some(i64::MAX), None, (5, 5)),
-            (0, Some(-1), Some(1), (0, 0)),
+            (5, None, None, 0..5),
+            (5, Some(-2), None, 3..5),
+            (5, Some(-9), None, 0..5),
+            (5, None, Some(-1), 0..4),
+            (5, None, Some(9), 0..5),
+            (5, Some(4), Some(2), 4..4),
+            (5, Some(i64::MIN), Some(i64::MAX), 0..5),
+            (5, Some(i64::MAX), None, 5..5),
+            (0, Some(-1), Some(1), 0..0),
         ] {
             assert_eq!(clip_slice(len, start, stop), expected, "[{start:?}:{stop:?}] of {len}");
         }

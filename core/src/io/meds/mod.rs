@@ -1,6 +1,6 @@
 //! Medical event data in the MEDS format: folders of Parquet files with one row per measurement.
 //!
-//! [`MedsDataset::open`] finds the shards; [`Shard::read`] nests a shard by subject and time into
+//! [`MedsDataset::open`] finds the shards; [`MedsShardFile::read`] nests a shard by subject and time into
 //! the tables described at [`MedsShard`]. [`Labels::read`] reads prediction targets, and [`AsOf`]
 //! finds the history known at the time of each label.
 
@@ -8,6 +8,7 @@ mod asof;
 #[cfg_attr(not(feature = "audit"), allow(dead_code, reason = "the audit uses the rest"))]
 mod chunk;
 mod dataset;
+mod distinct_subjects;
 pub(crate) mod file;
 mod hierarchy;
 pub(crate) mod labels;
@@ -20,15 +21,17 @@ mod splits;
 mod summary;
 mod vocabulary;
 
+#[cfg(feature = "audit")]
+pub(crate) use chunk::MissingValue;
 pub(crate) use chunk::{ChunkValues, MedsChunk};
-pub(crate) use shard::{Needed, compute_delta_days, find_time_type};
-pub(crate) use splits::{SplitSource, Splits, TRAIN, move_below_split};
+pub(crate) use shard::{NeededColumns, compute_delta_days, find_time_type};
+pub(crate) use splits::{SplitSource, SubjectSplits, TRAIN, move_below_split};
 
 pub use asof::AsOf;
 pub use dataset::MedsDataset;
 pub use hierarchy::{CodeHierarchy, PARENT_CODES};
 pub use labels::{LabelKind, Labels};
-pub use shard::{MedsShard, Shard};
+pub use shard::{MedsShard, MedsShardFile};
 pub use sources::MedsReadOptions;
-pub use summary::{CodeSummary, MedsSummary, Occurrences, PartSummary, descriptions};
+pub use summary::{CodeOccurrences, CodeSummary, MedsSummary, PartSummary, descriptions};
 pub use vocabulary::{VOCABULARY_METADATA, Vocabulary, VocabularyId};

@@ -11,13 +11,13 @@ use arrow::datatypes::{
 };
 
 use super::file::MedsFile;
-use super::sources::{Dataset, MedsReadOptions};
+use super::sources::{DatasetFiles, MedsReadOptions};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
 use crate::array::exact_casts::cast_integers;
 use crate::error::{Error, Result};
-use crate::memory::Charge;
-use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
+use crate::memory::MemoryCharge;
+use crate::table::{Column, NestOptions, RaggedTable, UnsortedRows};
 
 /// A shard file of a data set.
 ///
@@ -33,12 +33,12 @@ use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Shard {
-    pub(super) dataset: Arc<Dataset>,
+pub struct MedsShardFile {
+    pub(super) dataset: Arc<DatasetFiles>,
     pub(super) index: usize,
 }
 
-impl Shard {
+impl MedsShardFile {
     fn source(&self) -> &MedsFile {
         &self.dataset.shards[self.index].1
     }
@@ -86,13 +86,17 @@ impl Shard {
     /// If the file cannot be read or violates the MEDS format; the message names file, column and
     /// row. See [`MedsReadOptions`] for other errors.
     pub fn read(&self, options: &MedsReadOptions) -> Result<MedsShard> {
-        self.read_needed(options, Needed::ALL)
+        self.read_needed(options, NeededColumns::ALL)
     }
 
     /// Reads like [`read`](Self::read), but returns only `subject_id`, `time`, `time_delta_days`
     /// and the columns in `needed`.
     #[doc(hidden)]
-    pub fn read_needed(&self, options: &MedsReadOptions, needed: Needed<'_>) -> Result<MedsShard> {
+    pub fn read_needed(
+        &self,
+        options: &MedsReadOptions,
+        needed: NeededColumns<'_>,
+    ) -> Result<MedsShard> {
         let further = self.dataset.find_additional_columns(options)?;
         let mut columns = vec!["subject_id", "time", "code", "numeric_value"];
         columns.extend(further.iter().map(|f| f.name().as_str()));
@@ -119,17 +123,16 @@ impl Shard {
 
 /// Names of the columns that the caller needs; `None` if it needs all columns.
 #[derive(Clone, Copy, Debug)]
-pub struct Needed<'a>(pub Option<&'a [&'a str]>);
+pub struct NeededColumns<'a>(pub Option<&'a [&'a str]>);
 
-impl Needed<'_> {
+impl NeededColumns<'_> {
     pub(crate) const ALL: Self = Self(None);
 
     pub(crate) fn has_column(&self, name: &str) -> bool {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Returns whether the caller needs the column `name` of events or the column `static_{name}`
-    /// of static facts.
+    /// Returns whether the column `name` of events or `static_{name}` of static facts is needed.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -161,9 +164,9 @@ impl Needed<'_> {
 pub struct MedsShard {
     /// Name of the shard, such as `train/0`.
     pub name: String,
-    /// The measurements with a time, as events of each subject.
+    /// The measurements that have a time, grouped into the events of each subject.
     pub events: RaggedTable,
-    /// The measurements without a time of each subject.
+    /// The measurements that have no time (static facts), grouped by subject.
     pub statics: RaggedTable,
 }
 
@@ -171,10 +174,22 @@ impl MedsShard {
     /// Reserves the memory of the shard within the memory limit of the process. Returns an error if
     /// the limit would be exceeded.
     #[doc(hidden)]
-    pub fn charge_memory(&self) -> Result<Charge> {
+    pub fn charge_memory(&self) -> Result<MemoryCharge> {
         let bytes = |table: &RaggedTable| Ok::<_, Error>(table.to_batch()?.get_array_memory_size());
         let all = bytes(&self.events)?.saturating_add(bytes(&self.statics)?);
-        Charge::take(&format!("the MEDS shard {}", self.name), all)
+        MemoryCharge::take(&format!("the MEDS shard {}", self.name), all)
+    }
+
+    pub(crate) fn read_event_times(&self) -> Result<ScalarBuffer<i64>> {
+        let values = self.events.column("time")?.values();
+        let times = values.as_primitive_opt::<TimestampMicrosecondType>().ok_or_else(|| {
+            Error::type_of(
+                "column time",
+                "Timestamp(µs), the type with which MEDS data sets are read (do not cast the column after reading it)",
+                values.data_type(),
+            )
+        })?;
+        Ok(times.values().clone())
     }
 
     /// Returns the columns of `events`, then of `statics`, as sibling lists, with one row per subject.
@@ -216,9 +231,8 @@ pub(crate) fn find_time_type() -> DataType {
 pub(super) struct MeasurementColumns<'a> {
     subject_id: ArrayRef,
     time: ArrayRef,
-    /// All other columns (`code`, `code_id`, `numeric_value` and further columns) that are needed.
     others: Vec<(FieldRef, ArrayRef)>,
-    needed: Needed<'a>,
+    needed: NeededColumns<'a>,
 }
 
 impl<'a> MeasurementColumns<'a> {
@@ -227,7 +241,7 @@ impl<'a> MeasurementColumns<'a> {
         batch: &RecordBatch,
         further: &[Field],
         vocabulary: &Vocabulary,
-        needed: Needed<'a>,
+        needed: NeededColumns<'a>,
     ) -> Result<Self> {
         let subject_id = source.require_column(batch, "subject_id")?;
         source.check_no_nulls("subject_id", subject_id, 0)?;
@@ -281,8 +295,7 @@ impl<'a> MeasurementColumns<'a> {
     }
 
     /// Nests the columns into the tables of events and statics, which have the same rows.
-    /// `unsorted` decides whether rows that are out of order are sorted or an error.
-    pub(super) fn nest_tables(self, unsorted: Unsorted) -> Result<(RaggedTable, RaggedTable)> {
+    pub(super) fn nest_tables(self, unsorted: UnsortedRows) -> Result<(RaggedTable, RaggedTable)> {
         let (has_time, has_none) = (is_not_null(&self.time)?, is_null(&self.time)?);
         let all_timed = self.time.null_count() == 0;
         let part = |values: &ArrayRef, timed: bool| -> Result<ArrayRef> {
@@ -314,12 +327,12 @@ impl<'a> MeasurementColumns<'a> {
         }
 
         let options = NestOptions { unsorted };
-        let nest = |columns: Vec<Column>, keys: &[&str], which: &str| {
+        let nest = |columns: Vec<Column>, keys: &[&str], with_or_without: &str| {
             let rows = columns[0].values().len();
             RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
                 |e| match e {
                     Error::Invalid(message) => Error::Invalid(format!(
-                        "{message} (this row number counts only the rows {which} a time)"
+                        "{message} (this row number counts only the rows {with_or_without} a time)"
                     )),
                     other => other,
                 },
@@ -364,10 +377,8 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
     events.with_columns(columns)
 }
 
-/// Returns the days between two times in microseconds, ignoring fractions of a second.
-///
-/// Computes in 64 bits and rounds the result to 32 bits, as meds-torch-data does, so that both give
-/// the same bits.
+/// Ignores fractions of a second of the times, which are in microseconds. Computes in 64 bits and
+/// rounds to 32 bits, as meds-torch-data does, so that both give the same bits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -393,9 +404,7 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Inserts empty rows into `table`, which has one row for each subject of `own`, so that it has one
-/// row for each subject of `subjects`. All of `own` must be in `subjects`. `names` are the names of
-/// the axes.
+/// Inserts empty rows for the `subjects` that are not in `own`, their subset with rows in `table`.
 fn insert_subjects(
     table: RaggedTable,
     own: &[i64],

@@ -6,17 +6,17 @@ use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
 
+use super::distinct_subjects::has_distinct_subjects;
 use super::file::MedsFile;
 use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
-use crate::table::Unsorted;
+use crate::table::UnsortedRows;
 
-/// Names of columns that are computed when the files are read. A column of a file must not have
-/// such a name.
+/// Columns that are computed on reading. A column of a file must not have such a name.
 const DERIVED: [&str; 5] =
     ["time_delta_days", "code_id", "static_code", "static_code_id", "static_numeric_value"];
 
-/// Options of [`Shard::read`](super::Shard::read).
+/// Options of [`MedsShardFile::read`](super::MedsShardFile::read).
 #[derive(Clone, Debug)]
 pub struct MedsReadOptions {
     /// Columns to read in addition to `subject_id`, `time`, `code` and `numeric_value`; `None` for
@@ -25,7 +25,7 @@ pub struct MedsReadOptions {
     /// `code_id`), is an error.
     pub columns: Option<Vec<String>>,
     /// Treatment of rows not ordered by subject and time: a stable sort (default) or an error.
-    pub unsorted: Unsorted,
+    pub unsorted: UnsortedRows,
     /// Whether a subject may be in several shards, with a row in each. MEDS forbids it: by default,
     /// reading a second shard with the subject is an error. Unread shards are not checked.
     pub shared_subjects: bool,
@@ -33,24 +33,26 @@ pub struct MedsReadOptions {
 
 impl Default for MedsReadOptions {
     fn default() -> Self {
-        Self { columns: None, unsorted: Unsorted::Sort, shared_subjects: false }
+        Self { columns: None, unsorted: UnsortedRows::Sort, shared_subjects: false }
     }
 }
 
 /// The files of a data set, and the columns, vocabulary and subjects that its shards share.
 #[derive(Debug)]
-pub(super) struct Dataset {
+pub(super) struct DatasetFiles {
     pub(super) root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
     /// Columns other than the four standard columns, with the common type of each in all shards.
     pub(super) further: Vec<Field>,
     pub(super) vocabulary: OnceLock<Vocabulary>,
-    /// For each subject read so far: the index of its shard.
+    /// Index of the shard of each subject read so far.
     pub(super) subjects: Mutex<HashMap<i64, usize>>,
+    /// Whether no subject is in two shards. Unset until a caller asks for it.
+    pub(super) distinct: OnceLock<bool>,
 }
 
-impl Dataset {
+impl DatasetFiles {
     pub(super) fn vocabulary(&self) -> Result<&Vocabulary> {
         if let Some(v) = self.vocabulary.get() {
             return Ok(v);
@@ -71,9 +73,12 @@ impl Dataset {
             }
         }
         let vocabulary = Vocabulary::from_codes(codes)?;
-        // Another thread may have set the vocabulary first; it has computed the same vocabulary, so
-        // return it.
+        // Another thread may have set the vocabulary first: that one is equal, so return it.
         Ok(self.vocabulary.get_or_init(|| vocabulary))
+    }
+
+    pub(super) fn has_distinct_subjects(&self) -> bool {
+        *self.distinct.get_or_init(|| has_distinct_subjects(&self.shards))
     }
 
     pub(super) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
@@ -82,8 +87,7 @@ impl Dataset {
         for id in ids {
             let first = *subjects.entry(*id).or_insert(shard);
             if first != shard {
-                // Name the shards in their order, so that the message does not depend on the order
-                // of reading.
+                // Order by index, so that the message does not depend on the order of reading.
                 let (a, b) = (first.min(shard), first.max(shard));
                 return Err(Error::file(
                     self.shards[a].1.path(),

@@ -10,13 +10,12 @@ pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
 
 /// The splits of a data set, from the folders of its shards or from `metadata/subject_splits.parquet`.
 #[derive(Clone, Debug)]
-pub(crate) struct Splits {
+pub(crate) struct SubjectSplits {
     names: Vec<String>,
-    /// For each subject, its split as an index into `names`; `None` without `subject_splits.parquet`.
+    /// Split of each subject, an index into `names`; `None` without `subject_splits.parquet`.
     of_subject: Option<HashMap<i64, usize>>,
 }
 
-/// How the splits of the subjects in a shard are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SplitSource<'a> {
     /// All subjects are in this split, which is the name of a folder on the shard's path.
@@ -26,7 +25,7 @@ pub(crate) enum SplitSource<'a> {
     Unknown,
 }
 
-impl Splits {
+impl SubjectSplits {
     /// Reads the splits of a data set. A `subject_splits.parquet` with a subject in two splits is an error.
     pub(crate) fn read_splits(root: &Path) -> Result<Self> {
         let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
@@ -66,9 +65,8 @@ impl Splits {
         self.of_subject.as_ref()?.get(&subject).copied()
     }
 
-    /// Determines a shard's split: the first folder on its path with the name of a split. Without
-    /// such a folder, the split is `BySubject` if there is a `subject_splits.parquet`, otherwise
-    /// `Unknown`.
+    /// Returns the first folder on the shard's path that has the name of a split; if there is none,
+    /// `BySubject` if there is a `subject_splits.parquet`, else `Unknown`.
     pub(crate) fn find_shard_split(&self, shard: &str) -> SplitSource<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
@@ -79,8 +77,7 @@ impl Splits {
     }
 }
 
-/// Returns the name of a shard with the split in front: a split within the name moves to the front
-/// (`a/train/3` becomes `train/a/3`); otherwise the split is added (`7` becomes `train/7`).
+/// Moves a split in the name to the front (`a/train/3` to `train/a/3`), or adds it.
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1
@@ -106,14 +103,14 @@ mod tests {
 
     #[test]
     fn folders_come_before_the_file() {
-        let some = Splits {
+        let some = SubjectSplits {
             names: vec!["train".into(), "extra".into()],
             of_subject: Some([(1, 0), (2, 1)].into()),
         };
         assert_eq!(some.find_shard_split("extra/0"), SplitSource::Split("extra"));
         assert_eq!(some.find_shard_split("a/0"), SplitSource::BySubject);
         assert_eq!((some.find_split(2), some.find_split(3)), (Some(1), None));
-        let none = Splits { of_subject: None, ..some };
+        let none = SubjectSplits { of_subject: None, ..some };
         assert_eq!(
             (none.find_shard_split("trains/0"), none.find_split(1)),
             (SplitSource::Unknown, None)

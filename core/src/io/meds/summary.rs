@@ -28,7 +28,7 @@ use crate::io::parquet::{self, ParquetReadOptions};
 #[derive(Clone, Debug, Default)]
 pub struct MedsSummary {
     shards: Vec<PartSummary>,
-    codes: HashMap<Box<str>, Occurrences>,
+    codes: HashMap<Box<str>, CodeOccurrences>,
 }
 
 /// Counts of a shard, a split, or all shards.
@@ -60,12 +60,12 @@ pub struct CodeSummary {
     /// The code.
     pub code: String,
     /// Occurrences with and without a time.
-    pub occurrences: Occurrences,
+    pub occurrences: CodeOccurrences,
 }
 
 /// Numbers of occurrences of a code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Occurrences {
+pub struct CodeOccurrences {
     /// Number of occurrences with a time.
     pub measurements: u64,
     /// Number of occurrences without a time.
@@ -75,8 +75,8 @@ pub struct Occurrences {
 }
 
 impl PartSummary {
-    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
-    /// measurement.
+    /// Returns the size in bytes of padded tensors of all subjects, with the axes subject and
+    /// measurement: every subject is padded to the largest number of measurements of a subject.
     ///
     /// An element takes a code (int64), a value and a time delta (float32), and a mask byte.
     ///
@@ -90,8 +90,9 @@ impl PartSummary {
         u128::from(self.subjects) * self.most_measurements as u128 * (8 + 4 + 4 + 1)
     }
 
-    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
-    /// event x measurement.
+    /// Returns the size in bytes of padded tensors of all subjects, with the axes subject, event and
+    /// measurement: every subject is padded to the largest number of events of a subject, and every
+    /// event to the largest number of measurements of an event.
     ///
     /// Each event takes a time delta (float32) and a mask byte; each measurement takes a code
     /// (int64), a value (float32) and a mask byte. Padding counts as events and measurements.
@@ -134,7 +135,7 @@ impl MedsSummary {
     /// ```
     ///
     /// # Errors
-    /// If the shard lacks a MEDS column, or has it with another type.
+    /// If a MEDS column is missing in the shard or has another type than MEDS requires.
     pub fn push(&mut self, shard: &MedsShard) -> Result<()> {
         let (events, within) = (shard.events.layout(1)?, shard.events.layout(2)?);
         let subjects = shard.events.num_rows();
@@ -162,7 +163,7 @@ impl MedsSummary {
         &mut self,
         codes: &ArrayRef,
         values: &ArrayRef,
-        which: fn(&mut Occurrences) -> &mut u64,
+        which: fn(&mut CodeOccurrences) -> &mut u64,
     ) -> Result<()> {
         let text = DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8));
         let codes = cast(codes, &text)?;
@@ -181,7 +182,7 @@ impl MedsSummary {
         for (name, (n, with_value)) in names.iter().zip(found) {
             if let (Some(name), true) = (name, n > 0) {
                 if !self.codes.contains_key(name) {
-                    self.codes.insert(name.into(), Occurrences::default());
+                    self.codes.insert(name.into(), CodeOccurrences::default());
                 }
                 if let Some(code) = self.codes.get_mut(name) {
                     *which(code) += n;
@@ -192,15 +193,14 @@ impl MedsSummary {
         Ok(())
     }
 
-    /// Returns the counts of every shard, in order of addition.
+    /// Returns the counts of every shard, in the order in which the shards were added.
     pub fn shards(&self) -> &[PartSummary] {
         &self.shards
     }
 
     /// Returns the counts of every split, in order of appearance.
     ///
-    /// The split is the part of the shard's name before the first `/`, such as `train` of
-    /// `train/0`.
+    /// The split is the shard's name up to the first `/`, such as `train` of `train/0`.
     pub fn splits(&self) -> Vec<PartSummary> {
         let mut splits: Vec<PartSummary> = Vec::new();
         for shard in &self.shards {
@@ -264,7 +264,8 @@ impl MedsSummary {
     }
 }
 
-/// Reads `description` of a `metadata/codes.parquet`; the map is empty without this column.
+/// Returns the description of each code, read from the columns `code` and `description` of a
+/// `metadata/codes.parquet`. The map is empty if the file lacks one of the columns.
 ///
 /// ```
 /// # use serrate_core as serrate;

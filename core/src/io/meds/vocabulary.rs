@@ -62,7 +62,7 @@ impl fmt::Display for VocabularyId {
     }
 }
 
-/// Codes and their tokens.
+/// Codes and their tokens, the integers that stand for the codes in tensors.
 ///
 /// Token 0 is reserved for padding and unknown codes.
 ///
@@ -317,7 +317,8 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the code with this token (the first in byte order of several codes), or `None`.
+    /// Returns the code with this token, or `None` if no code has the token. If several codes have
+    /// it, returns the first of them in byte order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -331,8 +332,8 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a table indexed by token, including padding; `None` if this size is too
-    /// large for the number of codes, such as in a small file that contains the largest token.
+    /// Returns the number of rows of a table indexed by token, with token 0 for padding. Returns
+    /// `None` if too many rows are unused, such as for two codes with the tokens 1 and 4 billion.
     pub(crate) fn dense_size(&self) -> Option<usize> {
         /// The table may have this many rows for unused tokens, plus 15 for each code.
         const GAPS: usize = 1 << 20;
@@ -363,7 +364,7 @@ impl Vocabulary {
         self.entries.iter().map(|(token, code)| (code.as_ref(), *token))
     }
 
-    /// Returns the identity.
+    /// Returns the identity of the vocabulary: a hash of its codes and tokens, and its size.
     ///
     /// Vocabularies with equal codes and tokens have equal identities.
     ///

@@ -4,7 +4,7 @@ use crate::io::meds::compute_delta_days;
 
 /// Flat buffers of an output shard: events of subjects, measurements of events, and static facts.
 #[derive(Debug, Default)]
-pub(super) struct Builder {
+pub(super) struct CohortShardBuilder {
     pub(super) subjects: Vec<i64>,
     pub(super) event_ends: Vec<i64>,
     pub(super) times: Vec<i64>,
@@ -17,7 +17,7 @@ pub(super) struct Builder {
     pub(super) static_codes: Vec<u32>,
     pub(super) static_values: Vec<Option<f32>>,
     seen: HashSet<i64>,
-    /// Index in `times` of the first event of the current subject.
+    /// Index in the field `times` of the first event of the current subject.
     first_event: usize,
 }
 
@@ -30,10 +30,8 @@ pub(super) struct Measurement {
     pub(super) value: Option<f32>,
 }
 
-impl Builder {
-    /// Adds a measurement. Returns false instead if rows of other subjects lie between `row` and
-    /// earlier rows of its subject, or if the time of `row` is before the last event of its
-    /// subject.
+impl CohortShardBuilder {
+    /// Returns false if rows of a subject are not adjacent, or its times descend.
     #[inline]
     pub(super) fn push(&mut self, row: Measurement) -> bool {
         if self.subjects.last() != Some(&row.subject) && !self.begin_subject(row.subject) {
@@ -52,8 +50,7 @@ impl Builder {
         self.push_measured(time, &[row.token], &[value])
     }
 
-    /// Adds measurements of one subject at one time; returns false in the cases in which
-    /// [`push`](Self::push) does. Values must be finite or NaN.
+    /// Adds measurements of one time like [`push`](Self::push). Values must be finite or NaN.
     #[inline]
     pub(super) fn push_run(
         &mut self,
@@ -131,7 +128,7 @@ mod tests {
 
     #[test]
     fn rows_become_ends() {
-        let mut b = Builder::default();
+        let mut b = CohortShardBuilder::default();
         let day = 86_400_000_000;
         for r in [
             row(9, None, 1),
@@ -153,7 +150,7 @@ mod tests {
 
     #[test]
     fn disorder_is_told_and_sorted() {
-        let mut b = Builder::default();
+        let mut b = CohortShardBuilder::default();
         assert!(b.push(row(1, Some(5), 1)) && b.push(row(2, Some(1), 2)));
         assert!(!b.push(row(2, Some(0), 3)), "time goes back");
         assert!(!b.push(row(1, Some(6), 4)), "the subject comes back");

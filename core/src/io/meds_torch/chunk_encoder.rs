@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, StringArray};
 
-use super::build::{Builder, Measurement, sort_rows};
-use super::cohort_codes::{Arithmetic, CodeEntry, CohortCodes};
-use super::{TensorizeOptions, Unknown};
+use super::build::{CohortShardBuilder, Measurement, sort_rows};
+use super::cohort_codes::{CodeEntry, CohortCodes, ValueArithmetic};
+use super::{TensorizeOptions, UnknownCodes};
 use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
-use crate::io::meds::{ChunkValues, MedsChunk, MedsDataset, SplitSource, Splits, move_below_split};
+use crate::io::meds::{
+    ChunkValues, MedsChunk, MedsDataset, SplitSource, SubjectSplits, move_below_split,
+};
 
-/// Returns, for each shard of the data set, the names of its output shards: one name, or one name
-/// per split if `subject_splits.parquet` assigns the subjects to splits.
-pub(super) fn list_part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
+/// Names the output shards of each shard: one, or one per split if subjects have splits.
+pub(super) fn list_part_names(
+    dataset: &MedsDataset,
+    splits: &SubjectSplits,
+) -> Result<Vec<Vec<String>>> {
     let mut seen = std::collections::HashMap::new();
     let sources = dataset.sources();
     let names = sources.iter().map(|(name, source)| {
@@ -41,16 +45,14 @@ pub(super) fn list_part_names(dataset: &MedsDataset, splits: &Splits) -> Result<
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard. If there are several output shards, those without
-    /// subjects are omitted.
-    pub(super) parts: Vec<(String, Builder)>,
+    /// Name and tensors of each output shard; of several, those without subjects are omitted.
+    pub(super) parts: Vec<(String, CohortShardBuilder)>,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
 }
 
 impl EncodedShard {
-    /// Returns an error if a subject of this shard, which has index `i`, is also in another shard,
-    /// unless [`TensorizeOptions::shared_subjects`] is true.
+    /// Returns an error if a subject of shard `i` is also in another, unless `options` allow it.
     pub(super) fn check_subjects(
         &self,
         dataset: &MedsDataset,
@@ -66,21 +68,19 @@ impl EncodedShard {
 
 pub(super) struct ChunkEncoder<'a> {
     pub(super) codes: &'a CohortCodes,
-    pub(super) splits: &'a Splits,
-    pub(super) unknown: Unknown,
+    pub(super) splits: &'a SubjectSplits,
+    pub(super) unknown: UnknownCodes,
 }
 
 enum RowTarget {
-    /// The encoder appends each row to tensors as it reads the row, up to the first row that is out
-    /// of order.
+    /// Rows are appended to tensors as they are read, up to the first row that is out of order.
     Build,
     /// The encoder collects the rows here, sorts them, and then builds tensors.
     Collect(Vec<Measurement>),
 }
 
 impl ChunkEncoder<'_> {
-    /// Encodes a shard into output shards named `names`; if its rows are out of order, reads the
-    /// file again and sorts them.
+    /// If rows are out of order, reads the file again and sorts them.
     pub(super) fn encode_shard(&self, source: &MedsFile, names: &[String]) -> Result<EncodedShard> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
             return Ok(encoded);
@@ -98,7 +98,8 @@ impl ChunkEncoder<'_> {
         names: &[String],
         mut target: RowTarget,
     ) -> Result<Option<EncodedShard>> {
-        let mut builders: Vec<Builder> = names.iter().map(|_| Builder::default()).collect();
+        let mut builders: Vec<CohortShardBuilder> =
+            names.iter().map(|_| CohortShardBuilder::default()).collect();
         if let ([builder], RowTarget::Build) = (builders.as_mut_slice(), &target) {
             builder.reserve(source.rows()?);
         }
@@ -141,8 +142,7 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // `scratch.values` holds NaN instead of NULL, but static facts and collected
-                    // rows keep NULL. Therefore, scale and add such rows one by one.
+                    // Static facts and rows to sort keep NULL; `scratch.values` has NaN instead.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.scale_value(
@@ -174,16 +174,16 @@ impl ChunkEncoder<'_> {
                 builders[to].push(row);
             }
         }
-        let mut parts: Vec<(String, Builder)> = names.iter().cloned().zip(builders).collect();
+        let mut parts: Vec<(String, CohortShardBuilder)> =
+            names.iter().cloned().zip(builders).collect();
         if parts.len() > 1 {
             parts.retain(|(_, builder)| !builder.subjects.is_empty());
         }
         Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
-    /// Writes the tokens and values of the rows of a chunk to `scratch`, and the indices of the
-    /// rows to drop. `missed` counts, for each code that is not in the vocabulary, its
-    /// measurements.
+    /// Writes tokens, values and the rows to drop to `scratch`. `entries` has `None` for a code of
+    /// `chunk` outside the vocabulary, whose measurements are counted in `missed`.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -201,9 +201,9 @@ impl ChunkEncoder<'_> {
                 None => {
                     missed[key as usize] += 1;
                     match self.unknown {
-                        Unknown::Drop => scratch.dropped.push(row),
-                        Unknown::Zero => {}
-                        Unknown::Refuse => {
+                        UnknownCodes::Drop => scratch.dropped.push(row),
+                        UnknownCodes::Zero => {}
+                        UnknownCodes::Refuse => {
                             return Err(self.make_unknown_code_error(source, chunk, row));
                         }
                     }
@@ -215,23 +215,23 @@ impl ChunkEncoder<'_> {
         let values = &mut scratch.values;
         match (&chunk.values, self.codes.arithmetic) {
             (ChunkValues::Absent, _) => fill_values(values, chunk, |_| f32::NAN),
-            (ChunkValues::Single(v), Arithmetic::Raw) => {
+            (ChunkValues::Single(v), ValueArithmetic::Raw) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| raw[row]);
             }
-            (ChunkValues::Single(v), Arithmetic::Single) => {
+            (ChunkValues::Single(v), ValueArithmetic::Single) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
                     scale_f32(raw[row], &find_entry_of_row(entries, chunk, row))
                 });
             }
-            (ChunkValues::Single(v), Arithmetic::Double) => {
+            (ChunkValues::Single(v), ValueArithmetic::Double) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
                     scale_f64(f64::from(raw[row]), &find_entry_of_row(entries, chunk, row))
                 });
             }
-            (ChunkValues::Double(v), Arithmetic::Raw) => {
+            (ChunkValues::Double(v), ValueArithmetic::Raw) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| to_f32(raw[row]));
             }
@@ -251,13 +251,13 @@ impl ChunkEncoder<'_> {
             ChunkValues::Single(v) if v.is_null(row) => None,
             ChunkValues::Double(v) if v.is_null(row) => None,
             ChunkValues::Single(v) => match self.codes.arithmetic {
-                Arithmetic::Raw => Some(v.value(row)),
+                ValueArithmetic::Raw => Some(v.value(row)),
                 _ if !entry.scaled => None,
-                Arithmetic::Single => Some(scale_f32(v.value(row), entry)),
-                Arithmetic::Double => Some(scale_f64(f64::from(v.value(row)), entry)),
+                ValueArithmetic::Single => Some(scale_f32(v.value(row), entry)),
+                ValueArithmetic::Double => Some(scale_f64(f64::from(v.value(row)), entry)),
             },
             ChunkValues::Double(v) => match self.codes.arithmetic {
-                Arithmetic::Raw => Some(to_f32(v.value(row))),
+                ValueArithmetic::Raw => Some(to_f32(v.value(row))),
                 _ if !entry.scaled => None,
                 _ => Some(scale_f64(v.value(row), entry)),
             },
@@ -306,8 +306,7 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Writes the tensor value of each row to `values`: `number(row)`, or NaN if the number is infinite
-/// or the numeric value of the row is null.
+/// Writes `number(row)` of each row; NaN if it is infinite or the numeric value is null.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };
@@ -321,8 +320,7 @@ fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) 
     }
 }
 
-/// Tokens, values and indices of dropped rows of one chunk. All chunks of a shard use the same
-/// memory.
+/// Tokens, values and dropped rows of one chunk. All chunks of a shard use the same memory.
 #[derive(Default)]
 struct ChunkScratch {
     tokens: Vec<u32>,
@@ -330,8 +328,7 @@ struct ChunkScratch {
     dropped: Vec<usize>,
 }
 
-/// Adds the counts in `missed` to the totals in `unknown`, then clears `missed`. For each code of
-/// `codes` that is not in the vocabulary, `missed` has its number of measurements.
+/// Moves the counts in `missed`, measurements per code of `codes`, to the totals in `unknown`.
 fn count_missed(
     codes: Option<&StringArray>,
     missed: &mut Vec<u64>,
@@ -345,10 +342,10 @@ fn count_missed(
     missed.clear();
 }
 
-/// Determines the output shard of each subject. `of` has the splits of the subjects; it is `None`
-/// if the shard has only one output shard. `to` is the index of the output shard of `subject`.
+/// Finds the output shard of each subject. `of` is `None` if there is only one output shard. `to`
+/// is the output shard of `subject`, the subject of the previous row.
 struct SplitRoute<'a> {
-    of: Option<&'a Splits>,
+    of: Option<&'a SubjectSplits>,
     subject: Option<i64>,
     to: usize,
 }

@@ -12,14 +12,14 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use parquet::arrow::ArrowWriter;
 
-use super::fit::{CodeCounts, Fitted};
+use super::fit::{CodeCounts, FittedCodes};
 use super::schemas::make_writer_properties;
 use super::{Normalize, TensorizeOptions, VocabularyFrom};
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::io::meds::file::MedsFile;
-use crate::io::meds::{MedsDataset, Splits, Vocabulary};
+use crate::io::meds::{MedsDataset, SubjectSplits, Vocabulary};
 use crate::io::parquet::stored_types::to_stored;
 
 const INDEX: &str = "code/vocab_index";
@@ -44,7 +44,7 @@ pub(super) struct CodeEntry {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arithmetic {
+pub(super) enum ValueArithmetic {
     Raw,
     Single,
     Double,
@@ -53,7 +53,7 @@ pub(super) enum Arithmetic {
 #[derive(Debug)]
 pub(super) struct CohortCodes {
     by_code: HashMap<Arc<str>, CodeEntry>,
-    pub(super) arithmetic: Arithmetic,
+    pub(super) arithmetic: ValueArithmetic,
     pub(super) token_type: DataType,
     table: RecordBatch,
 }
@@ -61,7 +61,7 @@ pub(super) struct CohortCodes {
 impl CohortCodes {
     pub(super) fn build_codes(
         dataset: &MedsDataset,
-        splits: &Splits,
+        splits: &SubjectSplits,
         options: &TensorizeOptions,
         jobs: usize,
     ) -> Result<Self> {
@@ -74,7 +74,7 @@ impl CohortCodes {
             VocabularyFrom::File => {
                 return Err(Error::file(
                     path,
-                    "the file does not exist, but the options take the vocabulary from it; add the file, or take the vocabulary from the train split",
+                    "the data set has no file metadata/codes.parquet, but the options take the vocabulary from this file; add the file, or take the vocabulary from the train split",
                 ));
             }
         };
@@ -84,7 +84,7 @@ impl CohortCodes {
             Normalize::Compatible | Normalize::Exact => !given,
         };
         let fitted = match counted || !from_file {
-            true => Some(Fitted::from_dataset(dataset, splits, jobs)?),
+            true => Some(FittedCodes::from_dataset(dataset, splits, jobs)?),
             false => None,
         };
         let vocabulary = match (from_file, &fitted) {
@@ -96,10 +96,10 @@ impl CohortCodes {
         let old = OldCodes { table: old.take_rows(&rows)?, path: old.path };
         let scales = match options.normalize {
             Normalize::No => None,
-            Normalize::ByFile => Some(Scales::from_codes(&old)?),
+            Normalize::ByFile => Some(CodeScales::from_codes(&old)?),
             Normalize::Compatible | Normalize::Exact => {
                 let exact = options.normalize == Normalize::Exact;
-                Some(Scales::new(&old, fitted.as_ref(), &codes, exact)?)
+                Some(CodeScales::new(&old, fitted.as_ref(), &codes, exact)?)
             }
         };
         let entry = |i: usize, token: u32| {
@@ -113,7 +113,7 @@ impl CohortCodes {
         let token_type = find_narrowest_type(tokens.iter().copied().max().unwrap_or(0).into());
         Ok(Self {
             by_code: by_code.collect(),
-            arithmetic: scales.map_or(Arithmetic::Raw, |s| s.arithmetic),
+            arithmetic: scales.map_or(ValueArithmetic::Raw, |s| s.arithmetic),
             table: build_table(&old, &codes, &tokens, fitted.as_ref(), options.normalize)?,
             token_type,
         })
@@ -176,8 +176,7 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns the rows with the indices `rows` of the old `codes.parquet`; a NULL index gives a
-    /// row of NULLs. Returns `None` if there is no such file.
+    /// Returns rows of the old `codes.parquet` (`None` if absent); a NULL index gives NULLs.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -193,8 +192,7 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Returns the column `name` as f64, and whether it is Float16 or Float32. Returns `None` if
-    /// there is no such column, and an error if it is not numeric.
+    /// Also returns whether it is Float16 or Float32; `None` if absent, an error if not numeric.
     fn read_numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.find_column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
@@ -212,17 +210,16 @@ impl OldCodes {
     }
 }
 
-struct Scales {
+struct CodeScales {
     mean: Vec<Option<f64>>,
     std: Vec<Option<f64>>,
-    arithmetic: Arithmetic,
+    arithmetic: ValueArithmetic,
 }
 
-impl Scales {
-    /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the
-    /// counts and sums in this file. Returns an error if the file has neither.
+impl CodeScales {
+    /// Reads mean and std, or computes them from counts and sums; an error if both are absent.
     fn from_codes(old: &OldCodes) -> Result<Self> {
-        let arithmetic = Arithmetic::Double;
+        let arithmetic = ValueArithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
             (old.read_numeric_column(MEAN)?, old.read_numeric_column(STD)?)
         {
@@ -248,12 +245,11 @@ impl Scales {
         Ok(Self { mean, std, arithmetic })
     }
 
-    /// Reads mean and std of each code from `metadata/codes.parquet`, or computes them from
-    /// `fitted`, the counts of the train split: in 64 bits if `exact` is true, otherwise as
-    /// meds-torch-data does.
+    /// Reads mean and std of each code, or computes them from `fitted`, the counts of the train
+    /// split: in 64 bits if `exact` is true, otherwise as meds-torch-data does.
     fn new(
         old: &OldCodes,
-        fitted: Option<&Fitted>,
+        fitted: Option<&FittedCodes>,
         codes: &[Arc<str>],
         exact: bool,
     ) -> Result<Self> {
@@ -293,15 +289,14 @@ impl Scales {
             None => (counts.iter().map(|c| Some(moments(c).1)).collect(), single),
         };
         let arithmetic = match mean_single && std_single && !exact {
-            true => Arithmetic::Single,
-            false => Arithmetic::Double,
+            true => ValueArithmetic::Single,
+            false => ValueArithmetic::Double,
         };
         Ok(Self { mean, std, arithmetic })
     }
 }
 
-/// Returns the sums of the values and of their squares: 64-bit sums rounded to 32 bits if `double`
-/// is true, else 32-bit sums.
+/// Returns sums of values and of squares: rounded from 64 bits if `double`, else added in 32 bits.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn compute_stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
@@ -342,7 +337,7 @@ fn build_table(
     old: &OldCodes,
     codes: &[Arc<str>],
     tokens: &[u32],
-    fitted: Option<&Fitted>,
+    fitted: Option<&FittedCodes>,
     normalize: Normalize,
 ) -> Result<RecordBatch> {
     let code: LargeStringArray = codes.iter().map(|c| Some(c.as_ref())).collect();

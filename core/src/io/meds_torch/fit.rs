@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray, StringArray};
 use super::parallel::run_in_order;
 use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
-use crate::io::meds::{ChunkValues, MedsChunk, MedsDataset, SplitSource, Splits, TRAIN};
+use crate::io::meds::{ChunkValues, MedsChunk, MedsDataset, SplitSource, SubjectSplits, TRAIN};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CodeCounts {
@@ -19,14 +19,14 @@ pub(super) struct CodeCounts {
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
     pub(super) sum_sqd: f64,
-    /// Sums of the values and of their squares in 32 bits, added as in meds-torch-data; see [`Compensated`].
+    /// Sums of the values and of their squares in 32 bits, added as in meds-torch-data; see [`PolarsSum`].
     pub(super) single_sum: f32,
     pub(super) single_sum_sqd: f32,
 }
 
 /// Codes of the train split in byte order, with statistics of their values.
 #[derive(Debug, Default)]
-pub(super) struct Fitted {
+pub(super) struct FittedCodes {
     pub(super) codes: BTreeMap<Arc<str>, CodeCounts>,
     /// Whether some shard has 64-bit values; the sums are then computed in 64 bits.
     pub(super) double: bool,
@@ -35,12 +35,12 @@ pub(super) struct Fitted {
 /// A compensated 32-bit sum (Kahan), as Polars computes it within a shard. If Polars divides the rows among
 /// threads, the last digit of its sum can differ. Sums of shards are added without compensation.
 #[derive(Clone, Copy, Debug, Default)]
-struct Compensated {
+struct PolarsSum {
     sum: f32,
     error: f32,
 }
 
-impl Compensated {
+impl PolarsSum {
     #[inline]
     fn add(&mut self, value: f32) {
         if !value.is_finite() {
@@ -54,8 +54,7 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code in a shard. They fill one cache line, so that counting a row loads only
-/// one line.
+/// Statistics of one code in a shard, in one cache line: counting a row loads only one.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -64,10 +63,9 @@ struct RunningCounts {
     values: u64,
     sum: f64,
     sum_sqd: f64,
-    single_sum: Compensated,
-    single_sum_sqd: Compensated,
-    /// Number of the last run in which the code occurred, counted from 1; 0 if there is none yet.
-    /// A run is a sequence of adjacent rows of one subject.
+    single_sum: PolarsSum,
+    single_sum_sqd: PolarsSum,
+    /// Number of the last run (adjacent rows of one subject) with the code, from 1; 0 if none.
     last_run: u64,
 }
 
@@ -107,12 +105,11 @@ enum TrainRows {
     BySubject,
 }
 
-impl Fitted {
-    /// Reads the train split, or all shards if no shard has a split; reads `jobs` shards at a time.
-    /// Returns an error if every shard belongs to a split other than `train`, or if reading fails.
+impl FittedCodes {
+    /// Reads the train split, or all shards if none has a split; an error if there are only others.
     pub(super) fn from_dataset(
         dataset: &MedsDataset,
-        splits: &Splits,
+        splits: &SubjectSplits,
         jobs: usize,
     ) -> Result<Self> {
         let sources = dataset.sources();
@@ -176,7 +173,6 @@ struct ShardFit {
     double: bool,
 }
 
-/// Maps the dictionary keys of a chunk to the indices of their codes in [`ShardFit::running`].
 #[derive(Default)]
 struct CodeKeys {
     codes: Option<StringArray>,
@@ -197,10 +193,13 @@ impl CodeKeys {
 }
 
 impl ShardFit {
-    /// Counts the rows, subjects and values of every code in a shard. Returns `None` if the rows of
-    /// a subject are not contiguous and `scattered` is false. If `scattered` is true, every subject
-    /// is counted once even if its rows are not contiguous, which takes more memory.
-    fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
+    /// Returns `None` if the rows of a subject are not contiguous and `scattered` is false. If it
+    /// is true, every subject is counted once anyway, which takes more memory.
+    fn read(
+        source: &MedsFile,
+        splits: Option<&SubjectSplits>,
+        scattered: bool,
+    ) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
         let mut keys = CodeKeys::default();
@@ -265,9 +264,8 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which belong to one subject. Counts the subject once for each
-    /// code that occurs in run `run` (see [`RunningCounts::last_run`]). If `run` is `None`, counts
-    /// no subjects; the caller does.
+    /// Counts the codes of `rows`, which belong to one subject, and the subject once per code in
+    /// run `run` (see [`RunningCounts::last_run`]). If `run` is `None`, the caller counts subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,
@@ -320,7 +318,7 @@ mod tests {
 
     #[test]
     fn compensation_keeps_what_plain_addition_loses() {
-        let (mut compensated, mut plain) = (Compensated::default(), 0.0f32);
+        let (mut compensated, mut plain) = (PolarsSum::default(), 0.0f32);
         for _ in 0..1_000_000 {
             compensated.add(0.1);
             plain += 0.1;

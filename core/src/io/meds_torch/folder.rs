@@ -5,7 +5,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::TensorizedCohort;
 use crate::error::{Error, Result};
-use crate::io::meds::{MedsDataset, MedsReadOptions, MedsShard, Needed, Vocabulary};
+use crate::io::meds::{MedsDataset, MedsReadOptions, MedsShard, NeededColumns, Vocabulary};
 
 /// A MEDS data set or a tensorized cohort; both are read as the same tables.
 ///
@@ -29,7 +29,7 @@ pub enum MedsFolder {
 }
 
 impl MedsFolder {
-    /// Opens a folder of either kind.
+    /// Opens a folder, which may be a MEDS data set or a tensorized cohort.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -87,19 +87,19 @@ impl MedsFolder {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] past the last shard; otherwise the errors of
-    /// [`Shard::read`](crate::io::meds::Shard::read) and of [`TensorizedCohort::read_meds`].
+    /// [`MedsShardFile::read`](crate::io::meds::MedsShardFile::read) and of [`TensorizedCohort::read_meds`].
     pub fn read(&self, index: usize, options: &MedsReadOptions) -> Result<MedsShard> {
-        self.read_needed(index, options, Needed::ALL)
+        self.read_needed(index, options, NeededColumns::ALL)
     }
 
     /// Reads shard `index` like [`read`](Self::read), but only the needed columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::internal::meds::Needed;
+    /// use serrate::internal::meds::NeededColumns;
     /// use serrate::io::meds_torch::MedsFolder;
     /// let folder = MedsFolder::open("../tests/data/synthea-meds")?;
-    /// let shard = folder.read_needed(1, &Default::default(), Needed(Some(&["code"])))?;
+    /// let shard = folder.read_needed(1, &Default::default(), NeededColumns(Some(&["code"])))?;
     /// assert!(shard.events.column("code").is_ok());
     /// assert!(shard.events.column("numeric_value").is_err());
     /// # Ok::<(), serrate::Error>(())
@@ -111,7 +111,7 @@ impl MedsFolder {
         &self,
         index: usize,
         options: &MedsReadOptions,
-        needed: Needed<'_>,
+        needed: NeededColumns<'_>,
     ) -> Result<MedsShard> {
         match self {
             Self::Cohort(cohort) => cohort.read_needed(index, needed),

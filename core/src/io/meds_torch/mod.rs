@@ -27,14 +27,14 @@ mod tensorized_tables;
 pub use folder::MedsFolder;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 #[cfg(feature = "audit")]
-pub(crate) use tensorized_cohort::Mismatch;
+pub(crate) use tensorized_cohort::CountMismatch;
 pub use tensorized_cohort::{CohortShard, CohortTables, TensorizedCohort};
 pub(crate) use tensorized_tables::tensorize_in_memory;
 
 pub(crate) const TENSORS: &str = "data";
 pub(crate) const SCHEMAS: &str = "tokenization/schemas";
 
-fn split_of(name: &str) -> &str {
+fn read_split_name(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
@@ -54,7 +54,7 @@ pub enum VocabularyFrom {
 
 /// Handling of measurements whose code is not in the vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Unknown {
+pub enum UnknownCodes {
     /// Drops measurements with an unknown code, and events or subjects that have no other measurements.
     #[default]
     Drop,
@@ -93,7 +93,7 @@ pub struct TensorizeOptions {
     /// Source of the vocabulary.
     pub vocabulary: VocabularyFrom,
     /// Handling of codes that are not in the vocabulary.
-    pub unknown: Unknown,
+    pub unknown: UnknownCodes,
     /// Normalization of values.
     pub normalize: Normalize,
     /// Whether to replace an existing tensorized cohort, which is otherwise an error.

@@ -3,10 +3,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// Runs `work` on 0..`count` with `jobs` threads and passes the results to `take` in order.
-///
-/// At most two results per thread wait for their turn, so memory does not depend on `count`. After
-/// the first error no new work is started; the error of the smallest index is returned.
+/// Passes results to `take` in order. At most two results per thread wait, so memory does not
+/// depend on `count`. An error stops new work; the error of the smallest index is returned.
 pub(super) fn run_in_order<T: Send>(
     count: usize,
     jobs: usize,

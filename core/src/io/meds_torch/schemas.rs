@@ -12,13 +12,16 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::build::Builder;
+use super::build::CohortShardBuilder;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Writes a schema file. If a subject has no events, its lists of events are NULL; if it has no
-/// static facts, its lists of static facts are NULL.
-pub(super) fn write_schema_file(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
+/// Writes id, event times and static facts of each subject as Parquet; empty lists are NULL.
+pub(super) fn write_schema_file(
+    path: &Path,
+    shard: &CohortShardBuilder,
+    token_type: &DataType,
+) -> Result<()> {
     let starts = std::iter::once(0).chain(shard.event_ends.iter().copied());
     let start_time: TimestampMicrosecondArray = starts
         .zip(&shard.event_ends)
@@ -68,7 +71,6 @@ pub(super) fn make_writer_properties() -> WriterProperties {
         .build()
 }
 
-/// Builds lists from their end offsets; empty lists are NULL.
 fn build_lists(ends: &[i64], values: ArrayRef) -> Result<ArrayRef> {
     let offsets: Vec<i64> = std::iter::once(0).chain(ends.iter().copied()).collect();
     let nulls: NullBuffer = offsets.windows(2).map(|w| w[0] < w[1]).collect();

@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 
-use super::build::Builder;
+use super::build::CohortShardBuilder;
 use super::chunk_encoder::{ChunkEncoder, list_part_names};
 use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
 use crate::access;
 use crate::error::{Error, Result};
-use crate::io::atomic::AtomicFolder;
-use crate::io::lease::is_temporary;
-use crate::io::meds::{MedsDataset, SplitSource, Splits};
+use crate::io::atomic::{AtomicFolder, list_replaced};
+use crate::io::meds::{MedsDataset, SplitSource, SubjectSplits};
 use crate::io::safetensors::{SaveOptions, write_tensors};
 
 /// Report of [`tensorize()`] about the written cohort.
@@ -42,7 +41,7 @@ pub struct TensorizeReport {
 /// Name of one written shard and its numbers of subjects, events and measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardReport {
-    /// Name with the split in front: `train/0`.
+    /// Name of the shard with its split in front: `train/0`.
     pub name: String,
     /// Number of rows, one per subject.
     pub subjects: usize,
@@ -76,7 +75,7 @@ impl TensorizeReport {
         self.shards.iter().map(part).sum()
     }
 
-    /// Returns the number of rows in all shards.
+    /// Returns the number of subjects in all shards; each subject is one row.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -119,8 +118,9 @@ impl TensorizeReport {
 /// Subjects are in order of first appearance, measurements of an event in file order. Rows that are
 /// not contiguous by subject or not in order of time are sorted by both with a stable sort. A shard
 /// belongs to the split that its folder names; if the folder names none, the shard is divided by
-/// `metadata/subject_splits.parquet`. The name of each written shard begins with its split.
-/// A subject without remaining rows is dropped.
+/// `metadata/subject_splits.parquet`. The name of each written shard begins with its split. A
+/// subject whose measurements are all dropped (see [`UnknownCodes`](super::UnknownCodes)) has no
+/// row.
 ///
 /// Each shard is read once, or twice if it must be sorted. The train split is read once more if it
 /// provides the vocabulary or statistics. Memory holds only the shards that are being processed.
@@ -131,7 +131,7 @@ impl TensorizeReport {
 /// # Errors
 /// If the folder is not empty (with `overwrite`: has anything but a tensorized cohort), the data
 /// cannot be read, a subject has no split or is in two shards, a code is unknown under
-/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get the same name, or `progress` stops.
+/// [`UnknownCodes::Refuse`](super::UnknownCodes::Refuse), two shards get the same name, or `progress` stops.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -156,7 +156,7 @@ pub fn tensorize(
     let out = out.as_ref();
     check_output(dataset.root(), out, options.overwrite)?;
     let jobs = options.jobs();
-    let splits = Splits::read_splits(dataset.root())?;
+    let splits = SubjectSplits::read_splits(dataset.root())?;
     let sources = dataset.sources();
     let names = list_part_names(dataset, &splits)?;
     let codes = CohortCodes::build_codes(dataset, &splits, options, jobs)?;
@@ -206,7 +206,7 @@ pub fn tensorize(
 fn write_shard(
     root: &Path,
     name: &str,
-    shard: &Builder,
+    shard: &CohortShardBuilder,
     codes: &CohortCodes,
 ) -> Result<ShardReport> {
     let path = |folder: &str, ending: &str| -> Result<PathBuf> {
@@ -247,20 +247,9 @@ fn write_shard(
 const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
 
 fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
-    if !access::exists(out) {
-        return Ok(());
-    }
-    let entries = access::read_dir(out).map_err(|e| Error::io(out, e))?;
-    let names = entries
-        .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
-        .collect::<Result<Vec<_>>>()?;
-    // Ignore the temporary files of a killed writer: the next writer removes them.
-    let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
+    let names = list_replaced(out, overwrite)?;
     if names.is_empty() {
         return Ok(());
-    }
-    if !overwrite {
-        return Err(Error::Exists(out.to_path_buf()));
     }
     let canonical = |p: &Path| access::canonicalize_path(p).map_err(|e| Error::io(p, e));
     if canonical(root)?.starts_with(canonical(out)?) {
@@ -277,7 +266,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
                 other.to_string_lossy()
             ),
         )),
-        // A MEDS data set must not be replaced. It has `data` and `metadata`, as a cohort has.
+        // A MEDS data set has `data` and `metadata`, too, but no `tokenization/schemas`.
         None if !TensorizedCohort::is_at(out) => Err(Error::file(
             out,
             "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",

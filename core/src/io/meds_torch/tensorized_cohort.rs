@@ -9,13 +9,13 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
 
-use super::{SCHEMAS, TENSORS, split_of};
+use super::{SCHEMAS, TENSORS, read_split_name};
 use crate::access;
 use crate::array::exact_casts::{InexactCast, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
-use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, find_time_type};
+use crate::io::meds::{MedsShard, NeededColumns, VOCABULARY_METADATA, Vocabulary, find_time_type};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
 
@@ -169,13 +169,12 @@ impl TensorizedCohort {
             let path = self.root.join("metadata").join("codes.parquet");
             Error::file(
                 path,
-                "the file does not exist, so the codes of the tokens are unknown; add the file",
+                "the cohort has no file metadata/codes.parquet, so the codes of its tokens are unknown; add the file",
             )
         })
     }
 
-    /// Reads shard `index` as the tables of a MEDS data set: tokens become codes, and NaN becomes
-    /// NULL.
+    /// Reads shard `index` as tables of MEDS data: tokens become codes, and NaN becomes NULL.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -194,12 +193,11 @@ impl TensorizedCohort {
     /// # Errors
     /// See [`CohortShard::read`]; also if there is no vocabulary, or a token is not in it.
     pub fn read_meds(&self, index: usize) -> Result<MedsShard> {
-        self.read_needed(index, Needed::ALL)
+        self.read_needed(index, NeededColumns::ALL)
     }
 
-    /// Reads like [`read_meds`](Self::read_meds), but only the columns `subject_id`, `time` and
-    /// those that `needed` names.
-    pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
+    /// Reads only the columns `subject_id`, `time` and those that `needed` names.
+    pub(crate) fn read_needed(&self, index: usize, needed: NeededColumns<'_>) -> Result<MedsShard> {
         let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
             axis: 0,
             index: i64::try_from(index).unwrap_or(i64::MAX),
@@ -228,7 +226,7 @@ impl TensorizedCohort {
     /// If there is no vocabulary.
     pub fn meds_schema(&self) -> Result<SchemaRef> {
         let codes = CodeDictionary::from_vocabulary(self.vocabulary()?)?;
-        Ok(codes.decode_tables(CohortTables::empty()?, Needed::ALL)?.to_batch()?.schema())
+        Ok(codes.decode_tables(CohortTables::empty()?, NeededColumns::ALL)?.to_batch()?.schema())
     }
 }
 
@@ -276,12 +274,10 @@ pub struct CohortTables {
     pub statics: RaggedTable,
 }
 
-/// A difference between the tensors and the schema file of a shard.
+/// The numbers in which the tensors and the schema file of a shard differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mismatch {
-    /// A row has different numbers of events in the two files.
+pub(crate) enum CountMismatch {
     Events,
-    /// An event has different numbers of measurements in the two files.
     Measurements,
 }
 
@@ -310,23 +306,23 @@ impl CohortShard {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn split(&self) -> &str {
-        split_of(&self.name)
+        read_split_name(&self.name)
     }
 
-    /// Returns the path of the tensors.
+    /// Returns the path of the file of the tensors.
     pub fn tensors_path(&self) -> &Path {
         &self.tensors
     }
 
-    /// Returns the path of the schema file.
+    /// Returns the path of the schema file, the Parquet file of the subjects.
     pub fn schema_path(&self) -> &Path {
         &self.schema
     }
 
-    /// Opens the stored tensors.
+    /// Opens the file of the tensors.
     ///
-    /// Their row `i` belongs to row `i` of the schema file only if both files have the same number
-    /// of rows.
+    /// Row `i` of the tensors belongs to row `i` of the schema file only if both files have the
+    /// same number of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -343,7 +339,7 @@ impl CohortShard {
         NrtFile::open(&self.tensors, &ReadOptions::default())
     }
 
-    /// Reads tensors and schema file together.
+    /// Reads the tensors and the schema file of the shard into two tables.
     ///
     /// meds-torch-data omits subjects without events from the tensors. They become rows without
     /// events.
@@ -358,15 +354,14 @@ impl CohortShard {
     /// ```
     ///
     /// # Errors
-    /// If a file cannot be read, lacks a column or has a column of another type, or the two files differ in
-    /// the number of rows, of events per row, or of measurements per event.
+    /// If a file cannot be read, lacks a column or has a column of a wrong type, or the two files
+    /// differ in the number of rows, of events per row, or of measurements per event.
     pub fn read(&self) -> Result<CohortTables> {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read). If the two files differ in events or measurements, sets
-    /// `mismatch` to the kind of difference and returns an error.
-    pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
+    /// If a count differs between tensor and schema file, sets `mismatch` and returns an error.
+    pub(crate) fn read_noting(&self, mismatch: &mut Option<CountMismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;
         let statics = schema.read_statics(&self.schema)?;
@@ -376,13 +371,13 @@ impl CohortShard {
     fn read_events(
         &self,
         schema: &SchemaFile,
-        mismatch: &mut Option<Mismatch>,
+        mismatch: &mut Option<CountMismatch>,
     ) -> Result<RaggedTable> {
         let tensors = self.tensors()?.table()?;
         let times = schema.times.axis(1)?.layout();
         let lengths: Vec<usize> = (0..schema.rows).map(|row| times.length(row)).collect();
         if tensors.ndim() == 1 && tensors.num_rows() == 0 && lengths.iter().all(|n| *n == 0) {
-            // Other tools write a shard without events as a file with neither rows nor lists.
+            // Without events, other tools write no rows: give each subject an empty row.
             let tables = CohortTables::empty()?;
             return schema.combine_events(
                 lengths,
@@ -410,14 +405,13 @@ impl CohortShard {
         schema.combine_events(lengths, inner, &tensors)
     }
 
-    /// Checks that row `i` of the tensors has as many events as row `i` of the schema file has
-    /// times (`lengths[i]`). If the tensors omit the rows without events, skips the rows of the
-    /// schema file without times. If the numbers differ, sets `mismatch` and returns an error.
+    /// Checks that the rows of the tensors, which may omit rows without events, have `lengths[i]`
+    /// events. If the numbers differ, sets `mismatch` and returns an error.
     fn check_events(
         &self,
         tensors: &RaggedTable,
         lengths: &[usize],
-        mismatch: &mut Option<Mismatch>,
+        mismatch: &mut Option<CountMismatch>,
     ) -> Result<()> {
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
@@ -441,7 +435,7 @@ impl CohortShard {
             }
             let found = layout.length(next);
             if found != *expected {
-                *mismatch = Some(Mismatch::Events);
+                *mismatch = Some(CountMismatch::Events);
                 return Err(Error::file(
                     &self.tensors,
                     format!(
@@ -455,18 +449,17 @@ impl CohortShard {
         Ok(())
     }
 
-    /// Checks that events have as many measurements in the tensors as in the column
-    /// `measurements_per_event` of the schema file. If the numbers differ, sets `mismatch` and
-    /// returns an error.
+    /// Compares the measurements of events with `measurements_per_event` of the schema file. If the
+    /// numbers differ, sets `mismatch` and returns an error.
     fn check_measurements(
         &self,
         events: &Layout,
         counts: &RaggedArray,
-        mismatch: &mut Option<Mismatch>,
+        mismatch: &mut Option<CountMismatch>,
     ) -> Result<()> {
         let counts = counts.leaves().as_primitive::<Int64Type>();
         if counts.len() != events.lists() || counts.null_count() > 0 {
-            *mismatch = Some(Mismatch::Measurements);
+            *mismatch = Some(CountMismatch::Measurements);
             return Err(Error::file(
                 &self.schema,
                 format!(
@@ -479,7 +472,7 @@ impl CohortShard {
         }
         let differs = |e: &usize| usize::try_from(counts.value(*e)).ok() != Some(events.length(*e));
         if let Some(event) = (0..events.lists()).find(differs) {
-            *mismatch = Some(Mismatch::Measurements);
+            *mismatch = Some(CountMismatch::Measurements);
             return Err(Error::file(
                 &self.tensors,
                 format!(
@@ -565,9 +558,8 @@ impl SchemaFile {
         })
     }
 
-    /// Combines the columns of the tensors with the subjects and times of the schema file to the
-    /// table of events. `lengths` has the number of events of each row. `inner` is the layout of
-    /// the lists of measurements, one list per event.
+    /// Combines columns of the tensors with subjects and times of the schema file. `lengths` has
+    /// the events of each row; `inner` has one list of measurements per event.
     fn combine_events(
         &self,
         lengths: Vec<usize>,
@@ -594,7 +586,7 @@ impl SchemaFile {
         let none =
             || Layout::from(Offsets::I32(arrow::buffer::OffsetBuffer::new_zeroed(self.rows)));
         let layout = match &self.static_code {
-            // Convert to the narrowest offsets, regardless of the offset width in the file.
+            // Use 32-bit offsets if they suffice, even if the file has 64-bit offsets.
             Some(codes) => {
                 let layout = codes.axis(1)?.layout();
                 Offsets::from_lengths((0..self.rows).map(|row| layout.length(row)))?.into()
@@ -675,7 +667,7 @@ impl CodeDictionary {
         Ok(Self { texts: Arc::new(texts), id: vocabulary.id().to_string() })
     }
 
-    fn decode_tables(&self, tables: CohortTables, needed: Needed<'_>) -> Result<MedsShard> {
+    fn decode_tables(&self, tables: CohortTables, needed: NeededColumns<'_>) -> Result<MedsShard> {
         let CohortTables { name, events, statics } = tables;
         let mut columns = vec![
             require_values(events.column("subject_id")?),
@@ -712,7 +704,7 @@ impl CodeDictionary {
         &self,
         prefix: &str,
         tokens: &Column,
-        needed: Needed<'_>,
+        needed: NeededColumns<'_>,
         columns: &mut Vec<Column>,
     ) -> Result<()> {
         let (code, code_id) = (format!("{prefix}code"), format!("{prefix}code_id"));
@@ -750,8 +742,7 @@ fn require_values(column: &Column) -> Column {
     Column::with_field(Arc::new(field), column.axis(), column.values().clone())
 }
 
-/// Casts the tokens of the column `name` to 32 bits; NULL becomes 0. Returns an error for a token
-/// below 0 or above 2^32 - 1.
+/// NULL becomes 0. Returns an error for a token below 0 or above 2^32 - 1.
 fn cast_tokens(name: &str, values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
         InexactCast::Cast(e) => Error::invalid(format!(

@@ -3,20 +3,20 @@ use std::sync::Arc;
 
 use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
 
-use super::build::Builder;
+use super::build::CohortShardBuilder;
 use super::chunk_encoder::{ChunkEncoder, list_part_names};
 use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
 use super::tensorized_cohort::{CohortTables, EVENT_AXES, STATIC_AXES};
-use super::{TensorizeOptions, split_of};
+use super::{TensorizeOptions, read_split_name};
 use crate::array::Offsets;
 use crate::error::Result;
-use crate::io::meds::{MedsDataset, Splits};
+use crate::io::meds::{MedsDataset, SubjectSplits};
 use crate::table::RaggedTable;
 
 #[derive(Debug, Default)]
-pub(crate) struct Tables {
-    /// The shards of the selected split, or all shards, in the order of the data set.
+pub(crate) struct TensorizedTables {
+    /// The shards of the selected split, or all, in the order of the data set.
     pub(crate) shards: Vec<CohortTables>,
     /// Names of all shards, including the shards of other splits.
     pub(crate) names: Vec<String>,
@@ -24,21 +24,20 @@ pub(crate) struct Tables {
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 
-/// Builds, without writing files, the tables that [`tensorize`](super::tensorize) would write and a
-/// reader would return: the same shards, rows, events, tokens and static facts. Returns the same
-/// errors as `tensorize`, except errors about the output folder.
+/// Builds in memory the tables that a reader of the files of [`tensorize`](super::tensorize) would
+/// return. Returns the same errors, except errors about the output folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,
     options: &TensorizeOptions,
-) -> Result<Tables> {
-    let splits = Splits::read_splits(dataset.root())?;
+) -> Result<TensorizedTables> {
+    let splits = SubjectSplits::read_splits(dataset.root())?;
     let sources = dataset.sources();
     let names = list_part_names(dataset, &splits)?;
     let codes = CohortCodes::build_codes(dataset, &splits, options, options.jobs())?;
-    let wanted = |name: &String| split.is_none_or(|split| split_of(name) == split);
+    let wanted = |name: &String| split.is_none_or(|split| read_split_name(name) == split);
     let read: Vec<usize> = (0..sources.len()).filter(|i| names[*i].iter().any(wanted)).collect();
-    let mut out = Tables { names: names.concat(), ..Tables::default() };
+    let mut out = TensorizedTables { names: names.concat(), ..TensorizedTables::default() };
     let work = |i: usize| {
         let i = read[i];
         let encoder = ChunkEncoder { codes: &codes, splits: &splits, unknown: options.unknown };
@@ -59,7 +58,7 @@ pub(crate) fn tensorize_in_memory(
     Ok(out)
 }
 
-impl Builder {
+impl CohortShardBuilder {
     fn into_tables(self, name: String) -> Result<CohortTables> {
         let rows = self.subjects.len();
         let subjects = Arc::new(Int64Array::from(self.subjects));

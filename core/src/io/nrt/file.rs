@@ -20,7 +20,7 @@ use crate::table::{Column, RaggedTable};
 /// the values of the requested columns. With a memory map, values are returned in place, in buffers whose
 /// memory size does not include the rest of the map. Clones share the file.
 ///
-/// Values are raw: NaN stays NaN. Columns are sorted by axis, then name.
+/// Values are returned as stored: NaN does not become NULL. Columns are sorted by axis, then name.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -76,9 +76,9 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read or is not a safetensors file, a tensor's name has no axis, Arrow
-    /// lacks a tensor's type, bounds are missing or not integers, or tensors of the same axis
-    /// differ in length.
+    /// If the file cannot be read or is not a safetensors file, the name of a tensor does not begin
+    /// with its axis (`dim1/`), Arrow lacks the type of a tensor, the bounds (list ends) of an axis are
+    /// missing or not integers, or tensors of the same axis differ in length.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
@@ -305,7 +305,8 @@ impl NrtFile {
         self.read(0..self.num_rows(), None)
     }
 
-    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
+    /// Reads the rows `rows` of the columns `columns` as a table, with the columns in this order;
+    /// `None` reads all columns and axes.
     ///
     /// The table has the axes down to the deepest axis of the given columns; deeper axes are not
     /// read. An empty list of columns gives a table with only a number of rows.
@@ -329,9 +330,9 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// If the rows are out of range, a column does not exist, a bound of the rows is negative, decreases or
-    /// exceeds the number of values, a BOOL byte is neither 0 nor 1, or 2^31 values or more are read at once
-    /// without [`ReadOptions::large_lists`].
+    /// If the rows are out of range, a column does not exist, a bound (the end of a list) in the rows is
+    /// negative, less than the previous bound or greater than the number of values, a BOOL byte is neither
+    /// 0 nor 1, or 2^31 values or more are read at once without [`ReadOptions::large_lists`].
     pub fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
         self.read_deep(rows, columns, 0)
     }
@@ -347,7 +348,8 @@ impl NrtFile {
         self.read_columns(0, rows, &columns, depth.max(deepest))
     }
 
-    /// Reads like [`read`](Self::read), and also all axes down to `depth`, if the file has them.
+    /// Reads rows and columns like [`read`](Self::read), but the table also has all axes of the
+    /// file down to `depth`, even if no column is on them.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn read_to(
@@ -361,10 +363,10 @@ impl NrtFile {
         self.read_columns(0, rows, &columns, depth.max(deepest))
     }
 
-    /// Reads elements of axis 1 as the rows of a table.
+    /// Reads elements of axis 1 as the rows of a table. No column may be on axis 0.
     ///
-    /// [`read`](Self::read) would also read the bounds of the other elements in the same rows. No
-    /// column may be on axis 0.
+    /// To get these elements, [`read`](Self::read) would have to read whole rows of the file, with the
+    /// bounds of their other elements.
     #[doc(hidden)]
     pub fn read_elements(
         &self,
@@ -375,8 +377,7 @@ impl NrtFile {
         self.read_columns(1, elements, &columns, deepest)
     }
 
-    /// Reads `columns` for the elements `rows` of axis `first`, which become the rows of the table.
-    /// Reads the axes down to `depth`, even if no column is on them.
+    /// Reads elements `rows` of axis `first`, which become rows, and all axes down to `depth`.
     fn read_columns(
         &self,
         first: usize,
@@ -412,11 +413,10 @@ impl NrtFile {
         RaggedTable::try_new(rows.len(), None, axes, columns)
     }
 
-    /// Returns the number of elements of axis `axis` that precede row `row`; `row` may be the
-    /// number of rows.
+    /// Returns how many elements of `axis` precede `row`, which may be the number of rows.
     ///
-    /// Reads one bound per axis, so a caller can find the size of a range of rows before it reads
-    /// the range.
+    /// Reads only one bound (the end of a list) per axis, so a caller can find the size of a range of
+    /// rows before it reads the range.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -435,7 +435,7 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// If the axis or row does not exist, or a bound that was read exceeds its axis.
+    /// If the axis or row does not exist, or a bound exceeds the number of elements of its axis.
     pub fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -449,7 +449,7 @@ impl NrtFile {
     /// Returns the largest number of rows from the start of `rows` that together have at most
     /// `elements` elements of `axis`, but at least one row.
     ///
-    /// Reads a few bounds (galloping search).
+    /// Reads only a few bounds (the ends of lists), by a galloping search.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -469,7 +469,8 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// If rows or axis do not exist, or a bound that was read is negative or exceeds its axis.
+    /// If rows or axis do not exist, or a bound is negative or exceeds the number of elements of its
+    /// axis.
     pub fn rows_within(&self, rows: Range<usize>, axis: usize, elements: usize) -> Result<usize> {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
@@ -477,8 +478,7 @@ impl NrtFile {
         // Invariant: the first `good` rows hold at most `elements` elements or are a single row;
         // the first `bad` rows hold more, or `bad` exceeds the number of rows.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
-        // Double the step until the rows have too many elements, then bisect. If few of the rows
-        // fit, this reads fewer bounds than a binary search over all rows.
+        // Double the step, then bisect: this reads fewer bounds if few of the rows fit.
         let mut step = 1usize;
         while good < rows.len() && bad > rows.len() {
             let next = good.saturating_add(step).min(rows.len());
@@ -500,7 +500,7 @@ impl NrtFile {
         Ok(good)
     }
 
-    /// Checks the whole file: all bounds and all BOOL values.
+    /// Checks the whole file: all bounds (the ends of lists) and all BOOL values.
     ///
     /// A read checks only what it returns.
     ///
@@ -535,9 +535,9 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// If a bound is negative, decreases or exceeds the number of values, a BOOL byte is neither 0
-    /// nor 1, or the file cannot be read. The message has the tensor and position of the first such
-    /// bound or byte.
+    /// If a bound is negative, less than the previous bound or greater than the number of values, a
+    /// BOOL byte is neither 0 nor 1, or the file cannot be read. The message has the tensor and position
+    /// of the first such bound or byte.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
@@ -550,8 +550,7 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns, for each axis from 0 to `depth`, the range of elements that belong to `rows`. Reads
-    /// at most two bounds per axis.
+    /// Returns the elements in `rows` for axes 0 to `depth`; reads two bounds (list ends) per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

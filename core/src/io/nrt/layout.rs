@@ -1,4 +1,4 @@
-//! Rows, axes and columns of a file, derived from the names of its tensors.
+//! Rows, axes and columns of an `.nrt` file, derived from the names of its tensors.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::tensor_names::{BOUNDS, LENGTHS, RESERVED, data_type, split_name};
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// A column of a file.
+/// A column of an `.nrt` file.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -120,9 +120,9 @@ impl FileLayout {
                 }
                 bounds.insert(axis, tensor);
             } else if RESERVED.contains(&key.as_str()) {
-                return Err(wrong(
-                    "the name is reserved, so a column cannot have it; rename the column",
-                ));
+                return Err(wrong(&format!(
+                    "the key {key:?} of a tensor name is reserved, so a column cannot have it; rename the column"
+                )));
             } else {
                 keys.push((axis, key, tensor));
             }
@@ -190,8 +190,7 @@ impl FileLayout {
         })
     }
 
-    /// Returns the columns with the names `columns` and the deepest axis of these columns. `None`
-    /// selects all columns and all axes of the file.
+    /// Returns the columns and their deepest axis. `None` selects all columns and all axes.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,
@@ -233,9 +232,9 @@ impl FileLayout {
     }
 }
 
-/// Returns the number of elements of an axis: the length of its columns and of the bounds of the
-/// next axis, which must be equal. An axis without such tensors has as many elements as its last
-/// bound says, or 0 if it has no bounds.
+/// Returns the length that the columns of an axis and the bounds of the next axis share, or an
+/// error if they differ; without these tensors, the last bound of the axis, or 0. `chain` has the
+/// bounds of the axes from 1 on; `keys` has axis, name and tensor of every column.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,
@@ -266,10 +265,9 @@ fn axis_len(
     }
 }
 
-/// Drops the tensors `dim{d}/lengths` that the Python library before 0.0.7 stored: integers, one
-/// for each list of axis `d`. If axis `d` has as many elements as lists, the tensor may also be a
-/// column of the axis. It is then dropped only if the file has at least two axes of lists, and each
-/// of them has a tensor `lengths`.
+/// Drops the tensors `dim{d}/lengths`, one integer per list, of the Python library before 0.0.7. If
+/// axis `d` has as many elements as lists, the tensor may be a column, and is dropped only if the
+/// file has two or more axes of lists, all with `lengths`.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

@@ -9,7 +9,6 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// One axis of a file: its numbers of lists and elements, and its bounds, which are read on demand.
 #[derive(Clone, Debug)]
 pub(super) struct FileAxis {
     pub(super) tensor: TensorEntry,
@@ -33,7 +32,7 @@ pub(super) fn is_integer(dtype: Dtype) -> bool {
     )
 }
 
-/// Evaluates `$body`, in which `$T` is the Rust type of the bounds.
+/// Evaluates `$body` with `$T` as the Rust type of bounds that have the type `$dtype` in the file.
 macro_rules! with_integer {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -120,8 +119,7 @@ fn make_bound_error(
 }
 
 impl FileAxis {
-    /// Returns the start of a list: 0 for the first list, otherwise the bound of the previous list,
-    /// which is read and checked.
+    /// Returns 0 for the first list, else the bound of the previous list, read and checked.
     pub(super) fn find_list_start(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = read_bound_at(file, &self.tensor, index)?;
@@ -135,7 +133,8 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the range of the elements of the lists `lists`. Reads at most two bounds.
+    /// Returns the range of the elements of `lists`. Reads only two bounds: the end of the list before
+    /// `lists`, and the end of the last list.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -151,10 +150,10 @@ impl FileAxis {
         Ok(elements)
     }
 
-    /// Returns the offsets of `lists` (the first offset is 0) and the range of their elements.
-    ///
-    /// Reads and checks every bound of the lists and the bound before them. The last bound of the axis, if it
-    /// is among them, must equal the number of elements of the axis.
+    /// Returns the Arrow offsets of `lists`, which begin with 0, and the range of the elements of
+    /// `lists` in the file. The file stores one bound per list: the index at which its elements end
+    /// and those of the next list begin. Checks the bounds of `lists` and the bound of the list before
+    /// them and, if the last list of the axis is among `lists`, that its bound is the element count.
     pub(super) fn offsets(
         &self,
         file: &SafetensorsFile,
@@ -208,7 +207,7 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // A bound is invalid in these cases: return an error that names the first invalid bound.
+        // Unless 0 <= base <= last <= limit, some bound is invalid: the error names the first such bound.
         let (Some(base), Some(last)) = (base, last) else {
             return Err(self.describe_first_wrong::<T>());
         };
@@ -230,7 +229,7 @@ impl BoundsRange<'_> {
         let offsets = if large {
             collect_offsets(lists, base, total, |v| v).map(|o| Offsets::I64(OffsetBuffer::new(o)))
         } else {
-            // An offset that does not fit i32 exceeds `total`, so `collect_offsets` rejects it.
+            // `collect_offsets` rejects offsets above `total`, which fits i32: clamping is safe.
             let convert = |v| i32::try_from(v).unwrap_or(i32::MAX);
             collect_offsets(lists, base, total, convert).map(|o| Offsets::I32(OffsetBuffer::new(o)))
         };
@@ -285,8 +284,8 @@ impl BoundsRange<'_> {
     }
 }
 
-/// Returns a zero, then every bound minus `base`. Returns `None` if one of these differences is
-/// less than the previous one or greater than `total`.
+/// Returns the offsets of lists from their bounds: 0, then every bound minus `base`, the index at
+/// which the first list begins. Returns `None` if the offsets descend or exceed `total`.
 fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
     bounds: impl ExactSizeIterator<Item = Option<i64>>,
     base: i64,

@@ -87,9 +87,10 @@ pub struct WriteOptions {
 /// ```
 ///
 /// # Errors
-/// If the file exists and `overwrite` is false, a column has a reserved name or an unsupported type (such
-/// as strings), a null cannot be written, the table has scalars, or the file cannot be written. See
-/// [`NrtWriter::create`], [`NrtWriter::write`] and [`NrtWriter::finish`].
+/// If the file exists and `overwrite` is false, a column has a reserved name or an unsupported type
+/// (such as strings), a null cannot be written, the table has [scalars](RaggedTable::scalars), or
+/// the file cannot be written. See [`NrtWriter::create`], [`NrtWriter::write`] and
+/// [`NrtWriter::finish`].
 pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &WriteOptions) -> Result<()> {
     let mut writer = NrtWriter::create(path, &NrtSchema::of_table(table), options)?;
     writer.write(table)?;

@@ -13,7 +13,7 @@ use super::layout::{FileLayout, NrtColumn};
 use crate::error::Result;
 pub use crate::io::safetensors::ObjectOptions;
 use crate::io::safetensors::{
-    ByteSource, FetchedPart, Header, Object, SafetensorsFile, is_covered,
+    ByteSource, FetchedPart, SafetensorsFile, SafetensorsHeader, StoredObject, is_covered,
 };
 use crate::table::RaggedTable;
 
@@ -62,8 +62,8 @@ pub struct NrtObject {
 
 #[derive(Debug)]
 struct ObjectState {
-    object: Object,
-    header: Arc<Header>,
+    object: StoredObject,
+    header: Arc<SafetensorsHeader>,
     layout: Arc<FileLayout>,
     /// Byte ranges fetched on opening. They are the whole file if it is small.
     head: Vec<FetchedPart>,
@@ -101,7 +101,7 @@ impl NrtObject {
         options: &ObjectOptions,
     ) -> Result<Self> {
         let name = PathBuf::from(location.as_ref());
-        let (object, head) = Object::open(store, location, name, *options).await?;
+        let (object, head) = StoredObject::open(store, location, name, *options).await?;
         Self::new(object, head).await
     }
 
@@ -118,7 +118,8 @@ impl NrtObject {
         options: &ObjectOptions,
     ) -> Result<Self> {
         let (object, head) =
-            Object::from_first(store, location, name, first, Some(expected), *options).await?;
+            StoredObject::from_first(store, location, name, first, Some(expected), *options)
+                .await?;
         Self::new(object, head).await
     }
 
@@ -128,7 +129,7 @@ impl NrtObject {
     pub fn copy_with_zero_counters(&self) -> Self {
         let ObjectState { object, header, layout, head } = self.inner.as_ref();
         let inner = ObjectState {
-            object: object.with_new_counters(),
+            object: object.copy_without_counts(),
             header: Arc::clone(header),
             layout: Arc::clone(layout),
             head: head.clone(),
@@ -150,12 +151,11 @@ impl NrtObject {
     pub fn memory_size(&self) -> usize {
         let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
-        // The header and the columns both store all tensor entries, and entries are larger in
-        // memory, so estimate four times the size of the header in the file.
+        // Estimate that the parsed header takes four times the bytes that it has in the file.
         parts.saturating_add(header.saturating_mul(4))
     }
 
-    async fn new(object: Object, head: FetchedPart) -> Result<Self> {
+    async fn new(object: StoredObject, head: FetchedPart) -> Result<Self> {
         let (header, mut head) = object.read_header(head).await?;
         let header = Arc::new(header);
         loop {
@@ -167,8 +167,7 @@ impl NrtObject {
                         inner: Arc::new(ObjectState { object, header, layout, head }),
                     });
                 }
-                // The length of an axis without columns is its last bound. Fetch this bound and try
-                // again.
+                // The length of an axis without columns is its last bound. Fetch it and try again.
                 Err(e) => match file.source().missing() {
                     Some(range) => {
                         head.extend(object.fetch_ranges(std::iter::once(range)).await?);
@@ -334,8 +333,8 @@ impl NrtObject {
         self.read(0..self.num_rows(), None).await
     }
 
-    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
-    /// axes.
+    /// Reads the rows `rows` of the columns `columns` as a table, with the columns in this order;
+    /// `None` reads all columns and axes.
     ///
     /// Values that are aligned in the fetched buffers are not copied.
     ///
@@ -443,7 +442,8 @@ impl NrtObject {
     /// ```
     ///
     /// # Errors
-    /// Same as [`read`](Self::read); also if axis or row do not exist, or a bound is too large.
+    /// Same as [`read`](Self::read); also if axis or row do not exist, or a bound (the end of a list)
+    /// exceeds the number of elements of its axis.
     pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -469,8 +469,7 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // A list starts at the bound of the previous list, so also fetch the bound
-                // before `w`, even if `w` is empty.
+                // A list starts at the bound of the previous list: fetch it, even if `w` is empty.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -484,9 +483,10 @@ impl NrtObject {
         Ok(self.make_nrt_file(parts))
     }
 
-    /// Fetches the values of `columns` in the rows `runs`.
+    /// Fetches the values of `columns` in the row ranges `runs`.
     ///
-    /// Returns `file`, which must have the bounds of these rows, with the values added.
+    /// `file` is the result of `fetch_bounds` for these rows. Returns a file that has the bounds of
+    /// `file` and also the values.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -531,8 +531,7 @@ impl NrtObject {
         Ok(self.make_nrt_file(parts))
     }
 
-    /// Fetches those of `ranges` that no element of `parts` contains. Returns old and new parts,
-    /// sorted by start.
+    /// Fetches `ranges` that no part contains. Returns old and new parts, sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[FetchedPart],
@@ -556,8 +555,8 @@ impl NrtObject {
 }
 
 fn make_partial_file(
-    object: &Object,
-    header: &Arc<Header>,
+    object: &StoredObject,
+    header: &Arc<SafetensorsHeader>,
     parts: Vec<FetchedPart>,
 ) -> SafetensorsFile {
     let source = ByteSource::from_parts(object.name().to_path_buf(), object.len(), parts);

@@ -3,7 +3,7 @@ use arrow::datatypes::{DataType, Schema};
 use crate::array::{leaf_type, list_depth};
 use crate::table::RaggedTable;
 
-/// The columns of a file to write: name, axis and type of the values.
+/// The columns of an `.nrt` file to write: name, axis and type of the values.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -19,8 +19,7 @@ pub(super) const LENGTHS: &str = "lengths";
 
 pub(super) const SUBJECT_ID: &str = "subject_id";
 
-/// Splits the name of a tensor at the first `/` into axis and key: `dim1/a/b` into 1 and `a/b`.
-/// Returns an error for a name of another form, or for an axis above `MAX_AXIS`.
+/// Splits `dim1/a/b` into 1 and `a/b`; an error for other forms and axes above `MAX_AXIS`.
 pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
     let parts = || {
         let (dim, key) = name.strip_prefix("dim")?.split_once('/')?;
@@ -48,8 +47,7 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
     Ok((axis, key))
 }
 
-/// Returns the tensor name of a column. A column name that already begins with the axis of the
-/// column (`dim1/lengths` on axis 1) stays unchanged.
+/// A column that begins with its axis (`dim1/lengths` on axis 1) keeps its name.
 pub(super) fn format_tensor_name(axis: usize, column: &str) -> String {
     let own = format!("dim{axis}/");
     if column.starts_with(&own) { column.to_owned() } else { own + column }

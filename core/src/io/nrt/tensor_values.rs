@@ -13,8 +13,7 @@ use safetensors::Dtype;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// Reads a tensor as an array. Packs BOOL to bits and widens BF16 to Float32; arrays of other types
-/// use the bytes that were read, without another copy.
+/// Packs BOOL to bits and widens BF16 to Float32; other types use the bytes without a copy.
 pub(super) fn read_values(
     file: &SafetensorsFile,
     tensor: &TensorEntry,

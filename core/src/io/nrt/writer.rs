@@ -63,10 +63,8 @@ pub struct NrtWriter {
 struct TargetColumn {
     name: String,
     axis: usize,
-    /// Arrow type of the column in the tables to write.
-    given: DataType,
-    /// Arrow type of the column as it is written to the file.
-    written: DataType,
+    given_type: DataType,
+    written_type: DataType,
     /// Tensor of the column; `None` if [`WriteOptions::plain`] omits the column.
     tensor: Option<TensorId>,
 }
@@ -112,8 +110,8 @@ impl NrtWriter {
             let target = |written: &DataType, tensor| TargetColumn {
                 name: name.clone(),
                 axis: *axis,
-                given: given.clone(),
-                written: written.clone(),
+                given_type: given.clone(),
+                written_type: written.clone(),
                 tensor,
             };
             if id && options.plain {
@@ -189,8 +187,7 @@ impl NrtWriter {
                 ),
             ));
         }
-        // Check all values before writing the first one, so that an error does not leave half a
-        // table in the file.
+        // Check all values first, so that an error leaves no half-written table in the file.
         let mut values = Vec::with_capacity(self.columns.len());
         for target in &self.columns {
             let column = table.column(&target.name)?;
@@ -238,8 +235,9 @@ impl NrtWriter {
     /// ```
     ///
     /// # Errors
-    /// If an earlier write failed halfway, the disk is full, the target appeared in the meantime and
-    /// `overwrite` is false, or there are rows but no tensor that records their number.
+    /// If an earlier write failed halfway, the disk is full, a file with the final path has appeared
+    /// since the start and [`WriteOptions::overwrite`] is false, or there are rows but no tensor that
+    /// records their number.
     pub fn finish(self) -> Result<()> {
         if self.failed {
             return Err(Error::file(
@@ -292,8 +290,7 @@ fn make_unsupported_type_error(column: &str, found: &DataType) -> Error {
 }
 
 impl TargetColumn {
-    /// Returns the values to write; `None` if the column is omitted. A null in a float column
-    /// becomes NaN; in another column it is an error.
+    /// `None` if [`WriteOptions::plain`] omits the column. Nulls of floats become NaN, others fail.
     fn check_column_values(
         &self,
         path: &Path,
@@ -312,14 +309,14 @@ impl TargetColumn {
                 ),
             ));
         }
-        if *column.data_type() != self.given {
+        if *column.data_type() != self.given_type {
             return Err(Error::file(
                 path,
                 format!(
                     "column {:?} has type {}, but had type {} when the file was started; cast the chunks to one type",
                     self.name,
                     column.data_type(),
-                    self.given
+                    self.given_type
                 ),
             ));
         }
@@ -327,9 +324,9 @@ impl TargetColumn {
             return Ok(None);
         }
         let mut values = column.values().clone();
-        if self.written != self.given {
+        if self.written_type != self.given_type {
             let options = CastOptions { safe: false, ..CastOptions::default() };
-            values = cast_with_options(&values, &self.written, &options)
+            values = cast_with_options(&values, &self.written_type, &options)
                 .map_err(|e| Error::file(path, format!("column {:?}: {e}", self.name)))?;
         }
         if values.null_count() == 0 {
@@ -372,8 +369,7 @@ fn fill_nulls<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> Array
     Arc::new(PrimitiveArray::<T>::from_iter_values(filled))
 }
 
-/// Returns the little-endian bytes of values without nulls. Booleans become one byte each; other
-/// values are not copied.
+/// Returns little-endian bytes of values without nulls; copies only booleans, to one byte each.
 fn find_value_bytes(values: &ArrayRef) -> Buffer {
     if let Some(bits) = values.as_boolean_opt() {
         return bits.values().iter().map(u8::from).collect::<Vec<u8>>().into();
@@ -384,7 +380,7 @@ fn find_value_bytes(values: &ArrayRef) -> Buffer {
     data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
 }
 
-/// Appends the list ends of `layout`, each plus `base`, to the bounds of an axis. Returns the last bound.
+/// Appends the list ends of `layout`, plus `base`, to the tensor; returns the last bound.
 fn write_bounds(
     out: &mut SafetensorsWriter,
     tensor: TensorId,
@@ -402,7 +398,7 @@ fn write_bounds(
     let mut ends = |mut ends: &mut dyn Iterator<Item = i64>| -> Result<()> {
         loop {
             scratch.clear();
-            // No sum exceeds `end`, which was computed without overflow, so no sum saturates.
+            // Never saturates, because `base` plus the largest list end did not overflow above.
             let part = (&mut ends).take(1 << 16);
             scratch.extend(part.flat_map(|e| base.saturating_add(e).to_le_bytes()));
             if scratch.is_empty() {

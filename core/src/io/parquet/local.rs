@@ -13,8 +13,7 @@ use crate::io::safetensors::read_exact_at;
 /// Buffer size in bytes for page headers, which are rarely longer.
 const HEADER: usize = 256;
 
-/// A file that several `parquet` readers share. Each reader has its own offset; readers of one
-/// [`File`] would share one offset.
+/// Gives each of several `parquet` readers its own offset; readers of one [`File`] would share it.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalFile {
     file: Arc<File>,
@@ -50,7 +49,7 @@ impl ChunkReader for LocalFile {
                 self.length
             )));
         }
-        // The length comes from the file, so the allocation may fail.
+        // The length may be damaged and large: a failed allocation would abort the process.
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|e| ParquetError::External(Box::new(e)))?;
         bytes.resize(length, 0);
@@ -59,7 +58,6 @@ impl ChunkReader for LocalFile {
     }
 }
 
-/// Reads a local file from the offset `at` on.
 #[derive(Debug)]
 pub(crate) struct FromPlace {
     file: LocalFile,

@@ -67,14 +67,5 @@ pub fn write(
 /// If the file cannot be read, or its list columns differ in their list lengths.
 pub fn read(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<RaggedTable> {
     let reader = ParquetTableReader::open(path, &options.clone().with_largest_chunks())?;
-    let schema = reader.schema();
-    let mut tables = reader.collect::<Result<Vec<_>>>()?;
-    match (tables.pop(), tables.is_empty()) {
-        (None, _) => RaggedTable::try_from_batch(&arrow::array::RecordBatch::new_empty(schema)),
-        (Some(one), true) => Ok(one),
-        (Some(last), false) => {
-            tables.push(last);
-            RaggedTable::concat(&tables)
-        }
-    }
+    RaggedTable::concat_parts(reader.schema(), reader)
 }

@@ -14,7 +14,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData
 use super::LocalFile;
 use super::lists::ColumnsReader;
 use crate::error::{Error, Result};
-use crate::io::contain::contain_panics;
+use crate::io::reader_panics::contain_panics;
 use crate::table::RaggedTable;
 
 /// Options of [`ParquetTableReader`].
@@ -22,8 +22,7 @@ use crate::table::RaggedTable;
 pub struct ParquetReadOptions {
     /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
-    /// Rows to read, counted over the whole file; `None` for all. Row groups without these rows are
-    /// not read.
+    /// Rows to read, counted over the file; `None` for all. Row groups without them are not read.
     pub rows: Option<Range<usize>>,
     /// Number of leaves that a chunk should have on average, in the column with the most leaves.
     pub chunk_leaves: usize,
@@ -76,8 +75,7 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     columns: ColumnsReader<LocalFile>,
-    /// The `parquet` crate's reader of the columns that the list decoder does not support. If no
-    /// column is requested, this reader only counts the rows.
+    /// Reads columns that the list decoder does not support; if the schema is empty, counts rows.
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,
@@ -260,8 +258,7 @@ impl ParquetTableReader {
                 Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
             },
         };
-        // Read as many rows as the batch of `others` has, so that all columns of the result have
-        // the same length.
+        // Read as many rows as `others` did, so that all columns have the same length.
         let rows = others.as_ref().map_or(self.batch, RecordBatch::num_rows).min(self.left);
         self.left -= rows;
         let mut ours = self.columns.next(&self.path, rows)?.into_iter();
@@ -287,8 +284,7 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns the indices in the file of the columns to read, ascending; all columns if `columns` is
-/// `None`. Returns an error if the file lacks a column.
+/// Returns ascending indices in the file; all if `columns` is `None`. A missing column is an error.
 fn select_columns(
     path: &Path,
     metadata: &ArrowReaderMetadata,
@@ -327,10 +323,9 @@ struct SelectedGroups {
     groups: Vec<usize>,
     /// Selects the requested rows among the rows of these groups.
     selectors: Vec<RowSelector>,
-    /// Each group with its requested rows.
+    /// Each of these row groups with the range of its requested rows.
     spans: Vec<(usize, Range<usize>)>,
-    /// Average number of leaves per row of these groups, in the column with the most leaves; at
-    /// least 1.
+    /// Average number of leaves per row in the column with the most leaves; at least 1.
     leaves_per_row: u128,
 }
 
@@ -362,7 +357,6 @@ fn select_groups(
     Ok(SelectedGroups { groups, selectors, spans, leaves_per_row })
 }
 
-/// Returns the number of values in the longest selected column of a row group.
 fn compute_max_leaves(group: &RowGroupMetaData, mask: &ProjectionMask) -> u128 {
     let columns = group.columns().iter().enumerate().filter(|(i, _)| mask.leaf_included(*i));
     columns.map(|(_, c)| u128::try_from(c.num_values()).unwrap_or(0)).max().unwrap_or(0)

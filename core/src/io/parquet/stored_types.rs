@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 
 /// Returns the schema in which a Parquet file stores rows of the schema `schema`. Parquet has no
 /// unit of seconds, and its dates are whole days. The Parquet writer of Arrow therefore writes
-/// timestamps and times in seconds, and `Date64`, as plain integers, and other programs read
-/// integers. To avoid this, seconds become milliseconds, and `Date64` becomes `Date32`, also in
-/// lists, structs, maps and dictionaries.
+/// timestamps and times in seconds, and `Date64`, as plain integers, which other programs do not read
+/// as times. To avoid this, seconds become milliseconds, and `Date64` becomes `Date32`, also in lists,
+/// structs, maps and dictionaries.
 ///
 /// # Errors
 /// If Parquet has no type for a column.
@@ -41,7 +41,7 @@ pub fn to_stored_schema(schema: &SchemaRef) -> Result<SchemaRef> {
 /// Converts a batch to the schema that [`to_stored_schema`] returns for it.
 ///
 /// # Errors
-/// If a value is out of range for the other type, or a `Date64` has a time of day.
+/// If a value is out of range for its type in this schema, or a `Date64` has a time of day.
 pub fn to_stored(batch: &RecordBatch) -> Result<RecordBatch> {
     let schema = batch.schema();
     let stored = to_stored_schema(&schema)?;
@@ -58,9 +58,7 @@ pub fn to_stored(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(stored, columns, &options)?)
 }
 
-/// Returns the first type within `t` that Parquet, or the Parquet writer of Arrow, lacks, such as
-/// an interval of months, days and nanoseconds, or a union. Returns `None` if there is no such
-/// type.
+/// Returns the first type in `t` that Parquet or Arrow's writer lacks; `None` if there is none.
 fn find_missing_type(t: &DataType) -> Option<&DataType> {
     match t {
         DataType::Interval(IntervalUnit::MonthDayNano) | DataType::Union(..) => Some(t),
@@ -144,8 +142,7 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 
 fn convert_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let converted = cast(values, to)?;
-    // The cast makes a value out of range NULL, and drops the time of day of a date. In both cases,
-    // the cast back gives another value.
+    // The cast makes values out of range NULL and drops times of day, so the cast back differs.
     let same = not_distinct(values, &cast(&converted, values.data_type())?)?;
     match (0..values.len()).find(|row| !same.value(*row)) {
         None => Ok(converted),

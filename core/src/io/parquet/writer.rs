@@ -17,9 +17,8 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Maximum size in bytes of a column's dictionary in a row group (half a million 32-bit numbers);
-/// later values have the encoding PLAIN. The maximum is small, because the dictionary of a column
-/// whose values all differ saves no space and is stored in addition to the values.
+/// Maximum size in bytes of a column's dictionary in a row group; later values are PLAIN. Small,
+/// because the dictionary of a column whose values all differ is stored in vain.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -121,8 +120,7 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(&stored)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Enable a dictionary for strings and floats. Measurements have few digits, so floats repeat.
-                // If the dictionary grows too large, the writer continues with plain values.
+                // Strings repeat, and so do floats, because measurements have few digits.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
                 }
@@ -205,7 +203,7 @@ impl ParquetTableWriter {
                 self.flush()?;
                 continue;
             }
-            // A row that alone exceeds the limit gets its own row group.
+            // A row with more leaves than `row_group_leaves` gets its own row group.
             let next = row + fits.max(1);
             let written = self.writer.write(&batch.slice(row, next - row));
             written.map_err(|e| name_file(self.writer.inner().target(), e))?;
@@ -220,11 +218,9 @@ impl ParquetTableWriter {
         Ok(())
     }
 
-    /// Declares the elements of `arrow.fixed_shape_tensor` columns nullable. Copies no values.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
-            // Leave the batch as it is: the Parquet writer returns an error for the wrong number of
-            // columns.
+            // The Parquet writer later returns an error for the wrong number of columns.
             return Ok(batch.clone());
         }
         let columns = batch
@@ -289,14 +285,15 @@ impl ParquetTableWriter {
     /// ```
     ///
     /// # Errors
-    /// If the disk is full, or `overwrite` is false and another file took the final path in the meantime.
+    /// If the disk is full, or a file with the final path has appeared since the start and
+    /// [`ParquetWriteOptions::overwrite`] is false.
     pub fn finish(self) -> Result<()> {
         let target = self.writer.inner().target().to_path_buf();
         self.writer.into_inner().map_err(|e| name_file(&target, e))?.commit()
     }
 }
 
-/// Names the file in an error of the operating system, such as a full disk.
+/// If the cause is an error of the system, such as a full disk, the result names `path`.
 fn name_file(path: &Path, error: ParquetError) -> Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
@@ -312,8 +309,7 @@ fn is_tensor(field: &Field) -> bool {
     name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
 }
 
-/// Declares the elements of `arrow.fixed_shape_tensor` columns nullable. If the elements are not nullable,
-/// pyarrow reads a fixed-size list in a Parquet file as a list of variable length.
+/// Without nullable elements, pyarrow reads a fixed-size list as a list of variable length.
 fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema
         .fields()

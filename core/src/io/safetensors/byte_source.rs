@@ -11,13 +11,12 @@ use bytes::Bytes;
 
 use crate::access;
 use crate::error::{Error, Result};
-use crate::io::map::map_file;
+use crate::io::memory_map::map_file;
 
 /// A file that is read in parts.
 ///
-/// A memory map returns parts without a copy and reads only touched pages. If another program
-/// truncates the file, access to the map kills the process (`SIGBUS`), but positioned reads return
-/// an error.
+/// A memory map returns parts without a copy and reads only touched pages. If the file is
+/// truncated, access to the map kills the process (`SIGBUS`), but positioned reads return an error.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -31,20 +30,20 @@ use crate::io::map::map_file;
 #[derive(Debug)]
 pub struct ByteSource {
     path: PathBuf,
-    bytes: Backing,
+    bytes: ByteBacking,
     len: u64,
     asked: AtomicU64,
 }
 
 #[derive(Debug)]
-enum Backing {
+enum ByteBacking {
     /// A memory map or bytes in memory; reads return views.
     View(Bytes),
     /// A file with positioned reads, which return copies.
     File(File),
     /// Fetched parts of a remote file. Reads return views, and fail if no part contains the range.
     Parts {
-        /// Start and bytes of each part, sorted by start.
+        /// For each part, its offset in the file and its bytes; sorted by offset.
         parts: Vec<(u64, Bytes)>,
         missing: OnceLock<Range<u64>>,
     },
@@ -102,13 +101,16 @@ impl ByteSource {
         }
         let len = metadata.len();
         let bytes = if mmap && len > 0 {
-            Backing::View(map_file(&file).map_err(|e| Error::io(&path, e))?)
+            ByteBacking::View(map_file(&file).map_err(|e| Error::io(&path, e))?)
         } else {
-            Backing::File(file)
+            ByteBacking::File(file)
         };
         // The file may have grown or shrunk since its metadata was read, so use the length of the map.
-        let len =
-            if let Backing::View(b) = &bytes { u64::try_from(b.len()).unwrap_or(0) } else { len };
+        let len = if let ByteBacking::View(b) = &bytes {
+            u64::try_from(b.len()).unwrap_or(0)
+        } else {
+            len
+        };
         Ok(Self { path, bytes, len, asked: AtomicU64::new(0) })
     }
 
@@ -124,27 +126,25 @@ impl ByteSource {
         Self {
             path: path.as_ref().to_path_buf(),
             len: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            bytes: Backing::View(bytes),
+            bytes: ByteBacking::View(bytes),
             asked: AtomicU64::new(0),
         }
     }
 
-    /// Creates a source from `parts` of a file of `len` bytes. Each part is the offset of its first
-    /// byte and its bytes. If no part contains the range of a read, the read is an error, and
-    /// [`missing`](Self::missing) then returns the range.
+    /// Creates a source from `parts` (offset and bytes) of a file of `len` bytes. A read that no
+    /// part contains is an error; [`missing`](Self::missing) then returns its range.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn from_parts(path: PathBuf, len: u64, mut parts: Vec<(u64, Bytes)>) -> Self {
         parts.sort_by_key(|(start, _)| *start);
-        let bytes = Backing::Parts { parts, missing: OnceLock::new() };
+        let bytes = ByteBacking::Parts { parts, missing: OnceLock::new() };
         Self { path, len, bytes, asked: AtomicU64::new(0) }
     }
 
-    /// Returns the fetched parts; empty if the source was not created by [`from_parts`](Self::from_parts).
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn parts(&self) -> &[(u64, Bytes)] {
         match &self.bytes {
-            Backing::Parts { parts, .. } => parts,
-            Backing::View(_) | Backing::File(_) => &[],
+            ByteBacking::Parts { parts, .. } => parts,
+            ByteBacking::View(_) | ByteBacking::File(_) => &[],
         }
     }
 
@@ -152,8 +152,8 @@ impl ByteSource {
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn missing(&self) -> Option<Range<u64>> {
         match &self.bytes {
-            Backing::Parts { missing, .. } => missing.get().cloned(),
-            Backing::View(_) | Backing::File(_) => None,
+            ByteBacking::Parts { missing, .. } => missing.get().cloned(),
+            ByteBacking::View(_) | ByteBacking::File(_) => None,
         }
     }
 
@@ -213,8 +213,8 @@ impl ByteSource {
         let size = end.saturating_sub(start);
         self.asked.fetch_add(u64::try_from(size).unwrap_or(0), Ordering::Relaxed);
         match &self.bytes {
-            Backing::View(bytes) => Ok(Buffer::from(bytes.slice(start..end))),
-            Backing::File(file) => {
+            ByteBacking::View(bytes) => Ok(Buffer::from(bytes.slice(start..end))),
+            ByteBacking::File(file) => {
                 let mut buffer = MutableBuffer::from_len_zeroed(size);
                 read_exact_at(file, buffer.as_slice_mut(), range.start).map_err(|e| {
                     if e.kind() == std::io::ErrorKind::UnexpectedEof {
@@ -231,7 +231,7 @@ impl ByteSource {
                 })?;
                 Ok(buffer.into())
             }
-            Backing::Parts { parts, missing } => read_part(parts, &range).ok_or_else(|| {
+            ByteBacking::Parts { parts, missing } => read_part(parts, &range).ok_or_else(|| {
                 let _ = missing.set(range.clone());
                 Error::file(
                     &self.path,
@@ -245,9 +245,8 @@ impl ByteSource {
     }
 }
 
-/// Returns whether one of `parts`, sorted by start, contains `range`. Checks only the first part,
-/// which was fetched on opening, and the last four parts that start before the range. If another
-/// part contains the range, returns false, and the caller fetches the range again.
+/// Checks only the first part, fetched on opening, and the last four that start before the range.
+/// Returns false if another part contains the range; the caller then fetches the range again.
 #[cfg(feature = "object_store")]
 pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
     let before = parts.partition_point(|(start, _)| *start <= range.start);
@@ -272,8 +271,7 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     })
 }
 
-/// Fills `buffer` with the bytes at `offset` of a file. On Unix, the cursor of the file does not
-/// move; on Windows, it does.
+/// On Unix, the cursor of the file does not move; on Windows, it does.
 #[cfg(unix)]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)

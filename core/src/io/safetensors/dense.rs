@@ -7,7 +7,9 @@ use std::path::Path;
 
 use safetensors::Dtype;
 
-use super::{Encoded, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, write_tensors};
+use super::{
+    EncodedTensors, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, write_tensors,
+};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
@@ -66,7 +68,7 @@ pub fn encode<'a>(
     path: &Path,
     tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,
     metadata: &BTreeMap<String, String>,
-) -> Result<Encoded<'a>> {
+) -> Result<EncodedTensors<'a>> {
     let tensors =
         tensors.into_iter().map(|(name, t)| (name, dtype(t.dtype()), t.shape(), t.as_bytes()));
     encode_tensors(path, tensors, metadata)

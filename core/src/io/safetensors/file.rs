@@ -10,7 +10,7 @@ use bytes::Bytes;
 use safetensors::Dtype;
 
 use super::byte_source::ByteSource;
-use super::header::{Header, PREFIX_BYTES, TensorEntry};
+use super::header::{PREFIX_BYTES, SafetensorsHeader, TensorEntry};
 use crate::error::{Error, Result};
 
 /// A safetensors file with a checked header.
@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct SafetensorsFile {
     source: ByteSource,
-    header: Arc<Header>,
+    header: Arc<SafetensorsHeader>,
 }
 
 impl SafetensorsFile {
@@ -57,7 +57,7 @@ impl SafetensorsFile {
     /// ```
     ///
     /// # Errors
-    /// Same as [`ByteSource::open`], [`Header::json_len`] and [`Header::parse`].
+    /// Same as [`ByteSource::open`], [`SafetensorsHeader::json_len`] and [`SafetensorsHeader::parse`].
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         Self::new(ByteSource::open(path, mmap)?)
     }
@@ -99,26 +99,26 @@ impl SafetensorsFile {
     /// ```
     ///
     /// # Errors
-    /// If the header fails the checks of [`Header::json_len`] and [`Header::parse`].
+    /// If the header fails the checks of [`SafetensorsHeader::json_len`] and [`SafetensorsHeader::parse`].
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
         Self::new(ByteSource::from_bytes(path, bytes))
     }
 
     fn new(source: ByteSource) -> Result<Self> {
         let prefix = source.read(0..PREFIX_BYTES.min(source.len()))?;
-        let len = Header::json_len(source.path(), &prefix, source.len())?;
+        let len = SafetensorsHeader::json_len(source.path(), &prefix, source.len())?;
         let json = source.read(PREFIX_BYTES..PREFIX_BYTES.saturating_add(len))?;
-        let header = Header::parse(source.path(), &json, source.len())?;
+        let header = SafetensorsHeader::parse(source.path(), &json, source.len())?;
         Ok(Self { source, header: Arc::new(header) })
     }
 
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
-    pub(crate) fn from_header(source: ByteSource, header: Arc<Header>) -> Self {
+    pub(crate) fn from_header(source: ByteSource, header: Arc<SafetensorsHeader>) -> Self {
         Self { source, header }
     }
 
     /// Returns the header.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SafetensorsHeader {
         &self.header
     }
 
@@ -216,15 +216,15 @@ impl SafetensorsFile {
     /// # use serrate_core as serrate;
     /// use std::collections::BTreeMap;
     /// use std::path::Path;
-    /// use serrate::io::safetensors::{Dtype, Header, SafetensorsFile, encode_tensors};
+    /// use serrate::io::safetensors::{Dtype, SafetensorsHeader, SafetensorsFile, encode_tensors};
     /// let path = Path::new("t.safetensors");
     /// let encoded = encode_tensors(path, [("t", Dtype::U16, &[2][..], &[1u8, 0, 2, 0][..])], &BTreeMap::new())?;
     /// let mut bytes = Vec::new();
     /// encoded.write_to(&mut bytes)?;
     /// assert_eq!(bytes.len() as u64, encoded.nbytes());
-    /// let json = Header::json_len(path, &bytes[..8], encoded.nbytes())?;
+    /// let json = SafetensorsHeader::json_len(path, &bytes[..8], encoded.nbytes())?;
     /// let text = &bytes[8..8 + usize::try_from(json)?];
-    /// assert_eq!(Header::parse(path, text, encoded.nbytes())?.tensors().len(), 1);
+    /// assert_eq!(SafetensorsHeader::parse(path, text, encoded.nbytes())?.tensors().len(), 1);
     /// let file = SafetensorsFile::from_bytes(path, bytes.into())?;
     /// assert_eq!((file.header().data_start(), file.source().len()), (8 + json, encoded.nbytes()));
     /// assert!(file.header().metadata().is_empty() && !file.source().is_empty());

@@ -22,7 +22,7 @@ pub(super) const PREFIX_BYTES: u64 = 8;
 
 /// Name, type, shape and byte range of a tensor in a file.
 ///
-/// All numbers have been checked.
+/// [`SafetensorsHeader::parse`] has checked that the byte range is in the file and fits the type and shape.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -100,17 +100,18 @@ impl TensorEntry {
     /// Returns whether the tensor starts at a multiple of its element size, so that a memory map
     /// can be used in place.
     ///
-    /// Writers ensure this, but the format does not require it.
+    /// The writers of this crate and of Python's `safetensors` align all tensors, but the format
+    /// does not require it.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use std::path::Path;
-    /// use serrate::io::safetensors::Header;
+    /// use serrate::io::safetensors::SafetensorsHeader;
     /// // The data starts after a length of 8 bytes and the JSON.
     /// let json = r#"{"t":{"dtype":"U16","shape":[1],"data_offsets":[0,2]}}"#;
     /// for json in [json.to_owned(), format!("{json} ")] {
     ///     let start = 8 + json.len() as u64;
-    ///     let header = Header::parse(Path::new("t"), json.as_bytes(), start + 2)?;
+    ///     let header = SafetensorsHeader::parse(Path::new("t"), json.as_bytes(), start + 2)?;
     ///     assert_eq!(header.tensors()[0].is_aligned(), start % 2 == 0);
     /// }
     /// # Ok::<(), serrate::Error>(())
@@ -178,23 +179,23 @@ pub(super) fn element_size(dtype: Dtype) -> Option<usize> {
 
 /// The header of a safetensors file: its tensors, in the order of their data, and metadata.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Header {
+pub struct SafetensorsHeader {
     data_start: u64,
     tensors: Vec<TensorEntry>,
     by_name: HashMap<String, usize>,
     metadata: BTreeMap<String, String>,
 }
 
-impl Header {
+impl SafetensorsHeader {
     /// Returns the length of the JSON, given the first 8 bytes of a file of `file_len` bytes.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use std::path::Path;
-    /// use serrate::io::safetensors::Header;
+    /// use serrate::io::safetensors::SafetensorsHeader;
     /// let prefix = 10u64.to_le_bytes();
-    /// assert_eq!(Header::json_len(Path::new("t"), &prefix, 100)?, 10);
-    /// assert!(Header::json_len(Path::new("t"), &prefix, 12).is_err()); // 10 bytes do not fit
+    /// assert_eq!(SafetensorsHeader::json_len(Path::new("t"), &prefix, 100)?, 10);
+    /// assert!(SafetensorsHeader::json_len(Path::new("t"), &prefix, 12).is_err()); // 10 bytes do not fit
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -241,12 +242,12 @@ impl Header {
     /// ```
     /// # use serrate_core as serrate;
     /// use std::path::Path;
-    /// use serrate::io::safetensors::Header;
+    /// use serrate::io::safetensors::SafetensorsHeader;
     /// let json = br#"{"t":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}"#;
     /// let start = 8 + json.len() as u64;
-    /// let header = Header::parse(Path::new("t"), json, start + 2)?;
+    /// let header = SafetensorsHeader::parse(Path::new("t"), json, start + 2)?;
     /// assert_eq!(header.tensors()[0].bytes(), start..start + 2);
-    /// assert!(Header::parse(Path::new("t"), json, start + 3).is_err()); // a byte without a tensor
+    /// assert!(SafetensorsHeader::parse(Path::new("t"), json, start + 3).is_err()); // a byte without a tensor
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -294,7 +295,7 @@ impl Header {
                 .ok_or_else(|| wrong("the tensor ends past byte 2^64 - 1, so the file is damaged; create it again".to_owned()))?;
             if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
                 return Err(wrong(
-                    "the name occurs twice in the header; create the file again with unique tensor names".to_owned(),
+                    "another tensor of the header has the same name; create the file again with unique tensor names".to_owned(),
                 ));
             }
             end = to;
@@ -317,10 +318,10 @@ impl Header {
     /// ```
     /// # use serrate_core as serrate;
     /// use std::path::Path;
-    /// use serrate::io::safetensors::Header;
+    /// use serrate::io::safetensors::SafetensorsHeader;
     /// let json = br#"{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},
     ///     "a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#;
-    /// let header = Header::parse(Path::new("t"), json, 8 + json.len() as u64 + 2)?;
+    /// let header = SafetensorsHeader::parse(Path::new("t"), json, 8 + json.len() as u64 + 2)?;
     /// let names: Vec<_> = header.tensors().iter().map(|tensor| tensor.name()).collect();
     /// assert_eq!(names, ["a", "b"]);
     /// # Ok::<(), serrate::Error>(())
@@ -354,9 +355,9 @@ impl Header {
     /// ```
     /// # use serrate_core as serrate;
     /// use std::path::Path;
-    /// use serrate::io::safetensors::Header;
+    /// use serrate::io::safetensors::SafetensorsHeader;
     /// let json = br#"{"__metadata__":{"task":"readmission"}}"#;
-    /// let header = Header::parse(Path::new("t"), json, 8 + json.len() as u64)?;
+    /// let header = SafetensorsHeader::parse(Path::new("t"), json, 8 + json.len() as u64)?;
     /// assert_eq!(header.metadata()["task"], "readmission");
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -369,8 +370,8 @@ impl Header {
     /// ```
     /// # use serrate_core as serrate;
     /// use std::path::Path;
-    /// use serrate::io::safetensors::Header;
-    /// assert_eq!(Header::parse(Path::new("t"), b"{}", 10)?.data_start(), 10); // no tensors
+    /// use serrate::io::safetensors::SafetensorsHeader;
+    /// assert_eq!(SafetensorsHeader::parse(Path::new("t"), b"{}", 10)?.data_start(), 10); // no tensors
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn data_start(&self) -> u64 {
@@ -378,8 +379,7 @@ impl Header {
     }
 }
 
-/// Returns the numbers of elements and bytes of a tensor; `None` if one of the two overflows, or if
-/// the size is not a whole number of bytes.
+/// Returns elements and bytes; `None` if one overflows or the size is not a whole number of bytes.
 pub(super) fn compute_tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
     // An empty tensor also gives `None` if the product of the sizes before the first 0 overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
@@ -421,12 +421,12 @@ fn check_offsets(
         ));
     }
     if from != end {
-        let before = previous.map_or_else(
+        let required_start = previous.map_or_else(
             || "the first tensor must start at byte 0".to_owned(),
             |t| format!("the previous tensor {:?} ends at byte {end}", t.name),
         );
         return Err(format!(
-            "the tensor starts at byte {from} of the data, but {before}; create the file again with tensors that neither overlap nor leave gaps"
+            "the tensor starts at byte {from} of the data, but {required_start}; create the file again with tensors that neither overlap nor leave gaps"
         ));
     }
     Ok(())
@@ -449,8 +449,8 @@ fn check_size(info: &RawTensor) -> std::result::Result<usize, String> {
 
 impl<'de> Deserialize<'de> for RawHeader {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tensors;
-        impl<'de> Visitor<'de> for Tensors {
+        struct HeaderVisitor;
+        impl<'de> Visitor<'de> for HeaderVisitor {
             type Value = RawHeader;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -480,14 +480,14 @@ impl<'de> Deserialize<'de> for RawHeader {
                 Ok(header)
             }
         }
-        deserializer.deserialize_map(Tensors)
+        deserializer.deserialize_map(HeaderVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for BoundedShape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Sizes;
-        impl<'de> Visitor<'de> for Sizes {
+        struct ShapeVisitor;
+        impl<'de> Visitor<'de> for ShapeVisitor {
             type Value = BoundedShape;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -507,6 +507,6 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 Ok(BoundedShape(sizes))
             }
         }
-        deserializer.deserialize_seq(Sizes)
+        deserializer.deserialize_seq(ShapeVisitor)
     }
 }

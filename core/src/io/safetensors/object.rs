@@ -1,4 +1,4 @@
-//! Reads parts of an object in a store: coalesces requests, and checks that all parts are of one version.
+//! Reads byte ranges of an object: coalesces requests, and checks that all read one version.
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
@@ -13,7 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path as Location;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
 
-use super::header::{Header, PREFIX_BYTES};
+use super::header::{PREFIX_BYTES, SafetensorsHeader};
 use crate::error::{Error, Result};
 
 pub(crate) type FetchedPart = (u64, Bytes);
@@ -23,7 +23,8 @@ pub(crate) type FetchedPart = (u64, Bytes);
 pub struct ObjectOptions {
     /// Whether every axis has 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
-    /// Size in bytes of the first request, for a whole small object or (part of) a header.
+    /// Number of bytes that the first request reads: a small object as a whole, or the header of a
+    /// larger object (or the beginning of a long header).
     pub head: u64,
     /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
     /// them. A request takes tens of milliseconds in the cloud, usually longer than the transfer.
@@ -43,7 +44,7 @@ impl Default for ObjectOptions {
 
 /// One version of a file in an object store, with counters of the requests and of the bytes read.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct StoredObject {
     store: Arc<dyn ObjectStore>,
     location: Location,
     name: PathBuf,
@@ -55,9 +56,9 @@ pub(crate) struct Object {
     bytes: AtomicU64,
 }
 
-impl Object {
-    /// Creates an object from the response to the first request, for the bytes `0..head`. Also returns these
-    /// bytes. `expected` is the size of the object in the listing.
+impl StoredObject {
+    /// `first` is the response to the request for the first [`ObjectOptions::head`] bytes, which
+    /// are returned, too. `expected` is the size of the object in the listing.
     pub(crate) async fn from_first(
         store: Arc<dyn ObjectStore>,
         location: Location,
@@ -92,7 +93,7 @@ impl Object {
     }
 
     #[cfg(feature = "sql")]
-    pub(crate) fn with_new_counters(&self) -> Self {
+    pub(crate) fn copy_without_counts(&self) -> Self {
         Self {
             store: Arc::clone(&self.store),
             location: self.location.clone(),
@@ -148,8 +149,8 @@ impl Object {
     pub(crate) async fn read_header(
         &self,
         head: FetchedPart,
-    ) -> Result<(Header, Vec<FetchedPart>)> {
-        let json_len = Header::json_len(&self.name, &head.1, self.len)?;
+    ) -> Result<(SafetensorsHeader, Vec<FetchedPart>)> {
+        let json_len = SafetensorsHeader::json_len(&self.name, &head.1, self.len)?;
         let end = PREFIX_BYTES.saturating_add(json_len);
         let known = u64::try_from(head.1.len()).unwrap_or(u64::MAX);
         let mut json = head.1.to_vec();
@@ -162,7 +163,7 @@ impl Object {
         }
         let range = usize::try_from(PREFIX_BYTES).ok().zip(usize::try_from(end).ok());
         let json = range.and_then(|(from, to)| json.get(from..to)).unwrap_or_default();
-        let header = Header::parse(&self.name, json, self.len)?;
+        let header = SafetensorsHeader::parse(&self.name, json, self.len)?;
         Ok((header, parts))
     }
 
@@ -226,8 +227,7 @@ impl Object {
         Ok((range.start, self.check_object_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of the response to a request for `range`. Returns an error if the response
-    /// has another range, or the object no longer has the same size.
+    /// Returns an error if the response has another range, or the object another size.
     async fn check_object_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(
@@ -280,8 +280,7 @@ pub fn convert_store_error(name: &Path, error: object_store::Error) -> Error {
     }
 }
 
-/// Sorts ranges, drops empty ones, and merges ranges at most `gap` bytes apart: `0..5` and `12..20`
-/// become `0..20` for a gap of 10.
+/// Sorts ranges, drops empty ones, and merges those at most `gap` bytes apart.
 fn coalesce_ranges(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
     ranges.retain(|r| r.start < r.end);
     ranges.sort_by_key(|r| r.start);

@@ -16,10 +16,9 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Number of bytes of a tensor that are buffered in memory before they are appended to its temporary file.
 const SPOOL_BUFFER: usize = 1 << 20;
 
-/// Options for writing a file.
+/// Options for writing a safetensors file.
 #[derive(Clone, Debug, Default)]
 pub struct SaveOptions {
     /// Whether to replace an existing file, which is otherwise an error.
@@ -209,8 +208,9 @@ impl SafetensorsWriter {
     /// ```
     ///
     /// # Errors
-    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or `overwrite`
-    /// is false and another file with the final path appeared in the meantime. No file is left behind.
+    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or a file
+    /// with the final path has appeared since the start and [`SaveOptions::overwrite`] is false. No file
+    /// is left behind.
     pub fn finish(self) -> Result<()> {
         let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
@@ -354,11 +354,8 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors of known shapes. Calls `write` once per tensor to write the bytes of the tensor,
-/// in the order in which the file stores the tensors (not in the order of `tensors`).
-///
-/// # Errors
-/// If `write` fails or writes a wrong number of bytes, or writing fails. No file is left behind.
+/// Writes tensors of known shapes. Calls `write` once per tensor, in the order of the file, not of
+/// `tensors`. If it fails or writes a wrong number of bytes, no file is left behind.
 #[cfg(feature = "parquet")]
 pub(crate) fn write_streamed(
     path: &Path,
@@ -436,12 +433,12 @@ impl Write for CountingFile<'_> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Encoded<'a> {
+pub struct EncodedTensors<'a> {
     header: Vec<u8>,
     data: Vec<&'a [u8]>,
 }
 
-impl Encoded<'_> {
+impl EncodedTensors<'_> {
     /// Returns the size of the file in bytes.
     ///
     /// ```
@@ -463,7 +460,7 @@ impl Encoded<'_> {
             .fold(0u64, |sum, n| sum.saturating_add(u64::try_from(n).unwrap_or(u64::MAX)))
     }
 
-    /// Writes the file to a writer.
+    /// Writes the bytes of the file to `out`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -479,7 +476,7 @@ impl Encoded<'_> {
     /// ```
     ///
     /// # Errors
-    /// Errors of the writer.
+    /// If `out` returns an error.
     pub fn write_to(&self, out: &mut impl Write) -> std::io::Result<()> {
         out.write_all(&self.header)?;
         self.data.iter().try_for_each(|data| out.write_all(data))
@@ -507,7 +504,7 @@ pub fn encode_tensors<'a>(
     path: &Path,
     tensors: impl IntoIterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,
     metadata: &BTreeMap<String, String>,
-) -> Result<Encoded<'a>> {
+) -> Result<EncodedTensors<'a>> {
     let mut tensors: Vec<_> = tensors.into_iter().collect();
     tensors.sort_by(|a, b| compare_tensors((a.1, a.0), (b.1, b.0)));
     let mut items = Vec::with_capacity(tensors.len());
@@ -541,7 +538,7 @@ pub fn encode_tensors<'a>(
         ));
     }
     let header = encode_header(path, metadata, &items)?;
-    Ok(Encoded { header, data: tensors.into_iter().map(|(_, _, _, data)| data).collect() })
+    Ok(EncodedTensors { header, data: tensors.into_iter().map(|(_, _, _, data)| data).collect() })
 }
 
 fn check_name(path: &Path, name: &str) -> Result<()> {

@@ -7,7 +7,7 @@ use arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::{Op, SideValues};
+use super::{BinaryOp, SideValues};
 use crate::error::Result;
 use crate::kernels::flags::{PackFlags, PortablePack, WORD};
 use crate::kernels::native::{find_native_int, reinterpret_values};
@@ -47,8 +47,7 @@ macro_rules! floats {
                 let bits = self.to_bits().cast_signed();
                 let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
                 let key = bits ^ below;
-                // At this point the key of -0.0 is -1 and the key of 0.0 is 0, so give both the key
-                // 0.
+                // The key of -0.0 is -1 here and that of 0.0 is 0, so give both the key 0.
                 let key = if key == -1 { 0 } else { key };
                 if self.is_nan() { <$key>::MAX } else { key }
             }
@@ -59,7 +58,7 @@ floats!(f32 => i32, f64 => i64);
 
 /// Compares operands of the same numeric or time type. Returns `None` for other types and for null scalars.
 pub(super) fn compare_sides(
-    op: Op,
+    op: BinaryOp,
     left: &SideValues,
     right: &SideValues,
 ) -> Result<Option<ArrayRef>> {
@@ -123,7 +122,7 @@ impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
 }
 
 fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
-    op: Op,
+    op: BinaryOp,
     left: &SideValues,
     right: &SideValues,
 ) -> Option<ArrayRef> {
@@ -141,15 +140,14 @@ fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
         (None, None) => return None,
     };
     let (a, b) = (WordOperand::new::<T>(left), WordOperand::new::<T>(right));
-    // `==` and `<` suffice for all six comparisons: `a > b` is `b < a` (`swapped`), and `a >= b` is
-    // the negation of `a < b` (`not`).
+    // `==` and `<` suffice: `a > b` is `b < a` (`swapped`), and `a >= b` is not `a < b` (`not`).
     let (less, swapped, not) = match op {
-        Op::Eq => (false, false, false),
-        Op::NotEq => (false, false, true),
-        Op::Lt => (true, false, false),
-        Op::GtEq => (true, false, true),
-        Op::Gt => (true, true, false),
-        Op::LtEq => (true, true, true),
+        BinaryOp::Eq => (false, false, false),
+        BinaryOp::NotEq => (false, false, true),
+        BinaryOp::Lt => (true, false, false),
+        BinaryOp::GtEq => (true, false, true),
+        BinaryOp::Gt => (true, true, false),
+        BinaryOp::LtEq => (true, true, true),
         _ => return None,
     };
     let (a, b) = if swapped { (b, a) } else { (a, b) };
@@ -242,13 +240,13 @@ mod tests {
 
     type Holds = fn(Ordering) -> bool;
 
-    const OPS: [(Op, Holds); 6] = [
-        (Op::Eq, Ordering::is_eq),
-        (Op::NotEq, Ordering::is_ne),
-        (Op::Lt, Ordering::is_lt),
-        (Op::LtEq, Ordering::is_le),
-        (Op::Gt, Ordering::is_gt),
-        (Op::GtEq, Ordering::is_ge),
+    const OPS: [(BinaryOp, Holds); 6] = [
+        (BinaryOp::Eq, Ordering::is_eq),
+        (BinaryOp::NotEq, Ordering::is_ne),
+        (BinaryOp::Lt, Ordering::is_lt),
+        (BinaryOp::LtEq, Ordering::is_le),
+        (BinaryOp::Gt, Ordering::is_gt),
+        (BinaryOp::GtEq, Ordering::is_ge),
     ];
 
     /// Checks all comparisons; `order(i, j)` returns the expected order of `a[i]` and `b[j]`.

@@ -5,7 +5,7 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray}
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::{Op, Operand, OperandType, SideValues, Types, binary};
+use super::{BinaryOp, Operand, OperandType, OperationTypes, SideValues, binary};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::allocate::{allocate_values, map_values};
@@ -22,20 +22,24 @@ impl ArithmeticFloat for f64 {}
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {
-            Op::Add => $call($($argument),*, |a, b| a + b),
-            Op::Sub => $call($($argument),*, |a, b| a - b),
-            Op::Mul => $call($($argument),*, |a, b| a * b),
-            Op::Div => $call($($argument),*, |a, b| a / b),
+            BinaryOp::Add => $call($($argument),*, |a, b| a + b),
+            BinaryOp::Sub => $call($($argument),*, |a, b| a - b),
+            BinaryOp::Mul => $call($($argument),*, |a, b| a * b),
+            BinaryOp::Div => $call($($argument),*, |a, b| a / b),
             _ => None,
         }
     };
 }
 
-/// Computes `left op right` for operands that have the same type, `Float32` or `Float64`. Returns
-/// `None` for other types, other operators and two scalars; the caller then uses Arrow.
-pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
+/// Returns `None` for operands other than two of `Float32` or two of `Float64`, for two scalars,
+/// and for operators other than `+`, `-`, `*` and `/`.
+pub(super) fn compute_floats(
+    op: BinaryOp,
+    left: &SideValues,
+    right: &SideValues,
+) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
-        op: Op,
+        op: BinaryOp,
         left: &SideValues,
         right: &SideValues,
     ) -> Option<ArrayRef> {
@@ -97,23 +101,23 @@ fn find_valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T
 
 /// Computes `left op right` like [`binary`], but may overwrite the leaves of `left`.
 ///
-/// `+`, `-`, `*` and `/` of floats and a scalar reuse the memory of the leaves if no other array shares it.
-/// For example, the addition in `v * 2 + 1` overwrites the product, which takes a fifth of the time of an
-/// addition that allocates its result. Other operations call [`binary`].
-/// Nulls are as in [`binary`].
+/// `+`, `-`, `*` and `/` of floats and a scalar reuse the memory of the leaves if no other array
+/// shares it. For example, the addition in `v * 2 + 1` overwrites the product; this takes a fifth
+/// of the time of an addition that allocates its result. Other operations call [`binary`]. Nulls
+/// are as in [`binary`].
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, Float32Array, types::Float32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::elementwise::{Op, Operand, binary, binary_owned};
+/// use serrate::kernels::elementwise::{BinaryOp, Operand, binary, binary_owned};
 /// let leaves = Arc::new(Float32Array::from(vec![1., 2., 3.]));
 /// let v = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
 /// let number = |n| -> ArrayRef { Arc::new(Float32Array::from(vec![n])) };
-/// let twice = binary(Op::Mul, Operand::Array(&v), Operand::Scalar(&number(2.)))?;
+/// let twice = binary(BinaryOp::Mul, Operand::Array(&v), Operand::Scalar(&number(2.)))?;
 /// let before = twice.leaves().as_primitive::<Float32Type>().values().as_ptr();
-/// let odd = binary_owned(Op::Add, twice, Operand::Scalar(&number(1.)))?;
+/// let odd = binary_owned(BinaryOp::Add, twice, Operand::Scalar(&number(1.)))?;
 /// let values = odd.leaves().as_primitive::<Float32Type>().values();
 /// assert_eq!(values, &[3., 5., 7.]);
 /// assert_eq!(values.as_ptr(), before);
@@ -122,11 +126,15 @@ fn find_valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T
 ///
 /// # Errors
 /// Same as [`binary`].
-pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<RaggedArray> {
+pub fn binary_owned(op: BinaryOp, left: RaggedArray, right: Operand<'_>) -> Result<RaggedArray> {
     let Operand::Scalar(value) = right else {
         return binary(op, Operand::Array(&left), right);
     };
-    let types = Types::new(op, OperandType::Leaves(left.leaf_type()), OperandType::Literal(value))?;
+    let types = OperationTypes::new(
+        op,
+        OperandType::Leaves(left.leaf_type()),
+        OperandType::Literal(value),
+    )?;
     if types.left() == left.leaf_type() && types.output() == left.leaf_type() {
         let one = SideValues::One(value.clone()).cast_values(types.right())?;
         return match left.leaf_type() {
@@ -139,12 +147,12 @@ pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<Rag
 }
 
 fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
-    op: Op,
+    op: BinaryOp,
     left: RaggedArray,
     one: &SideValues,
     right: Operand<'_>,
 ) -> Result<RaggedArray> {
-    let four = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div);
+    let four = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div);
     let one = one
         .values()
         .as_primitive_opt::<T>()

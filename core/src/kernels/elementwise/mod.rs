@@ -1,7 +1,7 @@
 //! Elementwise arithmetic, comparisons and logic.
 
-mod choose;
 mod compare;
+mod extremes;
 mod floats;
 mod operand_types;
 mod pair;
@@ -23,7 +23,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 use half::f16;
 
-use super::dictionary::over_values;
+use super::dictionary_predicate::over_values;
 use super::time_texts::complete_texts;
 use super::times::{NANOSECONDS_PER_DAY, cast_time, count_nanoseconds};
 use super::zones;
@@ -33,14 +33,14 @@ use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
 pub(crate) use operand_types::find_common_decimal;
-pub use operand_types::{OperandType, Types};
+pub use operand_types::{OperandType, OperationTypes};
 #[cfg(feature = "het")]
 pub(crate) use pair::pair_dims;
-pub(crate) use pair::{Pair, for_each_length, pair_arrays, repeat_values};
+pub(crate) use pair::{OperandPair, for_each_length, pair_arrays, repeat_values};
 
 /// A binary operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
+pub enum BinaryOp {
     /// `+`
     Add,
     /// `-`
@@ -77,13 +77,13 @@ pub enum Op {
     Xor,
 }
 
-impl Op {
+impl BinaryOp {
     /// Returns the SQL symbol or name.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::kernels::elementwise::Op;
-    /// assert_eq!((Op::NotEq.symbol(), Op::Pow.symbol(), Op::And.symbol()), ("<>", "**", "AND"));
+    /// use serrate::kernels::elementwise::BinaryOp;
+    /// assert_eq!((BinaryOp::NotEq.symbol(), BinaryOp::Pow.symbol(), BinaryOp::And.symbol()), ("<>", "**", "AND"));
     /// ```
     pub fn symbol(self) -> &'static str {
         match self {
@@ -111,9 +111,9 @@ impl Op {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::kernels::elementwise::Op;
-    /// assert!(Op::LtEq.is_comparison());
-    /// assert!(!Op::Minimum.is_comparison());
+    /// use serrate::kernels::elementwise::BinaryOp;
+    /// assert!(BinaryOp::LtEq.is_comparison());
+    /// assert!(!BinaryOp::Minimum.is_comparison());
     /// ```
     pub fn is_comparison(self) -> bool {
         matches!(self, Self::Eq | Self::NotEq | Self::Lt | Self::LtEq | Self::Gt | Self::GtEq)
@@ -123,9 +123,9 @@ impl Op {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::kernels::elementwise::Op;
-    /// assert!(Op::Xor.is_logical());
-    /// assert!(!Op::Eq.is_logical());
+    /// use serrate::kernels::elementwise::BinaryOp;
+    /// assert!(BinaryOp::Xor.is_logical());
+    /// assert!(!BinaryOp::Eq.is_logical());
     /// ```
     pub fn is_logical(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Xor)
@@ -135,9 +135,9 @@ impl Op {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::kernels::elementwise::Op;
-    /// assert!(Op::Mul.is_arithmetic() && Op::Lt.is_comparison() && Op::And.is_logical());
-    /// assert_eq!(Op::Mul.symbol(), "*");
+    /// use serrate::kernels::elementwise::BinaryOp;
+    /// assert!(BinaryOp::Mul.is_arithmetic() && BinaryOp::Lt.is_comparison() && BinaryOp::And.is_logical());
+    /// assert_eq!(BinaryOp::Mul.symbol(), "*");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn is_arithmetic(self) -> bool {
@@ -149,8 +149,8 @@ impl Op {
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
     /// An array that has the lists of the other operand or only their outer levels. In the second
-    /// case, each value applies to all leaves of the other operand below it. A list of one element
-    /// is repeated to the length of the other list.
+    /// case, each value applies to all leaves of the list that the other operand has at the
+    /// position of the value. A list of one element is repeated to the length of the other list.
     Array(&'a RaggedArray),
     /// A scalar for all leaves: an array of length 1. A number is converted to the type of the
     /// leaves if this type can represent it.
@@ -179,8 +179,8 @@ impl<'a> Operand<'a> {
 
 /// Computes `left op right` for every leaf.
 ///
-/// Shares the lists of the operands if they are the same. A list or leaf that is null in either
-/// operand gives null, except that `NULL AND false` is false and `NULL OR true` is true.
+/// If both operands have the same lists, the result shares these lists. A list or leaf that is null
+/// in either operand gives null, except that `NULL AND false` is false and `NULL OR true` is true.
 ///
 /// If two lists differ in length and one has a single element, this element, with everything below it, is
 /// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
@@ -188,7 +188,7 @@ impl<'a> Operand<'a> {
 /// any batch; if all lists of an axis have one element, this is NumPy's broadcasting of an axis of size 1.
 ///
 /// Types: a literal number takes the type of the leaves if it fits, otherwise both widen; two arrays widen as
-/// in NumPy ([`Types`]). Floats follow IEEE 754 in arithmetic. Comparisons use a total order, as SQL does in
+/// in NumPy ([`OperationTypes`]). Floats follow IEEE 754 in arithmetic. Comparisons use a total order, as SQL does in
 /// this crate: all NaN are equal and greater than any number; 0.0 equals -0.0. Integer overflow is an error.
 ///
 /// ```
@@ -196,11 +196,11 @@ impl<'a> Operand<'a> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, Int32Array, UInt16Array, types::UInt16Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::elementwise::{Op, Operand, binary};
+/// use serrate::kernels::elementwise::{BinaryOp, Operand, binary};
 /// let leaves = Arc::new(UInt16Array::from(vec![1, 2, 3]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
 /// let ten: ArrayRef = Arc::new(Int32Array::from(vec![10]));
-/// let b = binary(Op::Mul, Operand::Array(&a), Operand::Scalar(&ten))?;
+/// let b = binary(BinaryOp::Mul, Operand::Array(&a), Operand::Scalar(&ten))?;
 /// assert_eq!(b.leaves().as_primitive::<UInt16Type>().values(), &[10, 20, 30]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -208,11 +208,11 @@ impl<'a> Operand<'a> {
 /// # Errors
 /// When two valid lists differ in length and neither has one element, the types are incompatible,
 /// on integer overflow, on division by an integer zero, and for negative powers of integers.
-pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
-    let types = Types::new(op, left.operand_type(), right.operand_type())?;
+pub fn binary(op: BinaryOp, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
+    let types = OperationTypes::new(op, left.operand_type(), right.operand_type())?;
     let (shape, left, right) = match (left, right) {
         (Operand::Array(a), Operand::Array(b)) => {
-            let Pair { shape, left, right } = pair_arrays(a, b)?;
+            let OperandPair { shape, left, right } = pair_arrays(a, b)?;
             (shape, SideValues::Each(left), SideValues::Each(right))
         }
         (Operand::Array(a), Operand::Scalar(v)) => {
@@ -297,8 +297,7 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Replaces every NaN with the same NaN, and -0.0 with 0.0, because Arrow's comparisons
-    /// distinguish NaN with different bits, and the two zeros.
+    /// Arrow's comparisons distinguish -0.0 from 0.0, and NaN with different bits.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,
@@ -349,7 +348,7 @@ impl SideValues {
     }
 }
 
-fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
+fn apply_op(op: BinaryOp, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
     let compares = op.is_comparison();
     if compares && let Some(found) = compare::compare_sides(op, left, right)? {
         return Ok(found);
@@ -362,7 +361,6 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         (left, right)
     };
     if compares {
-        // Evaluates a comparison once per value of a dictionary instead of once per leaf.
         let through = |leaves: &ArrayRef, compare: &dyn Fn(&SideValues) -> Result<ArrayRef>| {
             let answers = over_values(leaves, |v| {
                 Ok(compare(&SideValues::Each(v.clone()))?.as_boolean().clone())
@@ -382,12 +380,13 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
     if let Some(found) = floats::compute_floats(op, left, right) {
         return Ok(found);
     }
-    if matches!(op, Op::Mul | Op::Div)
-        && let Some(found) = spans::compute_spans(op == Op::Div, left.values(), right.values())?
+    if matches!(op, BinaryOp::Mul | BinaryOp::Div)
+        && let Some(found) =
+            spans::compute_spans(op == BinaryOp::Div, left.values(), right.values())?
     {
         return Ok(found);
     }
-    if matches!(op, Op::Add | Op::Sub) {
+    if matches!(op, BinaryOp::Add | BinaryOp::Sub) {
         check_parts(left.values(), right.values())?;
         check_parts(right.values(), left.values())?;
         if let Some(found) = add_to_zoned(op, left.values(), right.values())? {
@@ -408,21 +407,25 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         (SideValues::One(a), SideValues::One(b)) => (a, b),
     };
     let done: std::result::Result<ArrayRef, ArrowError> = match op {
-        Op::Add => numeric::add(a, b),
-        Op::Sub => numeric::sub(a, b),
-        Op::Mul => numeric::mul(a, b),
-        Op::Div => numeric::div(a, b),
-        Op::Rem => numeric::rem(a, b),
-        Op::Eq => cmp::eq(a, b).map(to_array),
-        Op::NotEq => cmp::neq(a, b).map(to_array),
-        Op::Lt => cmp::lt(a, b).map(to_array),
-        Op::LtEq => cmp::lt_eq(a, b).map(to_array),
-        Op::Gt => cmp::gt(a, b).map(to_array),
-        Op::GtEq => cmp::gt_eq(a, b).map(to_array),
-        Op::Pow => return power::raise_to_power(left, right, len),
-        Op::Minimum => return choose::choose_values(choose::Choice::Smaller, left, right, len),
-        Op::Maximum => return choose::choose_values(choose::Choice::Larger, left, right, len),
-        Op::And | Op::Or | Op::Xor => return apply_logical(op, left, right, len),
+        BinaryOp::Add => numeric::add(a, b),
+        BinaryOp::Sub => numeric::sub(a, b),
+        BinaryOp::Mul => numeric::mul(a, b),
+        BinaryOp::Div => numeric::div(a, b),
+        BinaryOp::Rem => numeric::rem(a, b),
+        BinaryOp::Eq => cmp::eq(a, b).map(to_array),
+        BinaryOp::NotEq => cmp::neq(a, b).map(to_array),
+        BinaryOp::Lt => cmp::lt(a, b).map(to_array),
+        BinaryOp::LtEq => cmp::lt_eq(a, b).map(to_array),
+        BinaryOp::Gt => cmp::gt(a, b).map(to_array),
+        BinaryOp::GtEq => cmp::gt_eq(a, b).map(to_array),
+        BinaryOp::Pow => return power::raise_to_power(left, right, len),
+        BinaryOp::Minimum => {
+            return extremes::choose_values(extremes::ExtremeChoice::Smaller, left, right, len);
+        }
+        BinaryOp::Maximum => {
+            return extremes::choose_values(extremes::ExtremeChoice::Larger, left, right, len);
+        }
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => return apply_logical(op, left, right, len),
     };
     let done = done.map_err(|e| add_hint(op.symbol(), e))?;
     check_decimal_precision(&done).map_err(|e| {
@@ -435,24 +438,22 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
     Ok(done)
 }
 
-/// Adds an interval to timestamps in a time zone whose offset changes, or subtracts the interval.
-/// Uses [`zones::add_intervals`], because Arrow's addition returns an error if the result is a
-/// local time that does not exist or that occurs twice. Returns `None` for other operands.
-fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
+/// Returns `None` unless `op` adds or subtracts an interval and a timestamp in a zone whose offset
+/// changes: Arrow fails there if the result is a local time that does not exist or occurs twice.
+fn add_to_zoned(op: BinaryOp, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let zoned = |v: &ArrayRef| match v.data_type() {
         DataType::Timestamp(_, Some(zone)) => zones::may_change(zone),
         _ => false,
     };
     let interval = |v: &ArrayRef| matches!(v.data_type(), DataType::Interval(_));
     if zoned(left) && interval(right) {
-        return zones::add_intervals(left, right, op == Op::Sub).map(Some);
+        return zones::add_intervals(left, right, op == BinaryOp::Sub).map(Some);
     }
-    let swapped = op == Op::Add && interval(left) && zoned(right);
+    let swapped = op == BinaryOp::Add && interval(left) && zoned(right);
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Returns an error if the time of an interval (the part below a day) is not a multiple of the unit
-/// of `instants`, such as one hour for dates, because Arrow would drop the remainder.
+/// Arrow would drop the nanoseconds of an interval that are less than the unit of `instants`.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,
@@ -483,7 +484,12 @@ fn to_array(values: BooleanArray) -> ArrayRef {
     Arc::new(values)
 }
 
-fn apply_logical(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
+fn apply_logical(
+    op: BinaryOp,
+    left: &SideValues,
+    right: &SideValues,
+    len: usize,
+) -> Result<ArrayRef> {
     let whole = |side: &SideValues| match side {
         SideValues::Each(v) => v.as_boolean().clone(),
         SideValues::One(v) => {
@@ -496,8 +502,8 @@ fn apply_logical(op: Op, left: &SideValues, right: &SideValues, len: usize) -> R
     };
     let (left, right) = (whole(left), whole(right));
     Ok(to_array(match op {
-        Op::And => and_kleene(&left, &right)?,
-        Op::Xor => {
+        BinaryOp::And => and_kleene(&left, &right)?,
+        BinaryOp::Xor => {
             let nulls = NullBuffer::union(left.nulls(), right.nulls());
             BooleanArray::new(left.values() ^ right.values(), nulls)
         }

@@ -8,9 +8,10 @@ use arrow::datatypes::{
 };
 
 use super::spans::{choose_span_type, choose_span_types, is_span};
-use super::{Op, SideValues, apply_op};
+use super::{BinaryOp, SideValues, apply_op};
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
+use crate::kernels::text::is_overflow;
 use crate::kernels::time_texts::complete_texts;
 use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, convert_all_exactly, count_nanoseconds,
@@ -30,7 +31,7 @@ pub enum OperandType<'a> {
 /// The types that the operands of an operation are cast to, and the type of its result.
 ///
 /// * Two arrays: both widen to a type that holds both, as in NumPy (`uint8` and `int8` to `int16`, `uint64`
-///   and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64` and `int64` compare exactly.
+///   and `int64` to `float64`, `int32` and `float32` to `float64`). Comparisons of `uint64` and `int64` are exact.
 /// * A literal integer takes the type of the leaves if its value is in the range of that type; otherwise both
 ///   widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`. `int64` leaves
 ///   and a literal of 2^63 or more compare exactly.
@@ -41,7 +42,8 @@ pub enum OperandType<'a> {
 ///   leaves both become `float64`. If a literal float is a whole number below 2^53, its comparison
 ///   with integer leaves uses the type of the leaves instead, which gives the same result.
 /// * Strings of all encodings compare with each other; a literal string is parsed as a date, time,
-///   number or boolean for leaves of such a type. Timestamps and durations of different units
+///   number or boolean for leaves of such a type. A number in a string that would be infinite in the type of
+///   float leaves compares as `float64`. Timestamps and durations of different units
 ///   compare exactly. Two intervals also compare exactly, with months of 30 days. Comparing an
 ///   interval that has months with a duration is an error. A null takes the type of the other
 ///   operand.
@@ -58,10 +60,10 @@ pub enum OperandType<'a> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, Int64Array};
 /// use arrow::datatypes::DataType::{UInt8, UInt16};
-/// use serrate::kernels::elementwise::{Op, OperandType, Types};
+/// use serrate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
 /// let literal = |n| -> ArrayRef { Arc::new(Int64Array::from(vec![n])) };
 /// let output = |n| -> serrate::Result<_> {
-///     let types = Types::new(Op::Add, OperandType::Leaves(&UInt8), OperandType::Literal(&literal(n)))?;
+///     let types = OperationTypes::new(BinaryOp::Add, OperandType::Leaves(&UInt8), OperandType::Literal(&literal(n)))?;
 ///     Ok(types.output().clone())
 /// };
 /// assert_eq!(output(200)?, UInt8);
@@ -69,28 +71,28 @@ pub enum OperandType<'a> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Types {
+pub struct OperationTypes {
     left: DataType,
     right: DataType,
     output: DataType,
 }
 
-impl Types {
+impl OperationTypes {
     /// Determines the types of an operation on two operands.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// use serrate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
     /// let number = OperandType::Leaves(&DataType::Int32);
-    /// assert_eq!(Types::new(Op::Lt, number, number)?.output(), &DataType::Boolean);
-    /// assert!(Types::new(Op::And, number, number).is_err()); // needs booleans
+    /// assert_eq!(OperationTypes::new(BinaryOp::Lt, number, number)?.output(), &DataType::Boolean);
+    /// assert!(OperationTypes::new(BinaryOp::And, number, number).is_err()); // needs booleans
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// When the operation does not exist for these types, or a literal string cannot be parsed.
-    pub fn new(op: Op, left: OperandType<'_>, right: OperandType<'_>) -> Result<Self> {
+    pub fn new(op: BinaryOp, left: OperandType<'_>, right: OperandType<'_>) -> Result<Self> {
         let (a, b) = (left.data_type()?, right.data_type()?);
         let incompatible = || {
             Error::type_of(
@@ -110,13 +112,13 @@ impl Types {
             }
             (DataType::Boolean, DataType::Boolean)
         } else {
-            let chooses = matches!(op, Op::Minimum | Op::Maximum);
+            let chooses = matches!(op, BinaryOp::Minimum | BinaryOp::Maximum);
             let numbers = is_number(value_type(a)) && is_number(value_type(b));
-            if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
+            if op == BinaryOp::Pow && !numbers && !(a.is_null() || b.is_null()) {
                 return Err(incompatible());
             }
             // Minimum and maximum of strings and times only compare operands, so choose the types as for `<`.
-            let op = if chooses && !numbers { Op::Lt } else { op };
+            let op = if chooses && !numbers { BinaryOp::Lt } else { op };
             let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
                     combine_with_literal(op, a, v)?.ok_or_else(incompatible)?
@@ -128,12 +130,12 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // Times are compared as decimals of type `t`, but the minimum or maximum is a time.
+                // Times are compared as decimals of type `t`, but the result is a time.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // Not supported: the order of 1 month and 30 days depends on the date.
+                        // It depends on the date whether 1 month or 30 days is longer.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (DataType::Timestamp(u, y), DataType::Timestamp(v, z)) => {
                             let zone = y.clone().or_else(|| z.clone());
@@ -158,9 +160,9 @@ impl Types {
     /// ```
     /// # use serrate_core as serrate;
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// use serrate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
     /// let (small, signed) = (OperandType::Leaves(&DataType::UInt8), OperandType::Leaves(&DataType::Int8));
-    /// let types = Types::new(Op::Maximum, small, signed)?;
+    /// let types = OperationTypes::new(BinaryOp::Maximum, small, signed)?;
     /// assert_eq!((types.left(), types.right()), (&DataType::Int16, &DataType::Int16));
     /// assert_eq!(types.output(), &DataType::Int16);
     /// # Ok::<(), serrate::Error>(())
@@ -174,10 +176,10 @@ impl Types {
     /// ```
     /// # use serrate_core as serrate;
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// use serrate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
     /// let unsigned = OperandType::Leaves(&DataType::UInt8);
     /// let signed = OperandType::Leaves(&DataType::Int8);
-    /// assert_eq!(Types::new(Op::Add, unsigned, signed)?.right(), &DataType::Int16);
+    /// assert_eq!(OperationTypes::new(BinaryOp::Add, unsigned, signed)?.right(), &DataType::Int16);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn right(&self) -> &DataType {
@@ -189,11 +191,11 @@ impl Types {
     /// ```
     /// # use serrate_core as serrate;
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// use serrate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
     /// let unsigned = OperandType::Leaves(&DataType::UInt8);
     /// let signed = OperandType::Leaves(&DataType::Int8);
-    /// assert_eq!(Types::new(Op::Add, unsigned, signed)?.output(), &DataType::Int16);
-    /// assert_eq!(Types::new(Op::Lt, unsigned, signed)?.output(), &DataType::Boolean);
+    /// assert_eq!(OperationTypes::new(BinaryOp::Add, unsigned, signed)?.output(), &DataType::Int16);
+    /// assert_eq!(OperationTypes::new(BinaryOp::Lt, unsigned, signed)?.output(), &DataType::Boolean);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn output(&self) -> &DataType {
@@ -225,10 +227,9 @@ fn is_time(t: &DataType) -> bool {
     t.is_temporal() || matches!(t, DataType::Interval(_))
 }
 
-/// Type in which `u64` and signed integers compare exactly.
 const EXACT_INTEGERS: DataType = DataType::Decimal128(20, 0);
 
-fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
+fn combine_types(op: BinaryOp, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     let both = |t: DataType| Some((t.clone(), t));
     let intervals = [a, b].map(|t| matches!(value_type(t), DataType::Interval(_)));
     if op.is_comparison() && intervals == [true, true] {
@@ -239,8 +240,8 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
         return both(a.clone());
     }
     let (a, b) = (value_type(a), value_type(b));
-    if matches!(op, Op::Mul | Op::Div)
-        && let Some(types) = choose_span_types(op == Op::Div, a, b)
+    if matches!(op, BinaryOp::Mul | BinaryOp::Div)
+        && let Some(types) = choose_span_types(op == BinaryOp::Div, a, b)
     {
         return Some(types);
     }
@@ -258,18 +259,15 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type holds both operands, and as floats, different integers above 2^53 can be
-        // equal.
+        // Different integers above 2^53 can become equal floats.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
-    // Arithmetic on two untyped NULLs yields Int64.
     let common = if common.is_null() && op.is_arithmetic() { DataType::Int64 } else { common };
     both(common)
 }
 
-/// Returns the types that the two operands of an arithmetic operation are cast to, if one or both
-/// are times.
+/// If Arrow has no such operation, both types stay as they are.
 fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{Duration, Interval, Timestamp};
     use TimeUnit::Microsecond;
@@ -293,8 +291,7 @@ fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, Dat
             let finer = *u.max(v);
             Some((Duration(finer), Timestamp(finer, z.clone())))
         }
-        // Widen to microseconds, not to nanoseconds, because nanoseconds cover only the years
-        // 1677 to 2262.
+        // Not nanoseconds, which cover only the years 1677 to 2262.
         (Timestamp(u, z), Interval(_)) => {
             Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()))
         }
@@ -317,9 +314,8 @@ fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, Dat
     }
 }
 
-/// Returns the types that two operands are cast to, if one or both are decimals. Returns `None` if
-/// no decimal type can represent the values of both.
-fn combine_decimals(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
+/// Returns `None` if no decimal type can represent the values of both.
+fn combine_decimals(op: BinaryOp, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     let both = |t: DataType| Some((t.clone(), t));
     match (a, b) {
@@ -341,8 +337,7 @@ fn combine_decimals(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, Dat
     }
 }
 
-/// Returns the type in which two times are compared; `None` if no rule below applies, so that the
-/// rules for operands of any type apply.
+/// Returns `None` if the rules for operands of any type apply.
 fn find_compared_time(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     match (a, b) {
@@ -364,8 +359,7 @@ fn find_compared_time(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// Returns precision and scale of the decimals that represent all values of an integer or decimal
-/// type; `None` for other types.
+/// Returns precision and scale of an integer or decimal type.
 fn find_decimal_digits(t: &DataType) -> Option<(u8, i8)> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     if let Decimal32(p, s) | Decimal64(p, s) | Decimal128(p, s) | Decimal256(p, s) = t {
@@ -385,8 +379,7 @@ fn make_decimal_type(precision: u8, scale: i8) -> Option<DataType> {
     }
 }
 
-/// Returns the decimal type that represents all values of two integer or decimal types; `None` if
-/// it would need more than 76 digits.
+/// Returns `None` for types other than integers and decimals, and for more than 76 digits.
 pub(crate) fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
     let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let scale = s.max(t);
@@ -394,8 +387,7 @@ pub(crate) fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType
     make_decimal_type(u8::try_from(whole + i16::from(scale)).ok()?, scale)
 }
 
-/// Returns the types of the operands of arithmetic on decimals of different widths, or on decimals and
-/// integers: decimals of the wider width, each with its own precision and scale.
+/// Keeps precision and scale. Returns `None` for types other than decimals and integers.
 fn widen_decimals(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let is_wide = |t: &DataType| matches!(t, DataType::Decimal256(..));
@@ -405,8 +397,7 @@ fn widen_decimals(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     })
 }
 
-/// Returns whether timestamps in two time zones compare without conversion: if both have a zone, if
-/// neither has a zone, or if one has none and the zone of the other is UTC.
+/// Whether timestamps compare without conversion. A time without a zone is like one in UTC.
 fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
     let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
     a.is_some() == b.is_some() || (utc(a) && utc(b))
@@ -421,14 +412,14 @@ fn replace_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataTy
 
 /// Returns the types that leaves and a literal are cast to, in that order; `None` if they are incompatible.
 fn combine_with_literal(
-    op: Op,
+    op: BinaryOp,
     leaf: &DataType,
     literal: &ArrayRef,
 ) -> Result<Option<(DataType, DataType)>> {
     let given = value_type(literal.data_type());
     let values = value_type(leaf);
     let both = |t: DataType| Ok(Some((t.clone(), t)));
-    if matches!(op, Op::Mul | Op::Div) && (is_span(values) || is_span(given)) {
+    if matches!(op, BinaryOp::Mul | BinaryOp::Div) && (is_span(values) || is_span(given)) {
         return Ok(choose_span_type(values).zip(choose_span_type(given)));
     }
     if literal.logical_null_count() == 1 && (given.is_null() || given == values) {
@@ -440,7 +431,7 @@ fn combine_with_literal(
         return both(find_type_of_string(values, literal)?);
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // Cast only the literal: Arrow compares the values of a dictionary without decoding it.
+        // Keep dictionaries, because Arrow compares their values without decoding them.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if let (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) =
@@ -472,7 +463,7 @@ fn combine_with_literal(
     combine_with_number(op, values, literal)
 }
 
-/// Returns the type in which leaves of type `values` are compared with a literal string.
+/// Returns an error if the string cannot be parsed as a value of type `values`.
 fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType> {
     let literal = &complete_texts(literal, values)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
@@ -490,8 +481,9 @@ fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType
             let there = cast(&there, &FINEST_CLOCK)?;
             Ok(if *there == *exact { values.clone() } else { FINEST_CLOCK })
         }
-        // In the type of exact seconds, the string would be parsed as a time.
+        // A cast of a string to `EXACT_SECONDS` would parse the string as a time.
         (Ok(_), values) if *values == EXACT_SECONDS => Ok(WIDE_DECIMALS),
+        (Ok(there), values) if values.is_floating() => find_type_of_float(values, literal, &there),
         (Ok(_), _) => Ok(values.clone()),
         // The literal may exceed the range of nanosecond timestamps; compare in exact seconds.
         (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
@@ -503,9 +495,30 @@ fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType
     }
 }
 
-/// Returns the types that numbers of type `values` and a literal number are cast to.
+/// `there` is `text` cast to `values`. Returns `Float64` if the number is beyond their range.
+fn find_type_of_float(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
+    let texts = cast(text, &DataType::Utf8)?;
+    let text = texts.as_string::<i32>();
+    let overflows = |parsed: &ArrayRef| -> Result<bool> {
+        let doubles = cast(parsed, &DataType::Float64)?;
+        let x = doubles.as_primitive::<Float64Type>().value(0);
+        Ok(text.is_valid(0) && is_overflow(text.value(0), x))
+    };
+    if !overflows(there)? {
+        return Ok(values.clone());
+    }
+    if overflows(&cast(&texts, &DataType::Float64)?)? {
+        return Err(Error::invalid(format!(
+            "the number in the string '{}' is beyond the range of Float64; write 'inf' or '-inf' to compare with infinity",
+            text.value(0)
+        )));
+    }
+    Ok(DataType::Float64)
+}
+
+/// Returns `None` if no type represents both.
 fn combine_with_number(
-    op: Op,
+    op: BinaryOp,
     values: &DataType,
     literal: &ArrayRef,
 ) -> Result<Option<(DataType, DataType)>> {
@@ -533,8 +546,8 @@ fn combine_with_number(
             t.map(|t| (t.clone(), t))
         }
         (Some(LiteralNumber::Float(x)), false) => {
-            // From 2^53 on, a float equals several integers after they are converted to floats, so
-            // do not compare it as an integer.
+            // From 2^53 on, several integers convert to the same float, so a comparison as integers
+            // could differ from a comparison as floats.
             let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
             let whole =
                 to_whole(x).filter(|n| op.is_comparison() && can_hold(values, *n) && exact(*n));
@@ -550,10 +563,8 @@ const WIDE_DECIMALS: DataType = DataType::Decimal256(39, 9);
 /// Type in which times of day of all units compare exactly.
 const FINEST_CLOCK: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
-/// Returns the type in which dates or timestamps of type `values` compare with the literal string
-/// `text`. If `values` represents the time in `text` exactly, returns `values`. Otherwise returns
-/// [`EXACT_SECONDS`] or, for timestamps with a zone, a timestamp in micro- or nanoseconds. `there`
-/// is `text` cast to `values`.
+/// `there` is `text` cast to `values`. Returns `values` if they represent the time in `text`
+/// exactly, else [`EXACT_SECONDS`] or, for timestamps with a zone, a finer timestamp.
 fn find_type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
     let zone = match values {
         DataType::Timestamp(_, zone) => zone.clone(),
@@ -643,8 +654,7 @@ fn can_hold(t: &DataType, n: i128) -> bool {
     find_int_range(t).is_some_and(|(low, high)| (low..=high).contains(&n))
 }
 
-/// Returns the smallest integer type that can represent `n`: an unsigned type unless `n` is
-/// negative.
+/// Returns an unsigned type unless `n` is negative, and Float64 if no 64-bit type holds `n`.
 fn find_smallest_type(n: i128) -> DataType {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let types = if n < 0 { [Int8, Int16, Int32, Int64] } else { [UInt8, UInt16, UInt32, UInt64] };

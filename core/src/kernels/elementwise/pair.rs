@@ -9,14 +9,14 @@ use arrow::downcast_primitive_array;
 
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
-use crate::kernels::align::align_arrays;
+use crate::kernels::align::{align_arrays, check_rows};
 use crate::kernels::allocate::allocate_values;
 use crate::kernels::gather::find_row_of_list;
 use crate::kernels::levels::find_leaf_lists;
 use crate::limit::check_size;
 
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct OperandPair {
     /// An array with the lists of the result. Its leaves are not the result; callers replace them.
     pub(crate) shape: RaggedArray,
     /// Leaves of the left operand, one per leaf of the result; `right` has the leaves of the right operand.
@@ -24,26 +24,24 @@ pub(crate) struct Pair {
     pub(crate) right: ArrayRef,
 }
 
-/// Broadcasts two arrays to common lists. Returns, for every leaf of the common lists, the
-/// corresponding leaf of each array. An array with fewer levels is broadcast over the deeper one.
-/// If two lists differ in length and one has a single element, this element is repeated. Each pair
-/// of lists is treated separately, so the result for a row does not depend on the other rows.
+/// Broadcasts two arrays to common lists, and an array with fewer levels over the deeper one. If
+/// two lists differ in length and one has a single element, this element is repeated. Each pair of
+/// lists is treated separately, so the result for a row does not depend on the other rows.
 ///
-/// If both arrays have equal lists, the result shares these lists and the leaves of both arrays. Returns an
-/// error if the numbers of rows differ, or if two valid lists differ in length and neither has one element.
-pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
-    broadcast_pair(left, right, Repeat::Lists)
+/// If both arrays have equal lists, the result shares their lists and leaves. Returns an error if
+/// the numbers of rows differ, or if two valid lists differ in length and neither has one element.
+pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<OperandPair> {
+    broadcast_pair(left, right, RepeatRule::Lists)
 }
 
-/// Broadcasts like [`pair_arrays`], but lists that differ in length are an error unless all lists
-/// of the axis in one array have one element, because a named dimension has only one size.
+/// Repeats along an axis only if all lists of one operand have one element: a named dimension has one size.
 #[cfg(feature = "het")]
-pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
-    broadcast_pair(left, right, Repeat::Axes)
+pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<OperandPair> {
+    broadcast_pair(left, right, RepeatRule::Axes)
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Repeat {
+enum RepeatRule {
     /// Repeats the element of any list that has only one element.
     Lists,
     /// Repeats elements only if all lists of the axis have one element.
@@ -51,7 +49,11 @@ enum Repeat {
     Axes,
 }
 
-fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
+fn broadcast_pair(
+    left: &RaggedArray,
+    right: &RaggedArray,
+    repeat: RepeatRule,
+) -> Result<OperandPair> {
     let levels = left.axes().len().min(right.axes().len());
     let Ok((left, right)) = align_arrays(left, right, levels) else {
         return repeat_lists(left, right, repeat);
@@ -76,11 +78,10 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     };
     let (a, b) = (broadcast(&left)?, broadcast(&right)?);
     let shape = RaggedArray::try_new(deep.len(), axes.clone(), deep.leaves().clone())?;
-    Ok(Pair { shape, left: a, right: b })
+    Ok(OperandPair { shape, left: a, right: b })
 }
 
-/// One operand while the result is built level by level. Element `i` of the level that was built
-/// last comes from element `at[i]` of the operand, or from element `i` if `at` is `None`.
+/// Element `i` of the level that was built last comes from element `at[i]` of the operand, or `i` without `at`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -99,15 +100,13 @@ impl SideElements<'_> {
         }
     }
 
-    /// Stores the indices `at`. Stores `None` if they are `0..len`, because no element then needs
-    /// to be copied.
+    /// Stores `None` for `0..len`, because no element then needs to be copied.
     fn set_positions(&mut self, at: Vec<u64>, len: usize) {
         let same = at.len() == len && at.iter().enumerate().all(|(i, p)| *p == i as u64);
         self.at = (!same).then_some(at);
     }
 }
 
-/// Returns whether all valid lists of an axis have one element.
 fn has_size_one(axis: &ListAxis) -> bool {
     let layout = axis.layout();
     match layout {
@@ -119,14 +118,12 @@ fn has_size_one(axis: &ListAxis) -> bool {
     }
 }
 
-fn repeat_lists(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
-    if left.len() != right.len() {
-        return Err(Error::invalid(format!(
-            "there are {} row(s) on the left and {} on the right; both sides must have the same number of rows",
-            left.len(),
-            right.len()
-        )));
-    }
+fn repeat_lists(
+    left: &RaggedArray,
+    right: &RaggedArray,
+    repeat: RepeatRule,
+) -> Result<OperandPair> {
+    check_rows(left, right)?;
     let mut axes: Vec<ListAxis> = Vec::new();
     let (mut a, mut b) =
         (SideElements { array: left, at: None }, SideElements { array: right, at: None });
@@ -143,13 +140,13 @@ fn repeat_lists(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Resu
     }
     let (x, y) = (a.leaves()?, b.leaves()?);
     let shape = RaggedArray::try_new(left.len(), axes, x.clone())?;
-    Ok(Pair { shape, left: x, right: y })
+    Ok(OperandPair { shape, left: x, right: y })
 }
 
 fn combine_level(
     axis: usize,
     len: usize,
-    repeat: Repeat,
+    repeat: RepeatRule,
     (a, x): (&mut SideElements<'_>, &ListAxis),
     (b, y): (&mut SideElements<'_>, &ListAxis),
 ) -> Result<ListAxis> {
@@ -157,7 +154,7 @@ fn combine_level(
         let nulls = NullBuffer::union(x.nulls(), y.nulls());
         return ListAxis::try_new(x.layout().clone(), nulls);
     }
-    let repeats = |axis| repeat == Repeat::Lists || has_size_one(axis);
+    let repeats = |axis| repeat == RepeatRule::Lists || has_size_one(axis);
     let (one_x, one_y) = (repeats(x), repeats(y));
     let still = (a.at.is_none(), b.at.is_none());
     let null = |axis: &ListAxis, i: usize| axis.nulls().is_some_and(|n| n.is_null(i));
@@ -183,8 +180,7 @@ fn combine_level(
                 )));
             }
         };
-        // If the operands repeat elements along different axes, the result has all pairs of these
-        // elements and may be much larger than both operands.
+        // The result of operands that repeat along different axes may be much larger than both.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
@@ -208,8 +204,7 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level of lists that only the operand `deep` has, and repeats element `i` of the operand
-/// `flat` for all elements of list `i`. Returns the level.
+/// Adds a level that only `deep` has. Repeats element `i` of `flat` for all elements of list `i`.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),
@@ -240,7 +235,6 @@ fn add_level(
     Ok(new)
 }
 
-/// Repeats value `i` once per element of list `i`.
 pub(crate) fn repeat_values(values: &ArrayRef, lists: &Layout) -> Result<ArrayRef> {
     fn repeat_primitive<T: ArrowPrimitiveType>(
         values: &PrimitiveArray<T>,

@@ -44,8 +44,8 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Raises a base to a power that is negative or exceeds `u32`. A negative power is an error; a
-/// larger power overflows, which is also an error, unless the base is 0, 1 or -1.
+/// `power` is negative or above `u32`. Returns an error for a negative power, and for any other
+/// power of a base except 0, 1 and -1, because it overflows.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(format!(
@@ -59,8 +59,7 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         let odd = !power.mod_checked(T::ONE.add_wrapping(T::ONE))?.is_zero();
         return Ok(if odd { base } else { T::ONE });
     }
-    // Do not return an `ArithmeticOverflow`, because `add_hint` would add a second remedy to its
-    // message.
+    // Not an `ArithmeticOverflow`, because `add_hint` would add a second remedy to its message.
     Err(ArrowError::InvalidArgumentError(format!(
         "{base:?} ** {power:?} does not fit the integer type of the operands; cast the base or the power to float64"
     )))

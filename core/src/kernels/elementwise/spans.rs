@@ -206,9 +206,12 @@ impl Ratio {
         }
     }
 
-    /// Returns a double as a quotient; `None` for NaN and infinities. Drops bits below 2^-120,
-    /// which cannot change a product by a nanosecond, and caps the exponent, because products of
-    /// numbers above the cap overflow.
+    /// Converts a float to a quotient; returns `None` for NaN and infinities. The quotient fits 256
+    /// bits because it is inexact for two kinds of numbers, for which a result stays the same:
+    ///
+    /// * Bits below 2^-120 are dropped. A span of time times such bits is less than a nanosecond.
+    /// * A number of at least 2^117 is replaced with one from 2^116 on. For both numbers, the product
+    ///   with a span other than 0 is too long, and a span divided by them rounds to 0.
     fn from_double(x: f64) -> Option<Self> {
         const MOST_BITS: i32 = 120;
         if !x.is_finite() {
@@ -245,8 +248,8 @@ impl Ratio {
         self.round_product(self.numerator.checked_mul(i256::from_i128(ticks.into()))?)
     }
 
-    /// Divides `product` by the denominator, and rounds to the nearest integer, halves away from
-    /// zero. Returns `None` if the integer does not fit 64 bits.
+    /// Divides `product`, a number that is already multiplied by the numerator, by the denominator.
+    /// Rounds to the nearest integer, halves away from zero. Returns `None` on overflow.
     fn round_product(self, product: i256) -> Option<i64> {
         let (whole, rest) = self.divide_product(product)?;
         let is_half = rest.checked_abs()?.checked_mul(i256::from_i128(2))? >= self.denominator;
@@ -257,8 +260,8 @@ impl Ratio {
         rounded.to_i128()?.try_into().ok()
     }
 
-    /// Multiplies an interval by this quotient. Fractions of months become days. Fractions of days
-    /// become nanoseconds, which are rounded. Returns `None` if a part overflows.
+    /// Multiplies an interval by the ratio. Fractions of months become days, and fractions of days
+    /// become nanoseconds. Returns `None` on overflow.
     fn scale_interval(self, interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
         let times = |field: i128| self.numerator.checked_mul(i256::from_i128(field));
         let (months, rest) = self.divide_product(times(interval.months.into())?)?;
@@ -274,7 +277,7 @@ impl Ratio {
     }
 
     /// Divides `product` by the denominator. Returns the quotient, rounded towards zero, and the
-    /// remainder.
+    /// remainder; `None` only for a denominator of 0.
     fn divide_product(self, product: i256) -> Option<(i256, i256)> {
         Some((product.checked_div(self.denominator)?, product.checked_rem(self.denominator)?))
     }

@@ -16,9 +16,10 @@ use crate::limit::check_size;
 ///
 /// Elements with other keys are dropped.
 ///
-/// `wanted` has a list for every list of keys, or fewer levels; a list then applies to all lists of
-/// keys below it. Keys compare as in [`searchsorted`](crate::kernels::search::searchsorted), but
-/// null matches null. A list that is null in any of the three arrays is null.
+/// `wanted` has one list for every list of `keys`. If `wanted` has fewer levels of lists, each of
+/// its lists applies to all innermost lists of `keys` within the outer list at the same position.
+/// Keys compare as in [`searchsorted`](crate::kernels::search::searchsorted), but null matches
+/// null. A list that is null in any of the three arrays is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -39,8 +40,9 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// Same as [`group`](super::group); also when `wanted` has more levels than `keys`, an outer list
-/// of `wanted` differs in length from the same list of `keys`, or the two types cannot be compared.
+/// Same as [`group`](super::group); also when `wanted` has no lists or more levels than `keys`, an
+/// outer list of `wanted` differs in length from the corresponding list of `keys`, or the types of
+/// `wanted` and `keys` cannot be compared.
 pub fn group_on(
     array: &RaggedArray,
     keys: &RaggedArray,
@@ -118,8 +120,7 @@ pub fn group_on(
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns one list of wanted keys per list of keys. If `wanted` has fewer levels, each of its
-/// lists is repeated for all lists of keys below it.
+/// Repeats list `i` of `wanted` for all innermost lists of `keys` in the outer list `i`.
 fn repeat_lists_below(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (given, axis) = (wanted.axes().len(), keys.axes().len());
     if given == axis {

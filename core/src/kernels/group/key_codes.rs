@@ -6,15 +6,14 @@ use arrow::datatypes::DataType;
 
 use crate::array::Layout;
 use crate::error::{Error, Result};
-use crate::kernels::sort::{Order, argsort_leaves, make_equality};
+use crate::kernels::sort::{SortOrder, argsort_leaves, make_equality};
 
-/// Returns values that compare like the keys; null stays null. Structs and small dictionaries
-/// become integers, which compare faster; larger dictionaries are decoded.
+/// Structs and small dictionaries become integers, which compare faster; null stays null.
 pub(super) fn to_comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),
         DataType::Dictionary(_, values) => match keys.as_any_dictionary_opt() {
-            // Ranking more values than there are keys costs more than comparing the keys.
+            // Ranking more values than keys costs more than comparing the keys.
             Some(dictionary) if dictionary.values().len() <= keys.len() => {
                 let (ranks, _) = rank_values(dictionary.values())?;
                 Ok(take(&ranks, dictionary.keys(), None)?)
@@ -25,8 +24,8 @@ pub(super) fn to_comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the rank of each value among the distinct values (from 0; nulls stay null), and the
-/// number of distinct values: `[b, a, b]` gives `[1, 0, 1]` and 2.
+/// Returns the rank of each value among the distinct values, and their number: `[b, a, b]` gives
+/// `[1, 0, 1]` and 2. Nulls stay null. Returns an error for more than 2^32 - 1 values.
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(
@@ -35,7 +34,7 @@ pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array,
         )));
     }
     let all = Layout::Uniform { size: values.len(), lists: 1 };
-    let order = argsort_leaves(values, &all, Order::ASCENDING)?;
+    let order = argsort_leaves(values, &all, SortOrder::ASCENDING)?;
     let same = make_equality(values)?;
     let nulls = values.logical_nulls().filter(|n| n.null_count() > 0);
     let mut ranks = vec![0u32; values.len()];
@@ -53,10 +52,10 @@ pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array,
     Ok((UInt32Array::try_new(ranks.into(), nulls)?, found))
 }
 
-/// Returns integers that compare like the structs, field by field; a null field is greater than any value.
+/// The integers have the order of the structs; a null field is greater than any value.
 fn number_structs(structs: &StructArray) -> Result<UInt64Array> {
     let mut numbers = vec![0u64; structs.len()];
-    // All elements of `numbers` are less than this limit.
+    // All elements of `numbers` are less than this limit, which grows with each field.
     let mut limit = 1u64;
     for field in structs.columns() {
         let (ranks, different) = rank_values(&to_comparable_keys(field)?)?;

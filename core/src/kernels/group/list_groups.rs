@@ -2,21 +2,16 @@ use std::ops::Range;
 
 use arrow::buffer::NullBuffer;
 
-/// The greatest number of counters for the keys of one list; this many fit a CPU cache.
+/// Maximum number of counters for the counting sort of a list; this many fit a CPU cache.
 const MAX_COUNTERS: u64 = 1 << 15;
 
-/// The leaves of lists, ordered by list and within a list by key, and the groups of equal keys.
-/// Leaves with equal keys keep their order.
+/// The leaves of lists, ordered by list and then by key; leaves with equal keys keep their order.
 #[derive(Default)]
 pub(super) struct ListGroups {
-    /// The indices of the leaves.
     pub(super) order: Vec<u64>,
-    /// The number of groups of each list.
-    pub(super) counts: Vec<usize>,
-    /// The number of leaves of each group.
-    pub(super) sizes: Vec<usize>,
-    /// Whether leaves may have moved. If false, `order` is 0, 1, 2, .., so callers need not
-    /// reorder.
+    pub(super) group_counts: Vec<usize>,
+    pub(super) group_sizes: Vec<usize>,
+    /// If false, `order` is 0, 1, 2, ..
     pub(super) is_moved: bool,
     // Scratch buffers, reused for every list.
     codes: Vec<u64>,
@@ -29,23 +24,23 @@ impl ListGroups {
     pub(super) fn with_capacity(lists: usize, leaves: usize) -> Self {
         Self {
             order: Vec::with_capacity(leaves),
-            counts: Vec::with_capacity(lists),
+            group_counts: Vec::with_capacity(lists),
             ..Self::default()
         }
     }
 
-    /// Appends the leaves of a list with their keys. Null keys form the last group; their integers
-    /// in `keys` are ignored.
+    /// `list` has the indices of the leaves, `keys` their keys, and `nulls` the validity of the
+    /// leaves of all lists. Null keys form the last group; their integers in `keys` are ignored.
     pub(super) fn push_list(
         &mut self,
         list: Range<usize>,
         keys: &[u64],
         nulls: Option<&NullBuffer>,
     ) {
-        let before = self.sizes.len();
+        let before = self.group_sizes.len();
         let nulls = nulls.map(|n| n.slice(list.start, list.len())).filter(|n| n.null_count() > 0);
         self.push_groups(list.start as u64, keys, nulls.as_ref());
-        self.counts.push(self.sizes.len() - before);
+        self.group_counts.push(self.group_sizes.len() - before);
     }
 
     fn push_groups(&mut self, first: u64, keys: &[u64], nulls: Option<&NullBuffer>) {
@@ -54,8 +49,7 @@ impl ListGroups {
             Some(nulls) => find_bounds(nulls.valid_indices().map(|i| keys[i])),
         };
         let span = greatest.saturating_sub(least);
-        // The code of a key is its difference from the least key; nulls have the next code after those of
-        // all values. `last` is the greatest code.
+        // The code of a key is its difference from the least key; nulls have the greatest code.
         let last = if nulls.is_some() { span.checked_add(1) } else { Some(span) };
         let Some(last) = last else { return self.push_wide(first, keys, nulls) };
         self.codes.clear();
@@ -71,7 +65,7 @@ impl ListGroups {
         let index_bits = u64::BITS - length.leading_zeros();
         if self.codes.is_sorted() {
             self.order.extend(first..first + length);
-            self.sizes.extend(self.codes.chunk_by(|a, b| a == b).map(<[u64]>::len));
+            self.group_sizes.extend(self.codes.chunk_by(|a, b| a == b).map(<[u64]>::len));
             return;
         }
         self.is_moved = true;
@@ -84,8 +78,8 @@ impl ListGroups {
         }
     }
 
-    /// Appends the list whose codes are in `self.codes`, with a counting sort. The codes are at
-    /// most `last`; `first` is the index of the first leaf of the list.
+    /// Sorts by counting. `self.codes` has one integer per leaf, from 0 to `last`, which compares
+    /// like the key of the leaf; `first` is the index of the first leaf.
     fn push_counted(&mut self, first: u64, last: u64) {
         let counters = &mut self.counters;
         counters.clear();
@@ -99,7 +93,7 @@ impl ListGroups {
             let size = std::mem::replace(counter, start);
             start += size;
             if size > 0 {
-                self.sizes.push(size);
+                self.group_sizes.push(size);
             }
         }
         for (leaf, code) in (first..).zip(&self.codes) {
@@ -109,9 +103,8 @@ impl ListGroups {
         }
     }
 
-    /// Appends the list whose codes are in `self.codes`: sorts integers that have a code in the
-    /// high bits, and the index of its leaf in the list in the lowest `index_bits` bits. `first` is
-    /// the index of the first leaf of the list.
+    /// Sorts integers: the lowest `index_bits` bits are the index of the leaf in the list, the
+    /// higher bits its code. `first` is the index of the first leaf of the list.
     fn push_packed(&mut self, first: u64, index_bits: u32) {
         self.packed.clear();
         self.packed.extend(self.codes.iter().zip(0u64..).map(|(code, i)| (code << index_bits) | i));
@@ -119,14 +112,12 @@ impl ListGroups {
         let mask: u64 = (1 << index_bits) - 1;
         self.order.extend(self.packed.iter().map(|packed| first + (packed & mask)));
         let same = |a: &u64, b: &u64| (a >> index_bits) == (b >> index_bits);
-        self.sizes.extend(self.packed.chunk_by(same).map(<[u64]>::len));
+        self.group_sizes.extend(self.packed.chunk_by(same).map(<[u64]>::len));
     }
 
-    /// Appends a list like [`push_packed`](Self::push_packed), with 128-bit integers, which have
-    /// room for any key.
+    /// Like [`push_packed`](Self::push_packed) for any keys, with 128-bit integers.
     fn push_wide(&mut self, first: u64, keys: &[u64], nulls: Option<&NullBuffer>) {
-        /// Offsets have at most 63 bits, and so have indices. A key or null takes the other 65
-        /// bits.
+        /// Offsets and indices have at most 63 bits. A key or null takes the other 65 bits.
         const INDEX_BITS: u32 = 63;
         self.is_moved = true;
         self.wide.clear();
@@ -140,7 +131,7 @@ impl ListGroups {
         let index = |wide: &u128| u64::try_from(wide & mask).unwrap_or(u64::MAX);
         self.order.extend(self.wide.iter().map(|wide| first + index(wide)));
         let same = |a: &u128, b: &u128| (a >> INDEX_BITS) == (b >> INDEX_BITS);
-        self.sizes.extend(self.wide.chunk_by(same).map(<[u128]>::len));
+        self.group_sizes.extend(self.wide.chunk_by(same).map(<[u128]>::len));
     }
 }
 
@@ -159,7 +150,6 @@ mod tests {
 
     use super::*;
 
-    /// Groups like [`ListGroups`], by a stable sort of each list.
     fn group_slowly(lists: &[Vec<Option<u64>>]) -> (Vec<u64>, Vec<usize>, Vec<usize>) {
         let (mut order, mut counts, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
         let mut first = 0;
@@ -188,7 +178,10 @@ mod tests {
             start += list.len();
         }
         let (order, counts, sizes) = group_slowly(lists);
-        assert_eq!((&found.order, &found.counts, &found.sizes), (&order, &counts, &sizes));
+        assert_eq!(
+            (&found.order, &found.group_counts, &found.group_sizes),
+            (&order, &counts, &sizes)
+        );
         assert!(found.is_moved || order.is_sorted());
     }
 

@@ -1,10 +1,9 @@
 //! Groups the elements of each list by keys, which are in a parallel list: one key per element.
 //!
-//! A group is a list of its own, so that reductions along the innermost axis aggregate groups. Keys are in
-//! ascending order. Null is a key of its own, the last one, as in SQL's GROUP BY; all NaN are one key, and so
-//! are both zeros. Elements of a group keep their order. Arrays grouped by the same keys get the same lists.
-//!
-//! Keys may be structs, to group by several parallel lists. Structs are ordered field by field.
+//! A group is a list of its own, so that reductions along the innermost axis aggregate groups. Keys
+//! are in ascending order. Null is the last key, as in SQL's GROUP BY; all NaN are one key, and so
+//! are both zeros. Elements of a group keep their order. Arrays grouped by the same keys get the
+//! same lists. Keys may be structs, which are ordered field by field, to group by several lists.
 
 mod fixed_keys;
 pub(super) mod key_codes;
@@ -47,7 +46,7 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
     SortedKeys::from_keys(keys)?.keys()
 }
 
-/// Divides every list into one list per key of [`group_keys`], in that order.
+/// Divides every list into one list per key of [`group_keys`], in the order of these keys.
 ///
 /// `keys` has the lists of the array or only its outer levels, to group whole elements of an outer
 /// axis, such as visits by month. A list that is null in either array is null.

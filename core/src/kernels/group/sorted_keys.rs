@@ -11,14 +11,14 @@ use super::text_ranks::TextRanks;
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::canonical::to_canonical_floats;
-use crate::kernels::sort::{Order, argsort_leaves, for_each_list_of_keys, make_equality};
+use crate::kernels::sort::{SortOrder, argsort_leaves, for_each_list_of_keys, make_equality};
 
 /// The leaves of every list of keys, sorted and divided into groups of equal keys.
 pub(super) struct SortedKeys<'a> {
     given: &'a RaggedArray,
     order: UInt64Array,
-    counts: Vec<usize>,
-    sizes: Vec<usize>,
+    group_counts: Vec<usize>,
+    group_sizes: Vec<usize>,
     is_moved: bool,
 }
 
@@ -29,13 +29,12 @@ impl<'a> SortedKeys<'a> {
                 "the keys to group by have no lists; nest them in lists first",
             ));
         };
-        let ListGroups { order, counts, sizes, is_moved, .. } =
+        let ListGroups { order, group_counts, group_sizes, is_moved, .. } =
             group_leaves(&to_comparable_keys(given.leaves())?, level.layout())?;
-        Ok(Self { given, order: order.into(), counts, sizes, is_moved })
+        Ok(Self { given, order: order.into(), group_counts, group_sizes, is_moved })
     }
 
-    /// Returns false if [`leaf_order`](Self::leaf_order) is 0, 1, 2, .., so that leaves need not be
-    /// reordered.
+    /// If false, [`leaf_order`](Self::leaf_order) is 0, 1, 2, ..
     pub(super) fn is_moved(&self) -> bool {
         self.is_moved
     }
@@ -46,16 +45,16 @@ impl<'a> SortedKeys<'a> {
     }
 
     pub(super) fn group_counts(&self) -> &[usize] {
-        &self.counts
+        &self.group_counts
     }
 
     pub(super) fn group_sizes(&self) -> &[usize] {
-        &self.sizes
+        &self.group_sizes
     }
 
     pub(super) fn keys(&self) -> Result<RaggedArray> {
         let mut start = 0;
-        let firsts = self.sizes.iter().map(|size| {
+        let firsts = self.group_sizes.iter().map(|size| {
             let first = self.order.values()[start];
             start += size;
             first
@@ -64,7 +63,7 @@ impl<'a> SortedKeys<'a> {
         let leaves = to_canonical_floats(&take(self.given.leaves(), &firsts, None)?)?;
         let mut axes = self.given.axes().to_vec();
         if let Some(level) = axes.last_mut() {
-            let layout = make_lists_like(level.layout(), self.counts.iter().copied())?;
+            let layout = make_lists_like(level.layout(), self.group_counts.iter().copied())?;
             *level = ListAxis::try_new(layout, level.nulls().cloned())?;
         }
         RaggedArray::try_new(self.given.len(), axes, leaves)
@@ -102,14 +101,13 @@ fn group_texts<'t>(
     }
 }
 
-/// Groups keys that are neither strings nor convertible to `u64`, such as wide decimals and binary
-/// strings.
+/// For keys that are neither strings nor convertible to `u64`, such as wide decimals.
 fn group_by_comparison(
     keys: &ArrayRef,
     nulls: Option<&NullBuffer>,
     layout: &Layout,
 ) -> Result<ListGroups> {
-    let order = argsort_leaves(keys, layout, Order::ASCENDING)?;
+    let order = argsort_leaves(keys, layout, SortOrder::ASCENDING)?;
     let same = make_equality(keys)?;
     let equal = |a: u64, b: u64| {
         let (Ok(a), Ok(b)) = (usize::try_from(a), usize::try_from(b)) else { return false };
@@ -122,10 +120,10 @@ fn group_by_comparison(
     };
     let mut groups = ListGroups::default();
     for list in 0..layout.lists() {
-        let before = groups.sizes.len();
+        let before = groups.group_sizes.len();
         let sorted = &order.values()[layout.range(list)];
-        groups.sizes.extend(sorted.chunk_by(|a, b| equal(*a, *b)).map(<[u64]>::len));
-        groups.counts.push(groups.sizes.len() - before);
+        groups.group_sizes.extend(sorted.chunk_by(|a, b| equal(*a, *b)).map(<[u64]>::len));
+        groups.group_counts.push(groups.group_sizes.len() - before);
     }
     groups.is_moved = true;
     groups.order = order.values().to_vec();

@@ -4,18 +4,16 @@ use std::ops::Range;
 use arrow::array::ArrayAccessor;
 use arrow::buffer::NullBuffer;
 
-use crate::kernels::seeded::Seeded;
+use crate::kernels::secret_hash::SecretHashState;
 
-/// Number of slots of the hash table when the search for the distinct strings of a list begins; a
-/// power of two. The table grows with the number of strings.
+/// Slots of the hash table at first; a power of two.
 const FIRST_SLOTS: usize = 64;
 
-/// Ranks of strings among the distinct strings of one list. Only the distinct strings are sorted.
+/// Finds the distinct strings of a list with a hash table, and sorts only them.
 #[derive(Default)]
 pub(super) struct TextRanks {
-    hashing: Seeded,
-    /// A hash table with open addressing. A slot has the index of a string in `different`, plus 1;
-    /// or 0 if it is free.
+    hashing: SecretHashState,
+    /// Hash table with open addressing: the index in `different` plus 1, or 0 in a free slot.
     slots: Vec<usize>,
     /// The hash of each distinct string, and the index of the first leaf that has it.
     different: Vec<(u64, usize)>,
@@ -25,8 +23,7 @@ pub(super) struct TextRanks {
 }
 
 impl TextRanks {
-    /// Returns, for each leaf of a list, the rank of its string among the distinct strings of the
-    /// list: `[b, a, b]` gives `[1, 0, 1]`. The rank of a null is arbitrary.
+    /// Ranks among the distinct strings: `[b, a, b]` gives `[1, 0, 1]`. Nulls have any rank.
     pub(super) fn rank_list<'a>(
         &mut self,
         texts: &impl ArrayAccessor<Item = &'a str>,
@@ -104,7 +101,7 @@ impl TextRanks {
     }
 }
 
-/// Returns the slot at which the search for a hash begins; `slots` is a power of two.
+/// Returns the first slot to search for a hash in a table of `slots` slots, a power of two.
 fn find_first_slot(hash: u64, slots: usize) -> usize {
     usize::try_from(hash & (slots as u64 - 1)).unwrap_or(0)
 }

@@ -6,12 +6,12 @@ use arrow::compute::cast;
 use arrow::compute::kernels::cmp;
 use arrow::datatypes::{DataType, UInt8Type};
 
-use super::fold::{Extreme, Largest, Smallest};
+use super::fold::{ExtremeFold, Largest, Smallest};
 use super::groups::{LeafGroups, compute_counts_of_lists, rank_valid};
 use super::{ReduceTask, Reduction};
 use crate::array::nulls::find_true_bits;
 use crate::error::Result;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 
 pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let flags = to_booleans(leaves)?;
@@ -19,7 +19,7 @@ pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arr
     let LeafGroups::Lists(level) = &task.groups else { return reduce_stacked(&flags, task, any) };
     // For `all`, search for false leaves: a list with a false leaf is false. The result is negated below.
     let found = if any { find_true_bits(&flags) } else { find_false_bits(&flags) };
-    let rank = Rank::new(&found);
+    let rank = RankedBitmap::new(&found);
     let bits = match rank.total() {
         0 => BooleanBuffer::new_unset(level.layout().lists()),
         _ => {
@@ -43,9 +43,9 @@ fn reduce_stacked(flags: &BooleanArray, task: &ReduceTask, any: bool) -> Result<
     let bytes = cast(flags, &DataType::UInt8)?;
     let (valid, bytes) = (rank_valid(&bytes), bytes.as_primitive::<UInt8Type>().values());
     let found = if any {
-        task.groups.fold::<Extreme<u8, Largest>>(bytes, valid.as_ref())?
+        task.groups.fold::<ExtremeFold<u8, Largest>>(bytes, valid.as_ref())?
     } else {
-        task.groups.fold::<Extreme<u8, Smallest>>(bytes, valid.as_ref())?
+        task.groups.fold::<ExtremeFold<u8, Smallest>>(bytes, valid.as_ref())?
     };
     Ok(Arc::new(BooleanArray::from_iter(found.into_iter().map(|v| Some(v > 0)))))
 }

@@ -14,7 +14,7 @@ use super::ReduceTask;
 use super::groups::{GroupLists, rank_valid};
 use super::segments::for_each_valid;
 use crate::error::Result;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 use crate::kernels::native::{find_native_int, reinterpret_values};
 use crate::kernels::sort::unpack_float_dictionary;
 
@@ -60,8 +60,7 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts distinct small integers per list. A table maps each integer to the last list that
-/// contains it, so that a repeated integer is not counted again.
+/// For integers of 8 or 16 bits. A table maps each integer to the last list in which it was found.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,
@@ -90,8 +89,7 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
         scratch.sort_unstable_by(|a, b| a.compare(*b));
         let nan = |v: T::Native| v.partial_cmp(&v).is_none();
         let differ = |w: &[T::Native]| w[0].is_ne(w[1]) && !(nan(w[0]) && nan(w[1]));
-        // Negative NaN sort to the start of `scratch`, positive NaN to the end. If both occur,
-        // `changes` counts NaN twice.
+        // Negative NaN sort to the start and positive NaN to the end: `changes` counts both.
         let ends = match (scratch.first(), scratch.last()) {
             (Some(a), Some(b)) => nan(*a) && nan(*b) && scratch.iter().any(|v| !nan(*v)),
             _ => false,
@@ -102,7 +100,7 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
     })
 }
 
-/// Returns an integer for each leaf of a dictionary or string array; equal values get equal integers.
+/// Numbers the values of a dictionary or strings: equal values get equal integers, null stays null.
 fn number_values(leaves: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
         // Counting distinct keys would be wrong: several keys may have equal values or refer to null.
@@ -116,7 +114,7 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
     let strings = match values.data_type() {
         DataType::LargeUtf8 => values.clone(),
         t if super::super::text::is_text(t) => cast(values, &DataType::LargeUtf8)?,
-        // Values of other types are numbered by their rank.
+        // Values that are not strings are numbered by their rank among all values.
         _ => {
             let order = arrow::compute::rank(values, None)?;
             let order = order.into_iter().enumerate();
@@ -140,7 +138,7 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
 fn count_by_comparison(lists: &GroupLists) -> Result<Vec<i64>> {
     let leaves = &lists.leaves;
     let compare = make_comparator(leaves, leaves, SortOptions::default())?;
-    let valid = lists.valid().map(|n| Rank::new(n.inner()));
+    let valid = lists.valid().map(|n| RankedBitmap::new(n.inner()));
     let mut scratch: Vec<usize> = Vec::new();
     Ok(count_lists(lists, valid.as_ref(), |_, values| {
         scratch.clear();
@@ -152,7 +150,7 @@ fn count_by_comparison(lists: &GroupLists) -> Result<Vec<i64>> {
 }
 
 pub(super) struct ValidLeaves<'a> {
-    pub(super) valid: Option<&'a Rank>,
+    pub(super) valid: Option<&'a RankedBitmap>,
     pub(super) list: std::ops::Range<usize>,
 }
 
@@ -168,7 +166,7 @@ impl ValidLeaves<'_> {
 
 fn count_lists(
     lists: &GroupLists,
-    valid: Option<&Rank>,
+    valid: Option<&RankedBitmap>,
     mut count: impl FnMut(usize, ValidLeaves<'_>) -> i64,
 ) -> Vec<i64> {
     let layout = lists.lists.layout();

@@ -1,11 +1,10 @@
 //! Sums that are exact until they are read: the result does not depend on the order and grouping of
 //! additions, and only the final sum must fit its type.
 //!
-//! [`ExactSums`] holds the sums of groups, as integers of many 64-bit limbs. The unit of floats is
-//! the smallest subnormal, 2^-1074. A serialized sum is a list of 64-bit words: none for 0; one for
-//! a float or a 64-bit integer (its bits); else the index of the lowest nonzero limb, then all
-//! limbs from there to the highest, which has the sign. Most sums take 3 to 4 words, the longest
-//! sums 34.
+//! [`ExactSums`] holds sums as integers of many 64-bit limbs. The unit of floats is the smallest
+//! subnormal, 2^-1074. A serialized sum is a list of 64-bit words: none for 0; one for a float or a
+//! 64-bit integer (its bits); else the index of the lowest nonzero limb, then all limbs up to the
+//! highest, which has the sign. Most sums take 3 to 4 words, the longest 34.
 
 mod real;
 mod sums;
@@ -22,7 +21,7 @@ use crate::array::nulls::replace_validity;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 pub use real::ScaledInteger;
-pub use sums::{ExactSums, Terms};
+pub use sums::{ExactSums, SumTerms};
 
 /// How leaves are added exactly: as floats, or as signed or unsigned integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub enum ExactSumKind {
 }
 
 impl ExactSumKind {
-    /// Returns how leaves of type `leaf` are added.
+    /// Returns the kind of sum for leaves of type `leaf`.
     pub fn of(leaf: &DataType) -> Self {
         match leaf {
             t if t.is_floating() => Self::Float,
@@ -52,9 +51,9 @@ impl ExactSumKind {
 
     fn new_sums(self) -> ExactSums {
         let mut sums = ExactSums::new(match self {
-            Self::Float => Terms::Floats,
-            Self::Signed => Terms::Signed,
-            Self::Unsigned => Terms::Unsigned,
+            Self::Float => SumTerms::Floats,
+            Self::Signed => SumTerms::Signed,
+            Self::Unsigned => SumTerms::Unsigned,
         });
         sums.resize(1);
         sums
@@ -140,7 +139,8 @@ impl ExactSumKind {
         })
     }
 
-    /// Divides each serialized sum by its count in `counts`, and rounds once; null if the count is 0.
+    /// Divides each serialized sum by its count in `counts`, and rounds the quotient to a
+    /// `Float64`; null if the count is 0. Returns an error if the sums are not lists.
     pub fn means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();
@@ -151,7 +151,8 @@ impl ExactSumKind {
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
     }
 
-    /// Divides sums of integers by `counts`; rounds halves away from zero. A count of 0 gives null.
+    /// Divides each serialized sum of integers by its count in `counts`, and rounds to an integer,
+    /// halves away from zero. A count of 0 gives null. Returns an error if the sums are not lists.
     pub fn compute_rounded_means(
         self,
         sums: &RaggedArray,
@@ -164,12 +165,13 @@ impl ExactSumKind {
             Err(round_mean(sum.to_integer(0), count).unwrap_or_default().into())
         })?;
         let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
-        // Without any sum, `read_sums` returns an empty array of floats, so cast to integers.
+        // If there are no sums, `read_sums` returns an empty array of floats, so cast to integers.
         let leaves = cast(means.leaves(), &DataType::Int64)?;
         means.with_leaves(replace_validity(&leaves, Some(known))?)
     }
 
-    /// Reads every sum and converts it with `number`, which returns `Ok(float)` or `Err(integer)`.
+    /// `number` returns `Ok` for a float, and `Err` for an integer. Returns an error for sums that
+    /// are not lists, or an integer that does not fit 64 bits.
     fn read_sums(
         self,
         sums: &RaggedArray,
@@ -193,8 +195,7 @@ impl ExactSumKind {
             }
             scratch.clear();
         }
-        let too_large =
-            |i: usize| Error::Overflow(format!("the sum along axis 1 at index {i} of the results"));
+        let too_large = |i: usize| Error::Overflow(format!("element {i} of the sums along axis 1"));
         let integers = integers.into_iter().enumerate();
         let leaves: ArrayRef = match self {
             _ if layout.lists() == floats.len() => Arc::new(Float64Array::from(floats)),
@@ -218,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    fn words(kind: ExactSumKind, values: &[i64]) -> Vec<i64> {
+    fn compute_words(kind: ExactSumKind, values: &[i64]) -> Vec<i64> {
         let mut sum = kind.new_sums();
         values.iter().for_each(|v| sum.add_words(0, &[*v]));
         let mut out = Vec::new();
@@ -226,39 +227,42 @@ mod tests {
         out
     }
 
-    fn read(kind: ExactSumKind, words: &[i64]) -> ExactSums {
+    fn read_words(kind: ExactSumKind, words: &[i64]) -> ExactSums {
         let mut sum = kind.new_sums();
         sum.add_words(0, words);
         sum
     }
 
-    fn sum(values: &[f64]) -> f64 {
+    fn sum_floats(values: &[f64]) -> f64 {
         let values: Vec<i64> = values.iter().map(|v| v.to_bits().cast_signed()).collect();
-        read(ExactSumKind::Float, &words(ExactSumKind::Float, &values)).to_f64(0)
+        read_words(ExactSumKind::Float, &compute_words(ExactSumKind::Float, &values)).to_f64(0)
     }
 
     #[test]
     fn sums_are_the_nearest_floats() {
-        assert_eq!(sum(&[]).to_bits(), 0);
-        assert_eq!(sum(&[-0.0, -0.0]).to_bits(), 0);
-        assert_eq!(sum(&[0.1; 10]), 1.0);
-        assert_eq!(sum(&[1e308, 1e308, -1e308]), 1e308);
-        assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
-        assert_eq!(sum(&[-f64::MAX, -f64::MAX]), f64::NEG_INFINITY);
-        assert_eq!(sum(&[1e300, 5e-324, -1e300]), 5e-324);
-        assert_eq!(sum(&[5e-324, 5e-324, -1.5e-323]), -5e-324);
-        assert_eq!(sum(&[f64::MIN_POSITIVE, -5e-324]), f64::MIN_POSITIVE.next_down());
+        assert_eq!(sum_floats(&[]).to_bits(), 0);
+        assert_eq!(sum_floats(&[-0.0, -0.0]).to_bits(), 0);
+        assert_eq!(sum_floats(&[0.1; 10]), 1.0);
+        assert_eq!(sum_floats(&[1e308, 1e308, -1e308]), 1e308);
+        assert_eq!(sum_floats(&[f64::MAX, f64::MAX]), f64::INFINITY);
+        assert_eq!(sum_floats(&[-f64::MAX, -f64::MAX]), f64::NEG_INFINITY);
+        assert_eq!(sum_floats(&[1e300, 5e-324, -1e300]), 5e-324);
+        assert_eq!(sum_floats(&[5e-324, 5e-324, -1.5e-323]), -5e-324);
+        assert_eq!(sum_floats(&[f64::MIN_POSITIVE, -5e-324]), f64::MIN_POSITIVE.next_down());
         // The sum is a tie, halfway between two floats, and rounds to even; any lower bit breaks the tie.
-        assert_eq!(sum(&[9_007_199_254_740_992.0, 1.0]), 9_007_199_254_740_992.0);
-        assert_eq!(sum(&[9_007_199_254_740_992.0, 1.0, 5e-324]), 9_007_199_254_740_994.0);
-        assert_eq!(sum(&[9_007_199_254_740_994.0, 1.0]), 9_007_199_254_740_996.0);
-        assert_eq!(sum(&[-9_007_199_254_740_992.0, -1.0, -5e-324]), -9_007_199_254_740_994.0);
-        assert_eq!(sum(&[f64::INFINITY, 1.0]), f64::INFINITY);
-        assert!(sum(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
-        assert!(sum(&[f64::NAN, f64::INFINITY]).is_nan());
+        assert_eq!(sum_floats(&[9_007_199_254_740_992.0, 1.0]), 9_007_199_254_740_992.0);
+        assert_eq!(sum_floats(&[9_007_199_254_740_992.0, 1.0, 5e-324]), 9_007_199_254_740_994.0);
+        assert_eq!(sum_floats(&[9_007_199_254_740_994.0, 1.0]), 9_007_199_254_740_996.0);
+        assert_eq!(
+            sum_floats(&[-9_007_199_254_740_992.0, -1.0, -5e-324]),
+            -9_007_199_254_740_994.0
+        );
+        assert_eq!(sum_floats(&[f64::INFINITY, 1.0]), f64::INFINITY);
+        assert!(sum_floats(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+        assert!(sum_floats(&[f64::NAN, f64::INFINITY]).is_nan());
         let (max, ulp) = (f64::MAX, 2f64.powi(971));
-        assert_eq!(sum(&[max, ulp / 4.0]), max);
-        assert_eq!(sum(&[max, ulp / 2.0]), f64::INFINITY);
+        assert_eq!(sum_floats(&[max, ulp / 4.0]), max);
+        assert_eq!(sum_floats(&[max, ulp / 2.0]), f64::INFINITY);
     }
 
     #[test]
@@ -275,7 +279,7 @@ mod tests {
                 values.extend(more);
                 values.push(rng.random_range(-1.0..1.0));
             }
-            let whole = sum(&values);
+            let whole = sum_floats(&values);
             for _ in 0..3 {
                 for i in (1..values.len()).rev() {
                     values.swap(i, rng.random_range(0..=i));
@@ -284,11 +288,11 @@ mod tests {
                 let mut whole_sum = ExactSumKind::Float.new_sums();
                 for part in [&values[..cut], &values[cut..]] {
                     let bits: Vec<i64> = part.iter().map(|v| v.to_bits().cast_signed()).collect();
-                    whole_sum.add_words(0, &words(ExactSumKind::Float, &bits));
+                    whole_sum.add_words(0, &compute_words(ExactSumKind::Float, &bits));
                 }
                 let mut both = Vec::new();
                 whole_sum.write_words(0, &mut both);
-                let found = read(ExactSumKind::Float, &both).to_f64(0);
+                let found = read_words(ExactSumKind::Float, &both).to_f64(0);
                 assert_eq!(found.to_bits(), whole.to_bits(), "{values:?}");
             }
         }
@@ -303,15 +307,17 @@ mod tests {
                 (0..n).map(|_| rng.random::<i64>() >> rng.random_range(0..63)).collect();
             let whole: i128 = values.iter().map(|v| i128::from(*v)).sum();
             let found =
-                read(ExactSumKind::Signed, &words(ExactSumKind::Signed, &values)).to_integer(0);
+                read_words(ExactSumKind::Signed, &compute_words(ExactSumKind::Signed, &values))
+                    .to_integer(0);
             assert_eq!(found, whole);
             // Values without their lowest 12 bits are exact as floats, so only the sum is rounded.
             let floats: Vec<f64> = values.iter().map(|v| (*v >> 12) as f64).collect();
             let exact: i128 = values.iter().map(|v| i128::from(*v >> 12)).sum();
-            assert_eq!(sum(&floats), exact as f64, "{values:?}");
+            assert_eq!(sum_floats(&floats), exact as f64, "{values:?}");
             let unsigned: i128 = values.iter().map(|v| i128::from(v.cast_unsigned())).sum();
             let found =
-                read(ExactSumKind::Unsigned, &words(ExactSumKind::Unsigned, &values)).to_integer(0);
+                read_words(ExactSumKind::Unsigned, &compute_words(ExactSumKind::Unsigned, &values))
+                    .to_integer(0);
             assert_eq!(found, unsigned);
         }
     }
@@ -319,10 +325,10 @@ mod tests {
     #[test]
     fn a_sum_of_few_digits_has_few_words() {
         let bits = |v: f64| v.to_bits().cast_signed();
-        assert_eq!(words(ExactSumKind::Float, &[bits(1.5), bits(2.25)]), [bits(3.75)]);
-        assert_eq!(words(ExactSumKind::Float, &[bits(1.5), bits(-1.5)]), [0i64; 0]);
-        assert!(words(ExactSumKind::Float, &[bits(0.1), bits(0.2)]).len() <= 4);
-        assert_eq!(words(ExactSumKind::Signed, &[i64::MIN, -1, 1]), [i64::MIN]);
-        assert_eq!(words(ExactSumKind::Signed, &[i64::MIN, -1]).len(), 3);
+        assert_eq!(compute_words(ExactSumKind::Float, &[bits(1.5), bits(2.25)]), [bits(3.75)]);
+        assert_eq!(compute_words(ExactSumKind::Float, &[bits(1.5), bits(-1.5)]), [0i64; 0]);
+        assert!(compute_words(ExactSumKind::Float, &[bits(0.1), bits(0.2)]).len() <= 4);
+        assert_eq!(compute_words(ExactSumKind::Signed, &[i64::MIN, -1, 1]), [i64::MIN]);
+        assert_eq!(compute_words(ExactSumKind::Signed, &[i64::MIN, -1]).len(), 3);
     }
 }

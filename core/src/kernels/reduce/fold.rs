@@ -1,44 +1,38 @@
-//! Folds: the accumulator of a reduction, and how to add a value to it.
-//!
-//! A [`Fold`] does not know lists: [`segments`](super::segments) applies it to the leaves of each list, and
-//! [`outer`](super::outer) to the leaves that a reduction along an outer axis combines. Both keep several
-//! accumulators (lanes) to shorten the dependency chain, and replace nulls with [`NEUTRAL`](Fold::NEUTRAL).
+//! Folds: the accumulator of a reduction, and how to add a value to it, for the lists of
+//! [`segments`](super::segments) and [`outer`](super::outer). Both keep several accumulators
+//! (lanes) to shorten the dependency chain, and replace nulls with [`NEUTRAL`](Fold::NEUTRAL).
 
 use std::marker::PhantomData;
 
-use super::block::{Absent, Block};
+use super::block::{AbsentBlock, RegisterBlock};
 #[cfg(target_arch = "x86_64")]
-use super::registers::{Doubles, Singles, Sums};
+use super::registers::{DoubleExtremes, SingleExtremes, SumRegisters};
 #[cfg(not(target_arch = "x86_64"))]
-use Absent as Sums;
+use AbsentBlock as SumRegisters;
 
 /// Number of accumulators per list (lanes). They are combined after the last leaf of the list.
 pub(super) const LANES: usize = 8;
 
 pub(super) trait Fold: Sized {
-    type In: Copy;
-    type Acc: Copy + Default;
-    /// Accumulators of 64 values in AVX-512 registers.
-    type Block: Block<Self>;
-    const START: Self::Acc;
-    /// Value that leaves every accumulator unchanged.
-    const NEUTRAL: Self::In;
-    /// Whether to use several accumulators per list, which is faster if an accumulator fits a SIMD
-    /// lane.
+    type Input: Copy;
+    type Accumulator: Copy + Default;
+    type RegisterBlock: RegisterBlock<Self>;
+    const START: Self::Accumulator;
+    const NEUTRAL: Self::Input;
+    /// Whether to use several accumulators per list, which is faster if they fit SIMD lanes.
     const VECTORIZED: bool;
 
-    fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
-    fn combine(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn push(acc: Self::Accumulator, value: Self::Input) -> Self::Accumulator;
+    fn combine(a: Self::Accumulator, b: Self::Accumulator) -> Self::Accumulator;
 }
 
-/// A type of leaves that are numbers. [`Wide`](FoldNumber::Wide) is the type in which the leaves
-/// are added up.
+/// A numeric type of leaves. [`Wide`](FoldNumber::Wide) is the type in which they are added up.
 pub(super) trait FoldNumber: Copy {
     type Wide: Copy + Default + std::ops::Add<Output = Self::Wide>;
     const ZERO: Self;
     const WIDE_ZERO: Self::Wide;
     const VECTORIZED: bool;
-    type Sums: Block<Total<Self>>;
+    type SumBlock: RegisterBlock<SumFold<Self>>;
 
     fn widen(self) -> Self::Wide;
 }
@@ -50,7 +44,7 @@ macro_rules! number {
             const ZERO: Self = $zero;
             const WIDE_ZERO: $wide = $zero as $wide;
             const VECTORIZED: bool = $vectorized;
-            type Sums = $sums;
+            type SumBlock = $sums;
 
             #[inline(always)]
             fn widen(self) -> $wide {
@@ -63,21 +57,21 @@ macro_rules! number {
 // The sum of up to 2^31 values of 32 bits fits 64 bits; the values of longer arrays are first
 // widened to 64 bits. The sum of up to 2^63 values of 64 bits fits 128 bits.
 number!(
-    i8 => i64, 0, true, Absent; i16 => i64, 0, true, Absent; i32 => i64, 0, true, Absent;
-    u8 => u64, 0, true, Absent; u16 => u64, 0, true, Absent; u32 => u64, 0, true, Absent;
-    i64 => i128, 0, false, Absent; u64 => i128, 0, false, Absent;
-    f32 => f64, 0.0, true, Sums; f64 => f64, 0.0, true, Sums
+    i8 => i64, 0, true, AbsentBlock; i16 => i64, 0, true, AbsentBlock; i32 => i64, 0, true, AbsentBlock;
+    u8 => u64, 0, true, AbsentBlock; u16 => u64, 0, true, AbsentBlock; u32 => u64, 0, true, AbsentBlock;
+    i64 => i128, 0, false, AbsentBlock; u64 => i128, 0, false, AbsentBlock;
+    f32 => f64, 0.0, true, SumRegisters; f64 => f64, 0.0, true, SumRegisters
 );
 
-pub(super) struct Total<T>(PhantomData<T>);
+pub(super) struct SumFold<T>(PhantomData<T>);
 
-impl<T: FoldNumber> Fold for Total<T> {
-    type In = T;
-    type Acc = T::Wide;
+impl<T: FoldNumber> Fold for SumFold<T> {
+    type Input = T;
+    type Accumulator = T::Wide;
     const START: T::Wide = T::WIDE_ZERO;
     const NEUTRAL: T = T::ZERO;
     const VECTORIZED: bool = T::VECTORIZED;
-    type Block = T::Sums;
+    type RegisterBlock = T::SumBlock;
 
     #[inline(always)]
     fn push(acc: T::Wide, value: T) -> T::Wide {
@@ -95,12 +89,12 @@ pub(super) struct FloatProduct<T>(PhantomData<T>);
 macro_rules! float_product {
     ($($t:ty),*) => {$(
         impl Fold for FloatProduct<$t> {
-            type In = $t;
-            type Acc = f64;
+            type Input = $t;
+            type Accumulator = f64;
             const START: f64 = 1.0;
             const NEUTRAL: $t = 1.0;
             const VECTORIZED: bool = true;
-            type Block = Absent;
+            type RegisterBlock = AbsentBlock;
 
             #[inline(always)]
             fn push(acc: f64, value: $t) -> f64 {
@@ -122,12 +116,12 @@ pub(super) struct IntProduct<T>(PhantomData<T>);
 macro_rules! int_product {
     ($($t:ty),*) => {$(
         impl Fold for IntProduct<$t> {
-            type In = $t;
-            type Acc = Option<i128>;
+            type Input = $t;
+            type Accumulator = Option<i128>;
             const START: Option<i128> = Some(1);
             const NEUTRAL: $t = 1;
             const VECTORIZED: bool = false;
-            type Block = Absent;
+            type RegisterBlock = AbsentBlock;
 
             #[inline]
             fn push(acc: Option<i128>, value: $t) -> Option<i128> {
@@ -164,7 +158,7 @@ impl MinOrMax for Largest {
 pub(super) trait OrderedNumber: Copy + Default {
     const LEAST: Self;
     const GREATEST: Self;
-    type Extremes<W: MinOrMax>: Block<Extreme<Self, W>>;
+    type ExtremeBlock<W: MinOrMax>: RegisterBlock<ExtremeFold<Self, W>>;
 
     /// Returns the smaller or the larger value (`W` selects which); NaN if either is NaN.
     fn best<W: MinOrMax>(value: Self, current: Self) -> Self;
@@ -177,7 +171,7 @@ macro_rules! ordered_integers {
         impl OrderedNumber for $t {
             const LEAST: Self = <$t>::MIN;
             const GREATEST: Self = <$t>::MAX;
-            type Extremes<W: MinOrMax> = Absent;
+            type ExtremeBlock<W: MinOrMax> = AbsentBlock;
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
@@ -199,14 +193,13 @@ macro_rules! ordered_floats {
             const LEAST: Self = <$t>::NEG_INFINITY;
             const GREATEST: Self = <$t>::INFINITY;
             #[cfg(target_arch = "x86_64")]
-            type Extremes<W: MinOrMax> = $block<W>;
+            type ExtremeBlock<W: MinOrMax> = $block<W>;
             #[cfg(not(target_arch = "x86_64"))]
-            type Extremes<W: MinOrMax> = Absent;
+            type ExtremeBlock<W: MinOrMax> = AbsentBlock;
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // The comparisons compile to `min` and `max` instructions, which return `current`
-                // if `value` is NaN.
+                // Compiles to `min` or `max`, which return `current` if `value` is NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }
@@ -219,17 +212,17 @@ macro_rules! ordered_floats {
         }
     )*};
 }
-ordered_floats!(f32, Singles; f64, Doubles);
+ordered_floats!(f32, SingleExtremes; f64, DoubleExtremes);
 
-pub(super) struct Extreme<T, W>(PhantomData<(T, W)>);
+pub(super) struct ExtremeFold<T, W>(PhantomData<(T, W)>);
 
-impl<T: OrderedNumber, W: MinOrMax> Fold for Extreme<T, W> {
-    type In = T;
-    type Acc = T;
+impl<T: OrderedNumber, W: MinOrMax> Fold for ExtremeFold<T, W> {
+    type Input = T;
+    type Accumulator = T;
     const START: T = if W::MAX { T::LEAST } else { T::GREATEST };
     const NEUTRAL: T = Self::START;
     const VECTORIZED: bool = true;
-    type Block = T::Extremes<W>;
+    type RegisterBlock = T::ExtremeBlock<W>;
 
     #[inline(always)]
     fn push(acc: T, value: T) -> T {

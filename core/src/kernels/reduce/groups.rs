@@ -4,18 +4,16 @@ use arrow::compute::take;
 
 use super::fold::Fold;
 use super::outer::StackedLists;
-use super::segments::{self, Folded};
+use super::segments::{self, FoldedLists};
 use crate::array::{Layout, ListAxis};
 use crate::error::Result;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 use crate::kernels::flags::{ValuePredicate, collect_flags};
 use crate::with_offsets;
 
 pub(super) enum LeafGroups {
-    /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// For an outer axis: the elements of a list are lists themselves, whose leaves at the same
-    /// index are a group; see [`StackedLists`].
+    /// For an outer axis, whose elements are lists: leaves at the same index in these lists are a group.
     Stacked(StackedLists),
 }
 
@@ -27,21 +25,19 @@ impl LeafGroups {
         }
     }
 
-    /// Folds the valid leaves of each group. Returns one accumulator per group.
     pub(super) fn fold<F: Fold>(
         &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-    ) -> Result<Vec<F::Acc>> {
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+    ) -> Result<Vec<F::Accumulator>> {
         self.fold_to::<F, _>(flat, valid, std::convert::identity)
     }
 
-    /// Like [`fold`](Self::fold), and applies `finish` to the accumulator of every group.
     pub(super) fn fold_to<F: Fold, R: Copy + Default>(
         &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-        finish: impl Fn(F::Acc) -> R,
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+        finish: impl Fn(F::Accumulator) -> R,
     ) -> Result<Vec<R>> {
         match self {
             Self::Lists(level) => {
@@ -53,19 +49,18 @@ impl LeafGroups {
         }
     }
 
-    /// Like [`fold_to`](Self::fold_to), but `finish` also gets the number of valid leaves. The
-    /// result of a group is null if that number is 0.
+    /// Passes the number of valid leaves to `finish`; the result of a group with none is null.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-        finish: impl Fn(F::Acc, usize) -> R,
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+        finish: impl Fn(F::Accumulator, usize) -> R,
     ) -> Result<(Vec<R>, Option<NullBuffer>)> {
         let each = |acc, n| {
             let value = finish(acc, n);
             if n > 0 { value } else { R::default() }
         };
-        let Folded { values, present } = match self {
+        let FoldedLists { values, present } = match self {
             Self::Lists(level) => {
                 segments::fold_segments::<F, R, true>(flat, valid, level.layout(), each)?
             }
@@ -76,15 +71,14 @@ impl LeafGroups {
         Ok((values, NullBuffer::union(self.nulls(), present.as_ref())))
     }
 
-    pub(super) fn count_group_values(&self, valid: Option<&Rank>) -> Vec<usize> {
+    pub(super) fn count_group_values(&self, valid: Option<&RankedBitmap>) -> Vec<usize> {
         match self {
             Self::Lists(level) => compute_counts_of_lists(level.layout(), valid),
             Self::Stacked(stacked) => stacked.count_slot_values(valid),
         }
     }
 
-    /// Returns the validity of the results, one bit per group: the result of a null list is null.
-    /// `None` if no result is null.
+    /// The validity of the results: the result of a null list is null.
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Lists(level) => level.nulls(),
@@ -92,14 +86,13 @@ impl LeafGroups {
         }
     }
 
-    /// Like [`nulls`](Self::nulls), but results of groups for which `found` returns false are also null.
+    /// A result is null if it is in [`nulls`](Self::nulls), or `found` returns false for its group.
     pub(super) fn find_nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };
         NullBuffer::union(self.nulls(), found.as_ref())
     }
 
-    /// Returns the leaves ordered by group, with one list per group.
     pub(super) fn gather_leaves(&self, leaves: &ArrayRef) -> Result<GroupLists> {
         Ok(match self {
             Self::Lists(level) => GroupLists {
@@ -155,8 +148,8 @@ impl GroupLists {
     }
 }
 
-pub(super) fn compute_counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
-    fn count_ragged<O: OffsetSizeTrait>(offsets: &[O], valid: &Rank) -> Vec<usize> {
+pub(super) fn compute_counts_of_lists(layout: &Layout, valid: Option<&RankedBitmap>) -> Vec<usize> {
+    fn count_ragged<O: OffsetSizeTrait>(offsets: &[O], valid: &RankedBitmap) -> Vec<usize> {
         valid
             .count_before_each(offsets)
             .windows(2)
@@ -175,7 +168,6 @@ pub(super) fn compute_counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> 
     }
 }
 
-/// Returns the validity of the leaves as a [`Rank`]; `None` if no leaf is null.
-pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<Rank> {
-    leaves.nulls().filter(|n| n.null_count() > 0).map(|n| Rank::new(n.inner()))
+pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<RankedBitmap> {
+    leaves.nulls().filter(|n| n.null_count() > 0).map(|n| RankedBitmap::new(n.inner()))
 }

@@ -2,14 +2,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::DataType;
 
 use super::{Reduction, reduce};
 use crate::array::RaggedArray;
 use crate::array::nulls::find_true_bits;
 use crate::array::nulls::replace_validity;
 use crate::error::{Error, Result};
-use crate::kernels::align::align_arrays;
+use crate::kernels::align::{align_arrays, check_mask};
 use crate::kernels::elementwise::repeat_values;
 use crate::kernels::levels::find_leaf_lists;
 
@@ -43,13 +42,7 @@ pub fn reduce_where(
     how: Reduction,
     axis: Option<i64>,
 ) -> Result<RaggedArray> {
-    if *mask.leaf_type() != DataType::Boolean {
-        return Err(Error::type_of(
-            "the mask",
-            "booleans (compare or cast the values first)",
-            mask.leaf_type(),
-        ));
-    }
+    check_mask(mask)?;
     let levels = mask.axes().len();
     if levels == 0 || levels > array.axes().len() {
         return Err(Error::invalid(format!(

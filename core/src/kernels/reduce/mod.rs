@@ -25,7 +25,7 @@
 mod any_all;
 mod block;
 mod distinct;
-// Parts of this module are unused without the feature `sql`, which sums across batches.
+// Sums of several batches are used only with the feature `sql`.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact_sums;
 mod fold;
@@ -50,7 +50,7 @@ use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::bits::Rank;
+use super::bits::RankedBitmap;
 use super::levels::find_leaf_lists;
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
@@ -96,9 +96,9 @@ pub enum Reduction {
     /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
     /// The median of durations is computed exactly, then rounded to their unit, halves up.
     Median,
-    /// Index of the smallest value along the axis or among the leaves of a row; null leaves count,
-    /// too. If there are NaN, the index of the first NaN; if several values are smallest, the index
-    /// of the first of them. Null for an empty input.
+    /// Index of the smallest value along the axis, or among the leaves of a row. Null leaves have
+    /// an index, but are not compared. If there are NaN, the index of the first NaN; if several
+    /// values are smallest, the index of the first of them. Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
@@ -203,12 +203,13 @@ impl Reduction {
 ///
 /// * `None`: a flat array, one value per row over all its leaves; null for a null row.
 /// * The innermost axis: each list becomes a value (null for a null list); outer levels are shared.
-/// * An outer axis: the elements of each list are themselves lists. The values at the same index of
-///   these lists (on every deeper axis) are reduced together. At an index that a list lacks, only
-///   the other lists count, so the resulting list is as long as the longest of them. A null list
+/// * An outer axis: the elements of each list are themselves lists. Their first elements are
+///   reduced to the first element of the result, their second elements to the second, and so on.
+///   Deeper lists are reduced index by index in the same way. A list that is too short for an index
+///   is skipped there, so the result is a list as long as the longest of these lists. A null list
 ///   gives a null list, an empty list an empty list.
-/// * Axis 0: the values at the same index of all rows are reduced together in the same way. The elements of
-///   axis 1 become the rows of the result; a flat array gives one row with one value.
+/// * Axis 0: the rows are reduced in the same way as the elements of a list on an outer axis. The
+///   elements of axis 1 become the rows of the result; a flat array gives one row with one value.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -283,7 +284,7 @@ macro_rules! shortcuts {
     ($($name:ident: $how:ident, $is:literal;)*) => {$(
         #[doc = concat!("Reduces to ", $is, "; see [`reduce`].")]
         ///
-        /// The [module](self) says what null and empty lists give.
+        /// A null list gives null; the table of the [module](self) says what an empty list gives.
         ///
         /// # Errors
         /// Same as [`reduce`].
@@ -376,7 +377,6 @@ impl ReduceTask {
     }
 }
 
-/// The array to reduce, with its leaves grouped along the reduced axis.
 struct ReduceTarget<'a> {
     array: Cow<'a, RaggedArray>,
     axes: Vec<ListAxis>,
@@ -439,8 +439,7 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // If axis 0 was reduced (`wrapped`), the result is one row with one list, whose elements
-        // become the rows. But the result of a flat array stays one row.
+        // Unwraps the only list of a reduced axis 0; a flat array stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
@@ -449,10 +448,8 @@ impl<'a> ReduceTarget<'a> {
 
 /// The groups of leaves along an axis. The leaves of a group keep the order of the axis.
 pub(in crate::kernels) enum AxisGroups {
-    /// Each list is a group.
     Lists(Layout),
-    /// For an outer axis: the elements of a list are lists themselves, whose leaves at the same
-    /// index are a group.
+    /// For an outer axis, whose elements are lists: leaves at the same index in these lists are a group.
     Stacked(outer::StackedLists),
 }
 
@@ -471,7 +468,7 @@ fn reduces_dictionary_values(how: Reduction) -> bool {
 fn count_leaves(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
     let valid = match task.how {
-        Reduction::Count => nulls.map(|n| Rank::new(n.inner())),
+        Reduction::Count => nulls.map(|n| RankedBitmap::new(n.inner())),
         _ => None,
     };
     let counts = task.groups.count_group_values(valid.as_ref());

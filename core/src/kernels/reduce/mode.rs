@@ -8,9 +8,9 @@ use arrow::datatypes::ArrowNativeTypeOp;
 use super::ReduceTask;
 use super::distinct::ValidLeaves;
 use super::groups::{GroupLists, rank_valid};
-use super::pick::{Chosen, take_chosen};
+use super::pick::{ChosenLeaves, take_chosen};
 use crate::error::Result;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::native::dispatch_native;
 
@@ -25,28 +25,27 @@ pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
     take_chosen(&leaves, &lists, &chosen)
 }
 
-fn choose_modes(lists: &GroupLists) -> Result<Chosen> {
+fn choose_modes(lists: &GroupLists) -> Result<ChosenLeaves> {
     let leaves = &lists.leaves;
     Ok(dispatch_native!(leaves, values, T => choose_by_value::<T>(values, lists), {
         let compare = make_comparator(leaves, leaves, SortOptions::default())?;
-        let valid = lists.valid().map(|n| Rank::new(n.inner()));
+        let valid = lists.valid().map(|n| RankedBitmap::new(n.inner()));
         choose_most_frequent(lists, valid.as_ref(), |i| i, compare)
     }))
 }
 
-fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists) -> Chosen {
+fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists) -> ChosenLeaves {
     let flat = leaves.as_primitive::<T>().values();
     choose_most_frequent(lists, rank_valid(leaves).as_ref(), |i| flat[i], |a, b| a.compare(b))
 }
 
-/// Chooses, for each list, a leaf with the most frequent key. If several keys are equally frequent,
-/// chooses a leaf with the smallest of these keys.
+/// Chooses a leaf with the smallest of the most frequent keys.
 fn choose_most_frequent<K: Copy>(
     lists: &GroupLists,
-    valid: Option<&Rank>,
+    valid: Option<&RankedBitmap>,
     key: impl Fn(usize) -> K,
     compare: impl Fn(K, K) -> Ordering,
-) -> Chosen {
+) -> ChosenLeaves {
     let layout = lists.lists.layout();
     let mut sorted: Vec<(K, usize)> = Vec::new();
     let choose = |list: usize| {

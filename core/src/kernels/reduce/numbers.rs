@@ -10,14 +10,14 @@ use arrow::datatypes::{
 };
 
 use super::fold::{
-    Extreme, FloatProduct, Fold, FoldNumber, IntProduct, Largest, MinOrMax, OrderedNumber,
-    Smallest, Total,
+    ExtremeFold, FloatProduct, Fold, FoldNumber, IntProduct, Largest, MinOrMax, OrderedNumber,
+    Smallest, SumFold,
 };
 use super::groups::{LeafGroups, rank_valid};
 use super::rounded::round_mean;
 use super::{ReduceTask, Reduction, pick};
 use crate::error::{Error, Result};
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 use crate::kernels::native::{find_native_int, reinterpret_values};
 
 macro_rules! by_type {
@@ -83,7 +83,7 @@ pub(super) fn reduce_mean(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
     if let DataType::Duration(_) = leaves.data_type() {
         let numbers = reinterpret_values(leaves, &DataType::Int64)?;
         let finish = |sum: i128, n: usize| round_mean(sum, n as u64).unwrap_or_default();
-        let means = compute_means::<Total<i64>, Int64Type, Int64Type>(&numbers, task, finish)?;
+        let means = compute_means::<SumFold<i64>, Int64Type, Int64Type>(&numbers, task, finish)?;
         return reinterpret_values(&means, leaves.data_type());
     }
     let leaves = &to_summable(leaves)?;
@@ -106,17 +106,20 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         let flat = leaves.as_primitive::<T>().values();
         // The result of a group without a valid leaf is null, and the value stored for the null is 0.
         let (found, nulls) = match (&task.groups, &valid) {
-            // No leaf is null, and every group along an outer axis has at least one leaf, so no
-            // result is null.
+            // Every group along an outer axis has a leaf, and no leaf is null, so no result is null.
             (LeafGroups::Stacked(stacked), None) => (
-                stacked.fold::<Extreme<T::Native, W>, _>(flat, None, OrderedNumber::one_zero)?,
+                stacked.fold::<ExtremeFold<T::Native, W>, _>(
+                    flat,
+                    None,
+                    OrderedNumber::one_zero,
+                )?,
                 None,
             ),
-            (groups, valid) => {
-                groups.fold_counted::<Extreme<T::Native, W>, _>(flat, valid.as_ref(), |v, _| {
-                    v.one_zero()
-                })?
-            }
+            (groups, valid) => groups.fold_counted::<ExtremeFold<T::Native, W>, _>(
+                flat,
+                valid.as_ref(),
+                |v, _| v.one_zero(),
+            )?,
         };
         Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), nulls)?))
     }
@@ -170,10 +173,10 @@ pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-fn fold_groups<F: Fold<In = T::Native>, T: ArrowPrimitiveType>(
+fn fold_groups<F: Fold<Input = T::Native>, T: ArrowPrimitiveType>(
     leaves: &ArrayRef,
     task: &ReduceTask,
-) -> Result<Vec<F::Acc>> {
+) -> Result<Vec<F::Accumulator>> {
     task.groups.fold::<F>(leaves.as_primitive::<T>().values(), rank_valid(leaves).as_ref())
 }
 
@@ -203,7 +206,7 @@ where
     T: ArrowPrimitiveType<Native: FoldNumber>,
     <T::Native as FoldNumber>::Wide: TryInto<i64> + TryInto<u64>,
 {
-    let folded = fold_groups::<Total<T::Native>, T>(leaves, task)?;
+    let folded = fold_groups::<SumFold<T::Native>, T>(leaves, task)?;
     match leaves.data_type().is_unsigned_integer() {
         true => finish_groups::<UInt64Type, _>(task, &folded, |acc| acc.try_into().ok()),
         false => finish_groups::<Int64Type, _>(task, &folded, |acc| acc.try_into().ok()),
@@ -212,7 +215,7 @@ where
 
 fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     if let LeafGroups::Lists(_) = &task.groups {
-        let set = Rank::new(&crate::array::nulls::find_true_bits(flags));
+        let set = RankedBitmap::new(&crate::array::nulls::find_true_bits(flags));
         let counts = task.groups.count_group_values(Some(&set));
         return finish_groups::<Int64Type, _>(task, &counts, |n| i64::try_from(n).ok());
     }
@@ -220,8 +223,7 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     compute_integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounds a 64-bit result to the type of the leaves. All NaN become the same NaN, because the bits
-/// of a computed NaN depend on the machine code.
+/// All NaN become one, because the bits of a computed NaN depend on the machine code.
 trait RoundResult: FoldNumber {
     fn round_to(value: f64) -> Self;
 }
@@ -247,14 +249,14 @@ where
 {
     let (flat, valid) = (leaves.as_primitive::<T>().values(), rank_valid(leaves));
     let round = T::Native::round_to;
-    let folded = task.groups.fold_to::<Total<T::Native>, _>(flat, valid.as_ref(), round)?;
+    let folded = task.groups.fold_to::<SumFold<T::Native>, _>(flat, valid.as_ref(), round)?;
     Ok(Arc::new(PrimitiveArray::<T>::try_new(folded.into(), task.groups.nulls().cloned())?))
 }
 
-fn compute_means<F: Fold<In = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimitiveType>(
+fn compute_means<F: Fold<Input = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimitiveType>(
     leaves: &ArrayRef,
     task: &ReduceTask,
-    finish: impl Fn(F::Acc, usize) -> T::Native,
+    finish: impl Fn(F::Accumulator, usize) -> T::Native,
 ) -> Result<ArrayRef> {
     let (flat, valid) = (leaves.as_primitive::<V>().values(), rank_valid(leaves));
     let (values, nulls) = task.groups.fold_counted::<F, _>(flat, valid.as_ref(), finish)?;
@@ -274,7 +276,7 @@ where
 {
     #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
     let finish = |t: <T::Native as FoldNumber>::Wide, n| divide_by_count(t.into() as f64, n);
-    compute_means::<Total<T::Native>, T, Float64Type>(leaves, task, finish)
+    compute_means::<SumFold<T::Native>, T, Float64Type>(leaves, task, finish)
 }
 
 fn compute_float_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
@@ -282,7 +284,7 @@ where
     T: ArrowPrimitiveType<Native: RoundResult + FoldNumber<Wide = f64>>,
 {
     let finish = |t, n| T::Native::round_to(divide_by_count(t, n));
-    compute_means::<Total<T::Native>, T, T>(leaves, task, finish)
+    compute_means::<SumFold<T::Native>, T, T>(leaves, task, finish)
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@
 //! slots              0 1 2
 //! ```
 //!
-//! Lists that are reduced together start at the same slot. Each list of the reduced axis has its own slots,
-//! which follow the slots of the list before it.
+//! Each list of the reduced axis has its own slots, after those of the list before it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,11 +19,11 @@ use std::ops::Range;
 use arrow::array::{OffsetSizeTrait, UInt64Array};
 
 use super::fold::{Fold, LANES};
-use super::segments::{self, Folded};
+use super::segments::{self, FoldedLists};
 use super::stacked_runs::{ListRun, StackedRuns};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, make_lists_like};
 use crate::error::Result;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 use crate::kernels::simd::for_avx2;
 use crate::with_offsets;
 
@@ -32,14 +31,12 @@ use crate::with_offsets;
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it. The lists of leaves are the lists of the last axis.
     levels: Vec<ListAxis>,
-    /// Slot (element of the result) of the first leaf of each list. `None` if each element of the reduced
-    /// axis is one list of leaves: all elements of a list then start at the same slot.
+    /// Slot of the first leaf of each list; `None` if each element of the reduced axis is one list
+    /// of leaves: all elements of a list then start at the same slot.
     starts: Option<Vec<usize>>,
-    /// The innermost lists of the result; their elements are the slots.
     slots: Layout,
 }
 
-/// Returns the list axes of the result, and the slot (element of the result) of each leaf.
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -126,8 +123,7 @@ impl StackedLists {
         }
     }
 
-    /// Returns, for each list of leaves, the index along the reduced axis of the element that
-    /// contains the list.
+    /// For each list of leaves, the index along the reduced axis of the element that contains it.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
@@ -147,9 +143,9 @@ impl StackedLists {
 
     pub(super) fn fold<F: Fold, R: Copy + Default>(
         &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-        finish: impl Fn(F::Acc) -> R,
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+        finish: impl Fn(F::Accumulator) -> R,
     ) -> Result<Vec<R>> {
         if let (true, Some(runs)) = (F::VECTORIZED, self.plan_runs()?) {
             return Ok(runs.fold::<F, R, false>(flat, valid, |acc, _| finish(acc)).values);
@@ -159,16 +155,16 @@ impl StackedLists {
 
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-        finish: impl Fn(F::Acc, usize) -> R,
-    ) -> Result<Folded<R>> {
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+        finish: impl Fn(F::Accumulator, usize) -> R,
+    ) -> Result<FoldedLists<R>> {
         if let (true, Some(runs)) = (F::VECTORIZED, self.plan_runs()?) {
             return Ok(runs.fold::<F, R, true>(flat, valid, finish));
         }
         let (states, counts) = (self.fold_stacked::<F>(flat, valid), self.count_slot_values(valid));
         let values = states.iter().zip(&counts).map(|(acc, n)| finish(*acc, *n)).collect();
-        Ok(Folded { values, present: counts.iter().map(|n| u8::from(*n > 0)).collect() })
+        Ok(FoldedLists { values, present: counts.iter().map(|n| u8::from(*n > 0)).collect() })
     }
 
     fn find_starts(&self) -> Cow<'_, [usize]> {
@@ -179,8 +175,7 @@ impl StackedLists {
         }
     }
 
-    /// Divides the lists into runs of adjacent lists that start at the same slot. Returns `None` if
-    /// a list starts at a lower slot than the list before it.
+    /// Divides the lists into runs with the same first slot; `None` if these slots do not ascend.
     fn plan_runs(&self) -> Result<Option<StackedRuns>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -190,7 +185,7 @@ impl StackedLists {
                 for run in starts.chunk_by(|a, b| a == b) {
                     lists += run.len();
                     let slots = starts.get(lists).map_or(self.len(), |next| *next);
-                    ends.push(ListRun { lists, slots });
+                    ends.push(ListRun { end_list: lists, end_slot: slots });
                 }
                 ends
             }
@@ -198,14 +193,19 @@ impl StackedLists {
                 let reduced = levels.first().map(ListAxis::layout);
                 let each = reduced.into_iter().flat_map(|of| (0..of.lists()).map(|i| of.range(i)));
                 let slots = (0..self.slots.lists()).map(|list| self.slots.range(list).end);
-                each.zip(slots).map(|(lists, slots)| ListRun { lists: lists.end, slots }).collect()
+                each.zip(slots)
+                    .map(|(lists, end_slot)| ListRun { end_list: lists.end, end_slot })
+                    .collect()
             }
         };
         Ok(Some(StackedRuns { offsets: self.inner().to_offsets()?, ends }))
     }
 
-    /// Folds the leaves of every slot (element of the result), with 256-bit registers if the CPU has them.
-    fn fold_stacked<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
+    fn fold_stacked<F: Fold>(
+        &self,
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+    ) -> Vec<F::Accumulator> {
         let mut states = vec![F::START; self.len() + LANES];
         self.dispatch_stacked::<F>(flat, valid, &mut states);
         states.truncate(self.len());
@@ -214,9 +214,9 @@ impl StackedLists {
 
     fn dispatch_stacked<F: Fold>(
         &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-        states: &mut [F::Acc],
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+        states: &mut [F::Accumulator],
     ) {
         let (inner, starts) = (self.inner(), self.find_starts());
         let (inner, starts): (&Layout, &[usize]) = (&inner, &starts);
@@ -227,14 +227,14 @@ impl StackedLists {
             fn[F: Fold]::[F](
                 inner: &Layout,
                 starts: &[usize],
-                flat: &[F::In],
-                valid: Option<&Rank>,
-                states: &mut [F::Acc],
+                flat: &[F::Input],
+                valid: Option<&RankedBitmap>,
+                states: &mut [F::Accumulator],
             ) = fold_lists_into::<F>(inner, starts, flat, valid, states)
         );
     }
 
-    pub(super) fn count_slot_values(&self, valid: Option<&Rank>) -> Vec<usize> {
+    pub(super) fn count_slot_values(&self, valid: Option<&RankedBitmap>) -> Vec<usize> {
         if let (Some(valid), Ok(Some(runs))) = (valid, self.plan_runs()) {
             return runs.count_run_values(valid);
         }
@@ -249,9 +249,8 @@ impl StackedLists {
             }
             return counts;
         }
-        // Leaf `k` of a list is in slot `start + k`. Count each list only at the slot of its last
-        // leaf. The last loop of `count_slot_values` adds this count to all earlier slots of the
-        // list.
+        // Count each list only at the slot of its last leaf, `start + n - 1`. The last loop of
+        // `count_slot_values` adds this count to its earlier slots.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -279,8 +278,7 @@ impl StackedLists {
         counts
     }
 
-    /// Returns the leaves ordered by slot (element of the result), with one list of leaves per slot.
-    pub(super) fn gather_stacked(&self) -> Result<Gathered> {
+    pub(super) fn gather_stacked(&self) -> Result<GatheredLeaves> {
         let counts = self.count_slot_values(None);
         let offsets = Offsets::from_lengths(counts.iter().copied())?;
         let mut next: Vec<usize> = counts
@@ -301,22 +299,20 @@ impl StackedLists {
                 next[slot] += 1;
             }
         }
-        Ok(Gathered { order: UInt64Array::from(order), along, lists: offsets.into() })
+        Ok(GatheredLeaves { order: UInt64Array::from(order), along, lists: offsets.into() })
     }
 }
 
 impl StackedLists {
-    /// Returns the indices of the leaves ordered by slot (element of the result), and one list per slot.
     pub(in crate::kernels) fn order_by_slot(&self) -> Result<(UInt64Array, Layout)> {
         let gathered = self.gather_stacked()?;
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the index of the leaf of the same slot (element of the result) that
-    /// lies `n` elements before it along the reduced axis; after it if `n` is negative. Returns
-    /// `None` for a leaf without such a leaf.
+    /// Returns, for every leaf, the leaf of the same slot `n` elements before it along the reduced
+    /// axis (after it if `n` is negative), if any.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
-        let Gathered { order, along, lists } = self.gather_stacked()?;
+        let GatheredLeaves { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
         let mut from = vec![None; order.len()];
         for list in 0..lists.layout().lists() {
@@ -335,8 +331,7 @@ impl StackedLists {
     }
 }
 
-/// Leaves in the order of their slots (elements of the result), with one list per slot.
-pub(super) struct Gathered {
+pub(super) struct GatheredLeaves {
     /// For each leaf in the order of the slots, its index in the original order.
     pub(super) order: UInt64Array,
     /// For each leaf in the order of the slots, its index along the reduced axis.
@@ -344,17 +339,17 @@ pub(super) struct Gathered {
     pub(super) lists: ListAxis,
 }
 
-/// Folds the leaves of lists into the accumulators `states`. `states` has [`LANES`] more elements than the
-/// result, because the last leaves of a list are read together with masked leaves of the next list.
+/// `states` has [`LANES`] more elements than the result, because leaves are folded in groups of
+/// [`LANES`]: the last group of a list may reach past its end, where a mask excludes the leaves.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,
     starts: &[usize],
-    flat: &[F::In],
-    valid: Option<&Rank>,
-    states: &mut [F::Acc],
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
+    states: &mut [F::Accumulator],
 ) {
-    let eight = |states: &mut [F::Acc], at: usize, bits: u64| {
+    let eight = |states: &mut [F::Accumulator], at: usize, bits: u64| {
         let Some(values) = flat.get(at..) else { return };
         match (states.first_chunk_mut::<LANES>(), values.first_chunk::<LANES>()) {
             (Some(slot), Some(chunk)) => *slot = segments::push_masked::<F>(*slot, chunk, bits),
@@ -392,7 +387,7 @@ fn fold_lists_into<F: Fold>(
 
 #[cold]
 #[inline(never)]
-fn push_tail<F: Fold>(states: &mut [F::Acc], values: &[F::In], bits: u64) {
+fn push_tail<F: Fold>(states: &mut [F::Accumulator], values: &[F::Input], bits: u64) {
     for (i, (state, v)) in states.iter_mut().zip(values).take(LANES).enumerate() {
         if bits >> i & 1 == 1 {
             *state = F::push(*state, *v);

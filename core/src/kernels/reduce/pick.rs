@@ -11,21 +11,21 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::compute::{SortOptions, take};
 
-use super::fold::{Extreme, Largest, MinOrMax, OrderedNumber, Smallest};
+use super::fold::{ExtremeFold, Largest, MinOrMax, OrderedNumber, Smallest};
 use super::groups::{GroupLists, rank_valid};
 use super::{ReduceTask, Reduction, segments};
 use crate::array::ListAxis;
 use crate::error::Result;
-use crate::kernels::bits::{BitWords, Rank};
+use crate::kernels::bits::{BitWords, RankedBitmap};
 use crate::kernels::native::dispatch_native;
 
 /// The leaf chosen for each list, as an index into all leaves; `None` for a list without valid leaves.
-pub(super) type Chosen = Vec<Option<usize>>;
+pub(super) type ChosenLeaves = Vec<Option<usize>>;
 
 pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
-    let valid = lists.valid().map(|n| Rank::new(n.inner()));
-    let valid = valid.as_ref().map(Rank::bits);
+    let valid = lists.valid().map(|n| RankedBitmap::new(n.inner()));
+    let valid = valid.as_ref().map(RankedBitmap::bits);
     let last = task.how == Reduction::Last;
     let chosen = choose_in_lists(&lists.lists, |list| match (valid, last) {
         _ if list.is_empty() => None,
@@ -51,7 +51,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
     Ok(Arc::new(positions.collect::<Int64Array>()))
 }
 
-/// Computes the minimum or maximum of leaves that do not compare as numbers, such as strings.
+/// For leaves that do not compare as numbers, such as strings. `W` selects minimum or maximum.
 pub(super) fn find_extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
     task: &ReduceTask,
@@ -67,14 +67,17 @@ pub(super) fn find_extreme_by_comparison<W: MinOrMax>(
 pub(super) fn take_chosen(
     leaves: &ArrayRef,
     lists: &GroupLists,
-    chosen: &Chosen,
+    chosen: &ChosenLeaves,
 ) -> Result<ArrayRef> {
     let chosen: UInt64Array =
         chosen.iter().map(|leaf| leaf.map(|i| lists.find_original_index(i))).collect();
     Ok(take(leaves, &chosen, None)?)
 }
 
-fn choose_in_lists(level: &ListAxis, choose: impl FnMut(Range<usize>) -> Option<usize>) -> Chosen {
+fn choose_in_lists(
+    level: &ListAxis,
+    choose: impl FnMut(Range<usize>) -> Option<usize>,
+) -> ChosenLeaves {
     let layout = level.layout();
     (0..layout.lists()).map(|i| layout.range(i)).map(choose).collect()
 }
@@ -105,7 +108,7 @@ fn find_last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
 }
 
 /// Chooses the first minimum or maximum of each list, or the first NaN of a list that has NaN.
-fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
+fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<ChosenLeaves> {
     dispatch_native!(
         &lists.leaves,
         values,
@@ -115,20 +118,23 @@ fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
 }
 
 /// Finds the minimum or maximum of each list with SIMD, then the first leaf with this value.
-fn choose_typed_extremes<T, W: MinOrMax>(leaves: &ArrayRef, level: &ListAxis) -> Result<Chosen>
+fn choose_typed_extremes<T, W: MinOrMax>(
+    leaves: &ArrayRef,
+    level: &ListAxis,
+) -> Result<ChosenLeaves>
 where
     T: ArrowPrimitiveType<Native: OrderedNumber>,
 {
     let flat: &[T::Native] = leaves.as_primitive::<T>().values();
     let valid = rank_valid(leaves);
-    let found = segments::fold_segments::<Extreme<T::Native, W>, _, false>(
+    let found = segments::fold_segments::<ExtremeFold<T::Native, W>, _, false>(
         flat,
         valid.as_ref(),
         level.layout(),
         |best, _| best,
     )?
     .values;
-    let (mut found, valid) = (found.into_iter(), valid.as_ref().map(Rank::bits));
+    let (mut found, valid) = (found.into_iter(), valid.as_ref().map(RankedBitmap::bits));
     Ok(choose_in_lists(level, |list| {
         let best = found.next()?;
         // Only NaN differs from itself: if the extreme is NaN, search for a NaN.
@@ -149,8 +155,7 @@ where
     }))
 }
 
-/// Returns the index of the first value for which `is` returns true; `None` if there is no such
-/// value. Tests eight values at a time.
+/// Tests eight values at a time.
 #[inline(always)]
 fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
     let (eights, rest) = values.as_chunks::<8>();
@@ -166,7 +171,7 @@ fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
     Some(8 * eights.len() + rest.iter().position(|v| is(*v))?)
 }
 
-fn choose_by_comparison<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
+fn choose_by_comparison<W: MinOrMax>(lists: &GroupLists) -> Result<ChosenLeaves> {
     let nulls: Option<NullBuffer> = lists.valid();
     let compare = make_comparator(&lists.leaves, &lists.leaves, SortOptions::default())?;
     let wanted = if W::MAX { Ordering::Greater } else { Ordering::Less };

@@ -140,8 +140,7 @@ pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> 
     Ok(Arc::new(Float64Array::try_new(values, nulls)?))
 }
 
-/// Calls `each` with the index of every list and a copy of its valid values, which `each` may
-/// reorder.
+/// Calls `each` for every list, with a copy of its valid values, which `each` may reorder.
 fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> Result<()> {
     match lists.leaves.data_type() {
         DataType::Float64 => for_each_typed_list::<Float64Type, f64>(&lists.leaves, lists, each),
@@ -151,8 +150,7 @@ fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> 
     Ok(())
 }
 
-/// Calls `each` with the index of every list and a copy of its valid durations, as integers in
-/// their unit; `each` may reorder the copy.
+/// Like [`for_each_list`] for durations, as integers in their unit.
 fn for_each_duration_list(
     lists: &GroupLists,
     each: impl FnMut(usize, &mut Vec<i64>),
@@ -190,8 +188,7 @@ fn for_each_typed_list<T, V>(
     }
 }
 
-/// Returns the index of the value at or before the `q` quantile of `n` sorted values, and the
-/// weight of the next value: the 0.25 quantile of 4 values is at `(0, 0.75)`. `n` must not be 0.
+/// Returns the index at or before the quantile, and the weight of the next value; `n` is not 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -217,7 +214,7 @@ pub(in crate::kernels) fn interpolate_linear(low: f64, high: f64, share: f64) ->
     if share >= 0.5 { high - step * (1.0 - share) } else { low + step * share }
 }
 
-/// Returns a quantile without sorting all values; `None` if there are no values.
+/// Interpolates linearly; reorders `values` without sorting them. NaN if any value is NaN.
 fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     if values.iter().any(|v| v.is_nan()) {
         return Some(f64::NAN);
@@ -225,9 +222,9 @@ fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     select_ordered_quantile(values, q, false)
 }
 
-/// Returns a quantile without sorting all values; `None` if there are no values. Values are in the
-/// order of `f64::total_cmp`, in which a positive NaN is greatest; `descending` reverses this
-/// order.
+/// Returns the `q` quantile of `values`, interpolated linearly between two values; `None` if there
+/// are no values. Compares values with `f64::total_cmp`, for which a positive NaN is the greatest,
+/// or in the reverse order if `descending` is true. Does not sort `values`, but reorders them.
 pub fn select_ordered_quantile(values: &mut [f64], q: f64, descending: bool) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -245,7 +242,7 @@ pub fn select_ordered_quantile(values: &mut [f64], q: f64, descending: bool) -> 
 
 fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
     let (first, last) = (values.first()?, values.last()?);
-    // In the total order of floats, a NaN is either first or last, depending on its sign.
+    // The values are sorted by `f64::total_cmp`, so a NaN is first or last, depending on its sign.
     if first.is_nan() || last.is_nan() {
         return Some(f64::NAN);
     }

@@ -1,4 +1,4 @@
-//! Implementations of [`Block`] in AVX-512 registers, and the reads of leaves into them.
+//! Implementations of [`RegisterBlock`] in AVX-512 registers, and the reads of leaves into them.
 
 use std::arch::x86_64::{
     __m512, __m512d, __m512i, _CMP_UNORD_Q, _mm256_loadu_ps, _mm256_maskz_loadu_ps, _mm512_add_pd,
@@ -14,8 +14,8 @@ use std::arch::x86_64::{
 use std::marker::PhantomData;
 use std::mem::transmute;
 
-use super::block::{BLOCK, Block, prefetch_block};
-use super::fold::{Extreme, Fold, LANES, MinOrMax, Total};
+use super::block::{BLOCK, RegisterBlock, prefetch_block};
+use super::fold::{ExtremeFold, Fold, LANES, MinOrMax, SumFold};
 use crate::kernels::bits::Validity;
 use crate::kernels::simd::Avx512;
 
@@ -43,8 +43,7 @@ macro_rules! each {
     }};
 }
 
-/// Extracts the validity bits of the values in register `$i` from `$bits`, which has the validity
-/// bits of all 64 values of a block.
+/// `$bits` has the validity of all 64 values of a block.
 macro_rules! register_bits {
     ($mask:ty, $bits:expr, $i:expr) => {{
         #[expect(clippy::cast_possible_truncation, reason = "the bits of one register are wanted")]
@@ -53,8 +52,7 @@ macro_rules! register_bits {
     }};
 }
 
-/// Folds each of eight registers of doubles down to one value: adjacent lanes first, then 128-bit quarters.
-///
+/// Combines the lanes of eight registers of doubles: adjacent lanes, then 128-bit quarters.
 /// ```text
 /// p[0] = a0 a1 a2 a3 ..    unpacklo/unpackhi, combine    pairs[0] = a01 b01 a23 b23 ..
 /// p[1] = b0 b1 b2 b3 ..
@@ -85,11 +83,11 @@ fn mask_lowest(values: usize) -> u64 {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Sums([__m512d; 8]);
+pub(super) struct SumRegisters([__m512d; 8]);
 
 macro_rules! sums {
     ($t:ty, $load:ident, $load_few:ident) => {
-        impl Block<Total<$t>> for Sums {
+        impl RegisterBlock<SumFold<$t>> for SumRegisters {
             const AVAILABLE: bool = true;
             type Part = __m512d;
 
@@ -160,9 +158,8 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts eight `f32` to `f64`; lanes whose bit in `mask` is 0 become 0. All eight values must be
-/// readable, because only the conversion is masked: it reads memory and applies the mask in one
-/// instruction. A masked load would be a second instruction.
+/// Lanes whose bit in `mask` is 0 become 0. All values must be readable, because only the
+/// conversion is masked: load and conversion are one instruction, a masked load is another.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.
@@ -181,8 +178,7 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Number of valid values per lane. Each list adds at most 1 to the count of a lane, which is a
-/// `u8`, so callers read and reset the counts after at most 255 lists.
+/// Number of valid values per lane, as `u8`: callers read and reset it after at most 255 lists.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 
@@ -208,22 +204,22 @@ impl LaneCounts {
 
 /// Minima or maxima (`W` selects which) of a block, one per lane; NaN if a value of the lane is NaN.
 #[derive(Clone, Copy)]
-pub(super) struct Extremes<R, W>(R, PhantomData<W>);
+pub(super) struct ExtremeRegisters<R, W>(R, PhantomData<W>);
 
-pub(super) type Singles<W> = Extremes<[__m512; 4], W>;
-pub(super) type Doubles<W> = Extremes<[__m512d; 8], W>;
+pub(super) type SingleExtremes<W> = ExtremeRegisters<[__m512; 4], W>;
+pub(super) type DoubleExtremes<W> = ExtremeRegisters<[__m512d; 8], W>;
 
 macro_rules! extremes {
     ($t:ty, $n:tt $r:ty, of $mask:ty, $block:ident, $set:ident, $load:ident, $mov:ident,
      $load_few:ident, $best:ident) => {
-        impl<W: MinOrMax> Block<Extreme<$t, W>> for $block<W> {
+        impl<W: MinOrMax> RegisterBlock<ExtremeFold<$t, W>> for $block<W> {
             const AVAILABLE: bool = true;
             type Part = $r;
 
             #[inline(always)]
             fn empty(_: Avx512) -> Self {
                 // SAFETY: the `Avx512` token proves that the CPU has AVX-512.
-                Self([unsafe { $set(Extreme::<$t, W>::NEUTRAL) }; $n], PhantomData)
+                Self([unsafe { $set(ExtremeFold::<$t, W>::NEUTRAL) }; $n], PhantomData)
             }
 
             #[inline(always)]
@@ -265,7 +261,7 @@ macro_rules! extremes {
             fn combine_if(part: $r, before: $r, more: bool) -> $r {
                 // SAFETY: the registers come from a block, which exists only on CPUs with AVX-512.
                 unsafe {
-                    let neutral = $set(Extreme::<$t, W>::NEUTRAL);
+                    let neutral = $set(ExtremeFold::<$t, W>::NEUTRAL);
                     let before = $mov(neutral, if more { <$mask>::MAX } else { 0 }, before);
                     $best::<W>(part, before)
                 }
@@ -286,13 +282,13 @@ macro_rules! extremes {
     };
 }
 extremes!(
-    f32, 4 __m512, of u16, Singles, _mm512_set1_ps, _mm512_loadu_ps, _mm512_mask_mov_ps, _mm512_mask_loadu_ps, best_singles
+    f32, 4 __m512, of u16, SingleExtremes, _mm512_set1_ps, _mm512_loadu_ps, _mm512_mask_mov_ps, _mm512_mask_loadu_ps, best_singles
 );
 extremes!(
-    f64, 8 __m512d, of u8, Doubles, _mm512_set1_pd, _mm512_loadu_pd, _mm512_mask_mov_pd, _mm512_mask_loadu_pd, best_doubles
+    f64, 8 __m512d, of u8, DoubleExtremes, _mm512_set1_pd, _mm512_loadu_pd, _mm512_mask_mov_pd, _mm512_mask_loadu_pd, best_doubles
 );
 
-impl<W: MinOrMax> Singles<W> {
+impl<W: MinOrMax> SingleExtremes<W> {
     #[inline(always)]
     unsafe fn fold_registers(self) -> __m512 {
         let [a, b, c, d] = self.0;
@@ -300,7 +296,7 @@ impl<W: MinOrMax> Singles<W> {
         unsafe { best_singles::<W>(best_singles::<W>(a, b), best_singles::<W>(c, d)) }
     }
 
-    /// Folds each of eight registers to one value: first by 128-bit quarters, then by lanes.
+    /// Combines the lanes of eight registers, first 128-bit quarters, then single lanes.
     #[inline(always)]
     unsafe fn fold_lists(p: [__m512; LANES]) -> [f32; LANES] {
         // SAFETY: the caller guarantees AVX-512. Half of a register has the size of eight `f32`.
@@ -310,7 +306,7 @@ impl<W: MinOrMax> Singles<W> {
             let (x, y) = (_mm512_shuffle_ps::<0x88>(a, e), _mm512_shuffle_ps::<0xdd>(a, e));
             let all = best_singles::<W>(x, y);
             let all = best_singles::<W>(all, _mm512_permute_ps::<0xb1>(all));
-            // Lane 0 of the quarters has the results of the first four lists, lane 2 those of the last four.
+            // Lane 0 of quarter `q` has the result of list `q`, lane 2 that of list `q + 4`.
             let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
             transmute(_mm512_castps512_ps256(_mm512_permutexvar_ps(order, all)))
         }
@@ -326,7 +322,7 @@ unsafe fn combine_quarters<W: MinOrMax>(a: __m512, b: __m512) -> __m512 {
     }
 }
 
-impl<W: MinOrMax> Doubles<W> {
+impl<W: MinOrMax> DoubleExtremes<W> {
     #[inline(always)]
     unsafe fn fold_registers(self) -> __m512d {
         let v = self.0;
@@ -344,8 +340,8 @@ impl<W: MinOrMax> Doubles<W> {
     }
 }
 
-/// Defines a function for the minimum or maximum of two registers by lane. If a value is NaN, it
-/// adds the two values, which gives NaN; the instruction alone would return the second value.
+/// Defines a function for the minimum or maximum by lane. If a value is NaN, it adds the values,
+/// which gives NaN; `$max` or `$min` alone would return the second value.
 macro_rules! best {
     ($name:ident, $r:ty, $max:ident, $min:ident, $compare:ident, $add:ident) => {
         #[inline(always)]
@@ -361,38 +357,35 @@ macro_rules! best {
 best!(best_singles, __m512, _mm512_max_ps, _mm512_min_ps, _mm512_cmp_ps_mask, _mm512_mask_add_ps);
 best!(best_doubles, __m512d, _mm512_max_pd, _mm512_min_pd, _mm512_cmp_pd_mask, _mm512_mask_add_pd);
 
-/// Reads the leaves of lists, 64 at a time.
-pub(super) struct Blocks<'a, F: Fold, T: Validity> {
+pub(super) struct LeafBlocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
-    flat: &'a [F::In],
+    flat: &'a [F::Input],
     validity: T,
-    /// From every leaf index below this bound, [`BLOCK`] leaves and their validity bits can be read
-    /// without bounds checks.
+    /// Below this index, [`BLOCK`] leaves and their validity can be read without bounds checks.
     whole: usize,
 }
 
-impl<'a, F: Fold, T: Validity> Blocks<'a, F, T> {
+impl<'a, F: Fold, T: Validity> LeafBlocks<'a, F, T> {
     #[inline(always)]
-    pub(super) fn new(token: Avx512, flat: &'a [F::In], validity: T) -> Self {
+    pub(super) fn new(token: Avx512, flat: &'a [F::Input], validity: T) -> Self {
         let whole = (flat.len() + 1).saturating_sub(BLOCK).min(validity.reach());
         Self { token, flat, validity, whole }
     }
 
-    /// Returns the accumulators and validity bits of the leaves `at..end`, at most one block. Contains no
-    /// function call, because even a rare call spills all registers of the surrounding loop.
+    /// Contains no function call: even a rare call spills all registers of the surrounding loop.
     #[inline(always)]
-    pub(super) fn fold_block(&self, at: usize, end: usize) -> (F::Block, u64) {
-        prefetch_block::<F::In, BLOCK>(self.flat, at);
+    pub(super) fn fold_block(&self, at: usize, end: usize) -> (F::RegisterBlock, u64) {
+        prefetch_block::<F::Input, BLOCK>(self.flat, at);
         if at < self.whole {
-            // SAFETY: `at < self.whole`, so 64 leaves and their bits can be read. (The bounds
-            // checks on values and bits take a quarter of the time on short lists.)
+            // SAFETY: `at < self.whole`, so 64 leaves and their bits can be read. (Bounds checks
+            // would take a quarter of the time on short lists.)
             let (values, bits) = unsafe {
-                let values = self.flat.as_ptr().add(at).cast::<[F::In; BLOCK]>();
+                let values = self.flat.as_ptr().add(at).cast::<[F::Input; BLOCK]>();
                 (&*values, self.validity.load_valid_within(at, end))
             };
-            return (F::Block::load_full(self.token, values, bits), bits);
+            return (F::RegisterBlock::load_full(self.token, values, bits), bits);
         }
         let bits = self.validity.load_valid(at, end);
-        (F::Block::load_tail(self.token, &self.flat[at..], bits), bits)
+        (F::RegisterBlock::load_tail(self.token, &self.flat[at..], bits), bits)
     }
 }

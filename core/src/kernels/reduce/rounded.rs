@@ -1,16 +1,15 @@
-//! Means and quantiles of times and durations. These are stored as integers in a unit, such as
-//! microseconds; the results are rounded to this unit.
+//! Means and quantiles of times and durations, rounded to the unit in which they are stored.
 
-/// Returns `sum / count`, rounded to the nearest integer, halves away from zero. Returns `None` if `count` is 0.
+/// Returns `sum / count`, rounded to the nearest integer, halves away from zero. Returns `None` if
+/// `count` is 0 or the result does not fit an `i64`.
 pub fn round_mean(sum: i128, count: u64) -> Option<i64> {
     let count = i128::from(count);
     let half = if sum < 0 { -(count / 2) } else { count / 2 };
     i64::try_from(sum.checked_add(half)?.checked_div(count)?).ok()
 }
 
-/// Returns `low + share * (high - low)` (`share` is 0 to 1), rounded to an integer, halves up.
-///
-/// Uses 128 bits, because a difference of nanoseconds may exceed the 53 bits of a float.
+/// Rounds `low + share * (high - low)`, halves up, in 128 bits, because a difference of nanoseconds
+/// may exceed the 53 bits of a float.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -20,15 +19,15 @@ pub(in crate::kernels) fn interpolate_rounded(low: i64, high: i64, share: f64) -
     const ONE: f64 = 18_446_744_073_709_551_616.0;
     let gap = u128::from(high.abs_diff(low));
     let share = (share * ONE) as u128;
-    // `share` is now at most 2^64, and `gap` is less than 2^64, so the product and the sum fit 128
-    // bits.
+    // `share` is now at most 2^64, and `gap` less than 2^64, so product and sum fit 128 bits.
     let step = (gap * share + (1 << 63)) >> 64;
     low.saturating_add_unsigned(u64::try_from(step).unwrap_or(u64::MAX))
 }
 
-/// Returns the `q` quantile rounded to an integer, without a full sort; `None` for no values. If
-/// `descending` is set, the values count from the largest: the 0.1 quantile is then the 0.9
-/// quantile of the ascending values.
+/// Returns the `q` quantile of `values`, interpolated linearly between two values and rounded to an
+/// integer; `None` if there are no values. If `descending` is true, the values count from the
+/// largest: the 0.1 quantile is then the 0.9 quantile of the ascending values. Does not sort
+/// `values`, but reorders them.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

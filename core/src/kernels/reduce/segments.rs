@@ -18,62 +18,59 @@ use arrow::array::OffsetSizeTrait;
 
 use super::block::prefetch_block;
 #[cfg(target_arch = "x86_64")]
-use super::block::{BLOCK, Block};
+use super::block::{BLOCK, RegisterBlock};
 use super::fold::{Fold, LANES};
 #[cfg(target_arch = "x86_64")]
-use super::registers::Blocks;
+use super::registers::LeafBlocks;
 use crate::array::Layout;
 use crate::error::Result;
-use crate::kernels::bits::{AllValid, Rank, Validity};
+use crate::kernels::bits::{AllValid, RankedBitmap, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};
 use crate::with_offsets;
 
-pub(super) struct Folded<R> {
+pub(super) struct FoldedLists<R> {
     pub(super) values: Vec<R>,
-    /// One byte per entry of `values`: 1 if a valid leaf was folded into it, else 0. May be empty
-    /// without `COUNTED`.
+    /// 1 for each entry of `values` with a valid leaf, else 0. May be empty if leaves are not counted.
     pub(super) present: Vec<u8>,
 }
 
-impl<R: Copy + Default> Folded<R> {
+impl<R: Copy + Default> FoldedLists<R> {
     pub(super) fn new_zeroed(groups: usize, counted: usize) -> Self {
         Self { values: vec![R::default(); groups], present: vec![0; counted] }
     }
 }
 
-/// Folds the valid leaves of every list of `layout`. Applies `finish` to the accumulator of each
-/// list and to its number of valid leaves. Without `COUNTED`, this number is unspecified.
+/// `finish` gets the accumulator and the number of valid leaves (unspecified unless `COUNTED`).
 pub(super) fn fold_segments<F: Fold, R: Copy + Default, const COUNTED: bool>(
-    flat: &[F::In],
-    valid: Option<&Rank>,
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
     layout: &Layout,
-    finish: impl Fn(F::Acc, usize) -> R,
-) -> Result<Folded<R>> {
+    finish: impl Fn(F::Accumulator, usize) -> R,
+) -> Result<FoldedLists<R>> {
     let offsets = layout.to_offsets()?;
     Ok(with_offsets!(&offsets, o => dispatch_fold::<F, _, R, COUNTED>(flat, valid, o, finish)))
 }
 
 fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
-    flat: &[F::In],
-    valid: Option<&Rank>,
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
     offsets: &[O],
-    finish: impl Fn(F::Acc, usize) -> R,
-) -> Folded<R> {
+    finish: impl Fn(F::Accumulator, usize) -> R,
+) -> FoldedLists<R> {
     return_avx512!(
-        if F::Block::AVAILABLE,
+        if F::RegisterBlock::AVAILABLE,
         token: fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
-            flat: &[F::In],
-            valid: Option<&Rank>,
+            flat: &[F::Input],
+            valid: Option<&RankedBitmap>,
             offsets: &[O],
-            finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> = match valid {
-            // Each arm compiles to its own loop, so the loop without nulls reads no validity bits.
+            finish: impl Fn(F::Accumulator, usize) -> R,
+        ) -> FoldedLists<R> = match valid {
             None => {
-                let leaves = Blocks::<F, _>::new(token, flat, AllValid);
+                let leaves = LeafBlocks::<F, _>::new(token, flat, AllValid);
                 fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
             }
             Some(valid) => {
-                let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
+                let leaves = LeafBlocks::<F, _>::new(token, flat, valid.bits());
                 fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
             }
         }
@@ -83,21 +80,21 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
     for_avx2!(
         fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
-            flat: &[F::In],
-            valid: Option<&Rank>,
+            flat: &[F::Input],
+            valid: Option<&RankedBitmap>,
             offsets: &[O],
-            finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> = fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish)
+            finish: impl Fn(F::Accumulator, usize) -> R,
+        ) -> FoldedLists<R> = fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish)
     )
 }
 
 #[inline(always)]
 fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
-    flat: &[F::In],
-    valid: Option<&Rank>,
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
     offsets: &[O],
-    finish: impl Fn(F::Acc, usize) -> R,
-) -> Folded<R> {
+    finish: impl Fn(F::Accumulator, usize) -> R,
+) -> FoldedLists<R> {
     match (F::VECTORIZED, valid) {
         (false, _) => fold_lists_scalar::<F, O, R>(flat, valid, offsets, finish),
         (true, None) => {
@@ -111,8 +108,7 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// Folds lists in chunks. This is a trait instead of a closure, because a closure is compiled
-/// without the target features (such as AVX-512) of the function that it is passed to.
+/// Not a closure, which is compiled without the target features of the function that receives it.
 trait ListFold {
     type Fold: Fold;
     type Part: Copy;
@@ -121,10 +117,10 @@ trait ListFold {
     fn empty(&self) -> Self::Part;
     /// Folds the leaves `at..end`, but at most one chunk ([`STRIDE`] leaves).
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<Self::Part>;
-    /// Returns `part` combined with `before` if `more` is set, otherwise `part`; does not branch.
+    /// Returns `part`, combined with `before` (the earlier chunks) if `more`. Has no branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
-    /// Folds the lanes of each of eight lists down to one accumulator.
-    fn reduce_lists(parts: &[Self::Part; LANES]) -> [<Self::Fold as Fold>::Acc; LANES];
+    /// Combines the eight lanes of each list, for eight lists ([`LANES`] is both numbers).
+    fn reduce_lists(parts: &[Self::Part; LANES]) -> [<Self::Fold as Fold>::Accumulator; LANES];
 }
 
 struct FoldedChunk<P> {
@@ -135,25 +131,21 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Number of lists that are folded before their lanes are combined. The lanes of eight lists at a
-/// time are then combined in whole registers, instead of lane by lane.
+/// Lists per batch: the lanes of eight lists at a time are combined in whole registers.
 const BATCH: usize = 8 * LANES;
 
-/// Folds lists chunk by chunk.
-///
 /// The loop does not branch on the length of a list, which would often be mispredicted: conditional
-/// moves select the next index, list and accumulators. Each chunk of a list overwrites the result
-/// of the list, so the result after the last chunk remains.
+/// moves select the next index, list and accumulators. Each chunk overwrites its list's result.
 #[inline(always)]
 fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     leaves: &L,
     offsets: &[O],
-    finish: impl Fn(<L::Fold as Fold>::Acc, usize) -> R,
-) -> Folded<R> {
+    finish: impl Fn(<L::Fold as Fold>::Accumulator, usize) -> R,
+) -> FoldedLists<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
-    let mut out = Folded::new_zeroed(lists, if COUNTED { lists } else { 0 });
+    let mut out = FoldedLists::new_zeroed(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
-    // The end offsets of the last, partial batch, padded with empty lists.
+    // The last, partial batch is padded with empty lists.
     let mut last = [offsets[lists]; BATCH];
     last[..rest.len()].copy_from_slice(rest);
     let mut parts = [leaves.empty(); BATCH];
@@ -206,13 +198,13 @@ fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED:
 }
 
 fn fold_lists_scalar<F: Fold, O: OffsetSizeTrait, R: Copy + Default>(
-    flat: &[F::In],
-    valid: Option<&Rank>,
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
     offsets: &[O],
-    finish: impl Fn(F::Acc, usize) -> R,
-) -> Folded<R> {
+    finish: impl Fn(F::Accumulator, usize) -> R,
+) -> FoldedLists<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
-    let mut out = Folded::new_zeroed(lists, lists);
+    let mut out = FoldedLists::new_zeroed(lists, lists);
     let (mut start, mut before) = (0, 0);
     for (list, end) in offsets[1..].iter().enumerate() {
         let leaves = start..end.as_usize() - base;
@@ -228,11 +220,11 @@ fn fold_lists_scalar<F: Fold, O: OffsetSizeTrait, R: Copy + Default>(
 
 #[inline]
 fn fold_list_scalar<F: Fold>(
-    mut acc: F::Acc,
-    flat: &[F::In],
-    valid: Option<&Rank>,
+    mut acc: F::Accumulator,
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
     list: Range<usize>,
-) -> F::Acc {
+) -> F::Accumulator {
     match valid {
         None => flat[list].iter().for_each(|v| acc = F::push(acc, *v)),
         Some(valid) => {
@@ -243,42 +235,39 @@ fn fold_list_scalar<F: Fold>(
 }
 
 struct ChunkLanes<'a, F: Fold, T: Validity> {
-    flat: &'a [F::In],
+    flat: &'a [F::Input],
     validity: T,
 }
 
-/// Number of values per chunk, the same as in an AVX-512 block. The values of a chunk are also combined in
-/// the same order as those of a block, so that sums of floats have the same bits on every CPU.
+/// Values per chunk, as in an AVX-512 block: sums of floats have the same bits on every CPU.
 const STRIDE: usize = 64;
 
-/// Number of values in half a chunk. Most lists are not longer than this; the fold skips the second
-/// half of their chunk.
+/// Most lists are not longer: the fold skips the second half of their chunk.
 const HALF: usize = STRIDE / 2;
 
 impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     type Fold = F;
-    type Part = [F::Acc; LANES];
+    type Part = [F::Accumulator; LANES];
     const ALL: bool = T::ALL;
 
     #[inline(always)]
-    fn empty(&self) -> [F::Acc; LANES] {
+    fn empty(&self) -> [F::Accumulator; LANES] {
         [F::START; LANES]
     }
 
     #[inline(always)]
-    fn reduce_lists(parts: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
+    fn reduce_lists(parts: &[[F::Accumulator; LANES]; LANES]) -> [F::Accumulator; LANES] {
         combine_lists::<F>(parts)
     }
 
     #[inline(always)]
-    fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
+    fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Accumulator; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Without nulls, this loop folds all chunks of the list except the last. A long list then
-        // costs only one misprediction, at the exit of the loop.
+        // Without nulls, the exit of this loop is the only misprediction for a long list.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
-            prefetch_block::<F::In, STRIDE>(flat, at);
+            prefetch_block::<F::Input, STRIDE>(flat, at);
             let mut states = [[F::START; LANES]; STRIDE / LANES];
             for (states, chunk) in states.iter_mut().zip(values.as_chunks::<LANES>().0) {
                 for i in 0..LANES {
@@ -290,9 +279,8 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
             before = Some(Self::combine_if(part, before.unwrap_or(part), before.is_some()));
             at += STRIDE;
         }
-        prefetch_block::<F::In, HALF>(flat, at);
-        // Bits past the end of the list are 0, so the values past the end count as the neutral
-        // value.
+        prefetch_block::<F::Input, HALF>(flat, at);
+        // Bits past the end of the list are 0.
         let bits = self.validity.load_valid(at, end.min(at + STRIDE));
         let (part, upto) = if end - at <= HALF {
             let few;
@@ -305,7 +293,7 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
             };
             (combine_chunk::<F>(push_half::<F>(values, bits), None), at + HALF)
         } else {
-            prefetch_block::<F::In, HALF>(flat, at + HALF);
+            prefetch_block::<F::Input, HALF>(flat, at + HALF);
             let few;
             let values = match flat[at..].first_chunk::<STRIDE>() {
                 Some(values) => values,
@@ -337,19 +325,19 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<F: Fold, T: Validity> ListFold for Blocks<'_, F, T> {
+impl<F: Fold, T: Validity> ListFold for LeafBlocks<'_, F, T> {
     type Fold = F;
-    type Part = <F::Block as Block<F>>::Part;
+    type Part = <F::RegisterBlock as RegisterBlock<F>>::Part;
     const ALL: bool = T::ALL;
 
     #[inline(always)]
     fn empty(&self) -> Self::Part {
-        F::Block::empty(self.token).to_register()
+        F::RegisterBlock::empty(self.token).to_register()
     }
 
     #[inline(always)]
-    fn reduce_lists(parts: &[Self::Part; LANES]) -> [F::Acc; LANES] {
-        F::Block::reduce_lists(*parts)
+    fn reduce_lists(parts: &[Self::Part; LANES]) -> [F::Accumulator; LANES] {
+        F::RegisterBlock::reduce_lists(*parts)
     }
 
     #[inline(always)]
@@ -364,14 +352,14 @@ impl<F: Fold, T: Validity> ListFold for Blocks<'_, F, T> {
 
     #[inline(always)]
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part {
-        F::Block::combine_if(part, before, more)
+        F::RegisterBlock::combine_if(part, before, more)
     }
 }
 
-/// Returns a copy of the last values, padded with the neutral value to a full block.
+/// Returns `values`, the last leaves (fewer than `N`), padded with the neutral value to `N`.
 #[cold]
 #[inline(never)]
-pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] {
+pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::Input]) -> [F::Input; N] {
     let mut few = [F::NEUTRAL; N];
     for (few, v) in few.iter_mut().zip(values) {
         *few = *v;
@@ -379,9 +367,11 @@ pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] 
     few
 }
 
-/// Adds each value to its own new accumulator. A value whose bit is not set counts as the neutral value.
 #[inline(always)]
-fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HALF / LANES] {
+fn push_half<F: Fold>(
+    values: &[F::Input; HALF],
+    bits: u64,
+) -> [[F::Accumulator; LANES]; HALF / LANES] {
     let none = [F::START; LANES];
     let [a, b, c, d] = values.as_chunks::<LANES>().0 else { return [none; HALF / LANES] };
     [
@@ -392,13 +382,12 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Combines the accumulators of a chunk or half a chunk into eight, in the same order as the
-/// AVX-512 code, so that sums of floats have the same bits.
+/// Combines in the order of the AVX-512 code: sums of floats have the same bits on every CPU.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
-    low: [[F::Acc; LANES]; 4],
-    high: Option<[[F::Acc; LANES]; 4]>,
-) -> [F::Acc; LANES] {
+    low: [[F::Accumulator; LANES]; 4],
+    high: Option<[[F::Accumulator; LANES]; 4]>,
+) -> [F::Accumulator; LANES] {
     let [mut a, mut b, mut c, mut d] = low;
     if let Some([e, f, g, h]) = high {
         for i in 0..LANES {
@@ -412,18 +401,16 @@ fn combine_chunk<F: Fold>(
     a
 }
 
-/// Adds eight values to eight accumulators, one each. A value whose bit is not set changes nothing.
-/// The body uses no closures or iterator adapters, because they stay separate functions in builds
-/// without cross-crate optimization.
+/// Adds eight values to eight accumulators, one each. Has no closures or iterator adapters, which
+/// builds without cross-crate optimization do not inline.
 #[inline(always)]
 pub(super) fn push_masked<F: Fold>(
-    mut lanes: [F::Acc; LANES],
-    chunk: &[F::In; LANES],
+    mut lanes: [F::Accumulator; LANES],
+    chunk: &[F::Input; LANES],
     bits: u64,
-) -> [F::Acc; LANES] {
-    // Convert the bits to `u32`, because most values also have 32 bits. The compiler vectorizes
-    // this code only if all comparisons come before the selections, and each comparison is with the
-    // bit itself (`1 << i`) instead of 0.
+) -> [F::Accumulator; LANES] {
+    // Most values have 32 bits, and selecting among values takes a mask of their width. The code
+    // vectorizes only if all comparisons come first, each with the bit itself (`1 << i`).
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [
@@ -436,9 +423,8 @@ pub(super) fn push_masked<F: Fold>(
         bits & 1 << 6,
         bits & 1 << 7,
     ];
-    // Read all eight values first. A choice between two values that are already read compiles to a
-    // select instruction instead of a branch.
-    let chunk: [F::In; LANES] = *chunk;
+    // A choice between values that are already read compiles to a select instead of a branch.
+    let chunk: [F::Input; LANES] = *chunk;
     let values = [
         if there[0] == 1 { chunk[0] } else { F::NEUTRAL },
         if there[1] == 1 << 1 { chunk[1] } else { F::NEUTRAL },
@@ -455,10 +441,9 @@ pub(super) fn push_masked<F: Fold>(
     lanes
 }
 
-/// Folds the eight lanes of each list to one value, for eight lists at a time: combines adjacent
-/// lanes, then adjacent results, until one is left per list.
+/// Combines adjacent lanes, then adjacent results, until one is left per list.
 #[inline(always)]
-fn combine_lists<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
+fn combine_lists<F: Fold>(lists: &[[F::Accumulator; LANES]; LANES]) -> [F::Accumulator; LANES] {
     let [a, b, c, d, e, f, g, h] = lists;
     let (ab, cd) = (combine_pairs::<F>(a, b), combine_pairs::<F>(c, d));
     let (ef, gh) = (combine_pairs::<F>(e, f), combine_pairs::<F>(g, h));
@@ -467,7 +452,10 @@ fn combine_lists<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
 }
 
 #[inline(always)]
-fn combine_pairs<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; LANES] {
+fn combine_pairs<F: Fold>(
+    a: &[F::Accumulator; LANES],
+    b: &[F::Accumulator; LANES],
+) -> [F::Accumulator; LANES] {
     let ([a, b, c, d, e, f, g, h], [p, q, r, s, t, u, v, w]) = (*a, *b);
     [
         F::combine(a, b),
@@ -482,7 +470,12 @@ fn combine_pairs<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; 
 }
 
 #[inline(always)]
-pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: impl FnMut(usize)) {
+pub(super) fn for_each_valid(
+    valid: &RankedBitmap,
+    start: usize,
+    end: usize,
+    mut each: impl FnMut(usize),
+) {
     let (valid, mut at) = (valid.bits(), start);
     while at < end {
         let n = (end - at).min(64);
@@ -503,7 +496,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::fold::{Extreme, FoldNumber, Largest, OrderedNumber, Smallest, Total};
+    use super::super::fold::{ExtremeFold, FoldNumber, Largest, OrderedNumber, Smallest, SumFold};
     use super::super::stacked_runs::{self, ListRun, StackedRuns};
     use super::*;
     use crate::array::Offsets;
@@ -523,7 +516,7 @@ mod tests {
                 lists += 1;
             }
             slots += usize::try_from(longest).unwrap();
-            runs.push(ListRun { lists, slots });
+            runs.push(ListRun { end_list: lists, end_slot: slots });
         }
         (offsets, runs)
     }
@@ -531,10 +524,10 @@ mod tests {
     /// Asserts that all implementations of folding with `F` give the result of adding value by value.
     fn all_ways<F: Fold>(
         rng: &mut ChaCha8Rng,
-        finish: impl Fn(F::Acc) -> F::Acc,
-        value: impl Fn(&mut ChaCha8Rng) -> F::In,
+        finish: impl Fn(F::Accumulator) -> F::Accumulator,
+        value: impl Fn(&mut ChaCha8Rng) -> F::Input,
     ) where
-        F::Acc: Debug,
+        F::Accumulator: Debug,
     {
         for _ in 0..60 {
             let (offsets, ends) = shapes(rng);
@@ -542,7 +535,7 @@ mod tests {
             // In a quarter of the rounds, all values are equal, so that some lists have only -0.0.
             let one = value(rng);
             let same = rng.random_range(0..4) == 0;
-            let flat: Vec<F::In> =
+            let flat: Vec<F::Input> =
                 (0..leaves).map(|_| if same { one } else { value(rng) }).collect();
             let holes = rng.random_range(0.0..1.0f64);
             // The validity bits start at bit `before` of a larger buffer.
@@ -550,7 +543,7 @@ mod tests {
             let there: BooleanBuffer =
                 (0..before + leaves + 9).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();
             let there = there.slice(before, leaves);
-            let rank = Rank::new(&there);
+            let rank = RankedBitmap::new(&there);
             let base = offsets[0];
             let range = |i: usize| {
                 let at = |o: i32| usize::try_from(o - base).unwrap();
@@ -562,7 +555,7 @@ mod tests {
                     let acc = leaves.iter().fold(F::START, |acc, i| F::push(acc, flat[*i]));
                     (format!("{:?}", finish(acc)), leaves.len())
                 };
-                let shown = |found: Folded<(F::Acc, usize)>| {
+                let shown = |found: FoldedLists<(F::Accumulator, usize)>| {
                     let there = found.values.iter().map(|(_, n)| u8::from(*n > 0));
                     assert_eq!(found.present, there.collect::<Vec<_>>());
                     let values = found.values.iter().map(|(acc, n)| (format!("{acc:?}"), *n));
@@ -578,15 +571,18 @@ mod tests {
                 // Expected: slot `place` of a run folds leaf `place` of each of its lists.
                 let (mut first, mut done, mut slots) = (0, 0, Vec::new());
                 for run in &ends {
-                    for place in 0..run.slots - done {
-                        let over = (first..run.lists).filter_map(|i| range(i).nth(place));
+                    for place in 0..run.end_slot - done {
+                        let over = (first..run.end_list).filter_map(|i| range(i).nth(place));
                         slots.push(made(over.filter(holds).collect()));
                     }
-                    (first, done) = (run.lists, run.slots);
+                    (first, done) = (run.end_list, run.end_slot);
                 }
                 let runs = StackedRuns {
                     offsets: Offsets::I32(arrow::buffer::OffsetBuffer::new(offsets.clone().into())),
-                    ends: ends.iter().map(|r| ListRun { lists: r.lists, slots: r.slots }).collect(),
+                    ends: ends
+                        .iter()
+                        .map(|r| ListRun { end_list: r.end_list, end_slot: r.end_slot })
+                        .collect(),
                 };
                 assert_eq!(shown(runs.fold::<F, _, true>(&flat, valid, pair)), slots);
                 let parts = (&offsets[..], &runs.ends[..]);
@@ -604,13 +600,13 @@ mod tests {
     fn sums_of_floats_are_the_same_bits_in_registers_of_every_width() {
         fn bits<T: FoldNumber<Wide = f64>>(
             flat: &[T],
-            valid: Option<&Rank>,
+            valid: Option<&RankedBitmap>,
             offsets: &[i32],
         ) -> [Vec<u64>; 2] {
             let finish = |sum: f64, _| sum.to_bits();
             [
-                dispatch_fold::<Total<T>, _, _, true>(flat, valid, offsets, finish).values,
-                fold_portable::<Total<T>, _, _, true>(flat, valid, offsets, finish).values,
+                dispatch_fold::<SumFold<T>, _, _, true>(flat, valid, offsets, finish).values,
+                fold_portable::<SumFold<T>, _, _, true>(flat, valid, offsets, finish).values,
             ]
         }
         let rng = &mut ChaCha8Rng::seed_from_u64(4);
@@ -621,7 +617,7 @@ mod tests {
             let flat: Vec<f64> = (0..leaves).map(|_| rng.random_range(-1e3..1e3)).collect();
             let singles: Vec<f32> = (0..leaves).map(|_| rng.random_range(-1e3..1e3)).collect();
             let there: BooleanBuffer = (0..leaves).map(|_| rng.random()).collect();
-            let rank = Rank::new(&there);
+            let rank = RankedBitmap::new(&there);
             for valid in [None, Some(&rank)] {
                 let [a, b] = bits(&flat, valid, &offsets);
                 assert_eq!(a, b, "{round}");
@@ -632,7 +628,7 @@ mod tests {
                     let at = |o: i32| usize::try_from(o - base).unwrap();
                     let (start, end) = (at(offsets[list]), at(offsets[list + 1]));
                     let alone = there.slice(start, end - start);
-                    let alone = valid.map(|_| Rank::new(&alone));
+                    let alone = valid.map(|_| RankedBitmap::new(&alone));
                     let ends = [0, i32::try_from(end - start).unwrap()];
                     let [one, other] = bits(&flat[start..end], alone.as_ref(), &ends);
                     assert_eq!((one[0], other[0]), (a[list], a[list]), "{round}");
@@ -644,8 +640,7 @@ mod tests {
     #[test]
     fn registers_of_every_width_make_the_same() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
-        // `number` also draws NaN, infinities and -0.0, for minimum and maximum. `whole` draws only
-        // small integers and -0.0, because their sum is exact in any order.
+        // `number` also draws NaN, infinities and -0.0; `whole` only draws numbers with exact sums.
         let number = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
             0 => f32::NAN,
             1 => -f32::NAN,
@@ -661,15 +656,19 @@ mod tests {
         fn same<T>(value: T) -> T {
             value
         }
-        all_ways::<Total<f32>>(rng, same, whole);
-        all_ways::<Total<f64>>(rng, same, |rng| whole(rng).into());
-        all_ways::<Total<i16>>(rng, same, |rng| rng.random());
-        all_ways::<Total<u64>>(rng, same, |rng| rng.random());
-        all_ways::<Extreme<u8, Largest>>(rng, OrderedNumber::one_zero, |rng| rng.random());
-        all_ways::<Extreme<i64, Smallest>>(rng, OrderedNumber::one_zero, |rng| rng.random());
-        all_ways::<Extreme<f32, Largest>>(rng, OrderedNumber::one_zero, number);
-        all_ways::<Extreme<f32, Smallest>>(rng, OrderedNumber::one_zero, number);
-        all_ways::<Extreme<f64, Largest>>(rng, OrderedNumber::one_zero, |rng| number(rng).into());
-        all_ways::<Extreme<f64, Smallest>>(rng, OrderedNumber::one_zero, |rng| number(rng).into());
+        all_ways::<SumFold<f32>>(rng, same, whole);
+        all_ways::<SumFold<f64>>(rng, same, |rng| whole(rng).into());
+        all_ways::<SumFold<i16>>(rng, same, |rng| rng.random());
+        all_ways::<SumFold<u64>>(rng, same, |rng| rng.random());
+        all_ways::<ExtremeFold<u8, Largest>>(rng, OrderedNumber::one_zero, |rng| rng.random());
+        all_ways::<ExtremeFold<i64, Smallest>>(rng, OrderedNumber::one_zero, |rng| rng.random());
+        all_ways::<ExtremeFold<f32, Largest>>(rng, OrderedNumber::one_zero, number);
+        all_ways::<ExtremeFold<f32, Smallest>>(rng, OrderedNumber::one_zero, number);
+        all_ways::<ExtremeFold<f64, Largest>>(rng, OrderedNumber::one_zero, |rng| {
+            number(rng).into()
+        });
+        all_ways::<ExtremeFold<f64, Smallest>>(rng, OrderedNumber::one_zero, |rng| {
+            number(rng).into()
+        });
     }
 }

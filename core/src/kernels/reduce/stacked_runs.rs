@@ -1,8 +1,6 @@
-//! Folds lists for a reduction along an outer axis. Adjacent lists that are reduced together are a run. Their
-//! leaves at the same index are folded into one slot, which is an element of the result.
-//!
-//! One pass over the lists of a run folds [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay in
-//! registers. Most lists have at most `WIDTH` leaves; longer lists continue in the next pass:
+//! Folds lists for a reduction along an outer axis. Adjacent lists that are reduced together are a
+//! run; their leaves at an index are folded into one slot, an element of the result. One pass over
+//! a run folds [`WIDTH`](StackFold::WIDTH) slots in registers; longer lists continue in the next:
 //!
 //! ```text
 //! run         list 0   a b c d|e f      pass 1 folds a+g+i, b+h+j, c+k, d
@@ -14,13 +12,13 @@ use arrow::array::OffsetSizeTrait;
 
 use super::block::prefetch_block;
 #[cfg(target_arch = "x86_64")]
-use super::block::{BLOCK, Block};
+use super::block::{BLOCK, RegisterBlock};
 use super::fold::{Fold, LANES};
 #[cfg(target_arch = "x86_64")]
-use super::registers::{Blocks, LaneCounts};
-use super::segments::{Folded, pad_tail, push_masked};
+use super::registers::{LaneCounts, LeafBlocks};
+use super::segments::{FoldedLists, pad_tail, push_masked};
 use crate::array::Offsets;
-use crate::kernels::bits::{AllValid, BitWords, Rank, Validity};
+use crate::kernels::bits::{AllValid, BitWords, RankedBitmap, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};
 use crate::with_offsets;
 
@@ -31,55 +29,51 @@ pub(super) struct StackedRuns {
 }
 
 pub(super) struct ListRun {
-    /// Number of lists in this run and all runs before it.
-    pub(super) lists: usize,
-    /// Number of slots (elements of the result) of this run and all runs before it.
-    pub(super) slots: usize,
+    pub(super) end_list: usize,
+    pub(super) end_slot: usize,
 }
 
 impl StackedRuns {
-    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator of each slot and
-    /// to its number of valid leaves. Without `COUNTED`, this number is 0.
+    /// `finish` gets the accumulator and the number of valid leaves (0 unless `COUNTED`) of a slot.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-        finish: impl Fn(F::Acc, usize) -> R,
-    ) -> Folded<R> {
+        flat: &[F::Input],
+        valid: Option<&RankedBitmap>,
+        finish: impl Fn(F::Accumulator, usize) -> R,
+    ) -> FoldedLists<R> {
         with_offsets!(&self.offsets, o => {
             dispatch_fold::<F, _, R, COUNTED>((o, &self.ends), flat, valid, finish)
         })
     }
 
-    pub(super) fn count_run_values(&self, valid: &Rank) -> Vec<usize> {
+    pub(super) fn count_run_values(&self, valid: &RankedBitmap) -> Vec<usize> {
         with_offsets!(&self.offsets, o => dispatch_counts((o, &self.ends), valid))
     }
 }
 
-/// The offsets of the lists, and the end of each run of lists.
+/// The offsets of the lists, and the end of each run of adjacent lists that are reduced together.
 type RunParts<'a, O> = (&'a [O], &'a [ListRun]);
 
 fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     parts: RunParts<'_, O>,
-    flat: &[F::In],
-    valid: Option<&Rank>,
-    finish: impl Fn(F::Acc, usize) -> R,
-) -> Folded<R> {
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
+    finish: impl Fn(F::Accumulator, usize) -> R,
+) -> FoldedLists<R> {
     return_avx512!(
-        if F::Block::AVAILABLE,
+        if F::RegisterBlock::AVAILABLE,
         token: fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
             parts: RunParts<'_, O>,
-            flat: &[F::In],
-            valid: Option<&Rank>,
-            finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> = match valid {
-            // Each arm compiles to its own loop, so the loop without nulls reads no validity bits.
+            flat: &[F::Input],
+            valid: Option<&RankedBitmap>,
+            finish: impl Fn(F::Accumulator, usize) -> R,
+        ) -> FoldedLists<R> = match valid {
             None => {
-                let leaves = Blocks::<F, _>::new(token, flat, AllValid);
+                let leaves = LeafBlocks::<F, _>::new(token, flat, AllValid);
                 fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
             }
             Some(valid) => {
-                let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
+                let leaves = LeafBlocks::<F, _>::new(token, flat, valid.bits());
                 fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
             }
         }
@@ -87,20 +81,20 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     for_avx2!(
         fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
             parts: RunParts<'_, O>,
-            flat: &[F::In],
-            valid: Option<&Rank>,
-            finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> = fold_portable::<F, O, R, COUNTED>(parts, flat, valid, finish)
+            flat: &[F::Input],
+            valid: Option<&RankedBitmap>,
+            finish: impl Fn(F::Accumulator, usize) -> R,
+        ) -> FoldedLists<R> = fold_portable::<F, O, R, COUNTED>(parts, flat, valid, finish)
     )
 }
 
 #[inline(always)]
 pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     parts: RunParts<'_, O>,
-    flat: &[F::In],
-    valid: Option<&Rank>,
-    finish: impl Fn(F::Acc, usize) -> R,
-) -> Folded<R> {
+    flat: &[F::Input],
+    valid: Option<&RankedBitmap>,
+    finish: impl Fn(F::Accumulator, usize) -> R,
+) -> FoldedLists<R> {
     match valid {
         None => {
             let leaves = StackedLanes::<F, _> { flat, validity: AllValid };
@@ -113,11 +107,9 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// Folds lists into slots. This is a trait instead of a closure, because a closure is compiled
-/// without the target features (such as AVX-512) of the function that it is passed to.
+/// Not a closure, which is compiled without the target features of the function that receives it.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
-    /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).
     type Slots: Copy;
     type States: AsRef<[Self::State]>;
     type Count: Copy + Into<u32>;
@@ -128,13 +120,11 @@ trait StackFold<const COUNTED: bool> {
     /// Folds leaf `at + k` into slot `k`, for at most `WIDTH` leaves before `end`.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
-    /// Returns the number of valid leaves of each slot since the last call, and resets the numbers
-    /// to 0. Without `COUNTED`, the numbers are unspecified.
+    /// Counts the valid leaves of each slot since the last call; unspecified unless `COUNTED`.
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
-/// Maximum number of lists after which the counts must be read and reset. Each list adds at most 1
-/// to a count, which is a `u8`.
+/// Lists after which the counts, which are `u8`, must be read and reset.
 const COUNTABLE: usize = u8::MAX as usize;
 
 /// Number of slots (elements of the result) per pass without AVX-512; their accumulators stay in registers.
@@ -151,14 +141,14 @@ fn count_set_lanes(mut counts: [u32; PORTABLE_WIDTH], bits: u64) -> [u32; PORTAB
 }
 
 struct StackedLanes<'a, F: Fold, T: Validity> {
-    flat: &'a [F::In],
+    flat: &'a [F::Input],
     validity: T,
 }
 
 impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for StackedLanes<'_, F, T> {
-    type State = F::Acc;
-    type Slots = ([[F::Acc; LANES]; PORTABLE_WIDTH / LANES], [u32; PORTABLE_WIDTH]);
-    type States = [F::Acc; PORTABLE_WIDTH];
+    type State = F::Accumulator;
+    type Slots = ([[F::Accumulator; LANES]; PORTABLE_WIDTH / LANES], [u32; PORTABLE_WIDTH]);
+    type States = [F::Accumulator; PORTABLE_WIDTH];
     type Count = u32;
     type Counts = [u32; PORTABLE_WIDTH];
     const WIDTH: usize = PORTABLE_WIDTH;
@@ -170,7 +160,7 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for StackedLa
 
     #[inline(always)]
     fn fold_slots(&self, (mut states, counts): Self::Slots, at: usize, end: usize) -> Self::Slots {
-        prefetch_block::<F::In, PORTABLE_WIDTH>(self.flat, at);
+        prefetch_block::<F::Input, PORTABLE_WIDTH>(self.flat, at);
         let bits = self.validity.load_valid(at, end);
         let few;
         let values = match self.flat[at..].first_chunk::<PORTABLE_WIDTH>() {
@@ -190,7 +180,7 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for StackedLa
     }
 
     #[inline(always)]
-    fn states((states, _): Self::Slots) -> [F::Acc; PORTABLE_WIDTH] {
+    fn states((states, _): Self::Slots) -> [F::Accumulator; PORTABLE_WIDTH] {
         let mut all = [F::START; PORTABLE_WIDTH];
         all.copy_from_slice(states.as_flattened());
         all
@@ -203,33 +193,33 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for StackedLa
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Blocks<'_, F, T> {
-    type State = F::Acc;
-    type Slots = (F::Block, LaneCounts);
-    type States = [F::Acc; BLOCK];
+impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for LeafBlocks<'_, F, T> {
+    type State = F::Accumulator;
+    type Slots = (F::RegisterBlock, LaneCounts);
+    type States = [F::Accumulator; BLOCK];
     type Count = u8;
     type Counts = [u8; BLOCK];
     const WIDTH: usize = BLOCK;
 
     #[inline(always)]
     fn empty(&self) -> Self::Slots {
-        (F::Block::empty(self.token), LaneCounts::empty(self.token))
+        (F::RegisterBlock::empty(self.token), LaneCounts::empty(self.token))
     }
 
     #[inline(always)]
     fn fold_slots(
         &self,
-        (states, counts): (F::Block, LaneCounts),
+        (states, counts): (F::RegisterBlock, LaneCounts),
         at: usize,
         end: usize,
     ) -> Self::Slots {
-        let (more, bits) = Blocks::fold_block(self, at, end);
+        let (more, bits) = LeafBlocks::fold_block(self, at, end);
         let states = states.combine(more);
         (states, if COUNTED { counts.count_bits(bits) } else { counts })
     }
 
     #[inline(always)]
-    fn states((states, _): Self::Slots) -> [F::Acc; BLOCK] {
+    fn states((states, _): Self::Slots) -> [F::Accumulator; BLOCK] {
         states.to_lanes()
     }
 
@@ -239,7 +229,6 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Blocks<'_
     }
 }
 
-/// Counts the valid leaves of every slot (element of the result), without reading their values.
 struct CountOnly<'a>(BitWords<'a>);
 
 impl StackFold<true> for CountOnly<'_> {
@@ -276,37 +265,36 @@ impl StackFold<true> for CountOnly<'_> {
     }
 }
 
-fn dispatch_counts<O: OffsetSizeTrait>(parts: RunParts<'_, O>, valid: &Rank) -> Vec<usize> {
+fn dispatch_counts<O: OffsetSizeTrait>(parts: RunParts<'_, O>, valid: &RankedBitmap) -> Vec<usize> {
     for_avx2!(
-        fn[O: OffsetSizeTrait](parts: RunParts<'_, O>, valid: &Rank) -> Vec<usize>
+        fn[O: OffsetSizeTrait](parts: RunParts<'_, O>, valid: &RankedBitmap) -> Vec<usize>
             = fold_runs::<_, O, usize, true>(parts, &CountOnly(valid.bits()), |(), n| n).values
     )
 }
 
-/// Folds the lists of every run into its slots (elements of the result), `V::WIDTH` slots per pass.
 #[inline(always)]
 fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     (offsets, runs): RunParts<'_, O>,
     leaves: &V,
     finish: impl Fn(V::State, usize) -> R,
-) -> Folded<R> {
-    let slots = runs.last().map_or(0, |run| run.slots);
-    let mut out = Folded::new_zeroed(slots, if COUNTED { slots } else { 0 });
+) -> FoldedLists<R> {
+    let slots = runs.last().map_or(0, |run| run.end_slot);
+    let mut out = FoldedLists::new_zeroed(slots, if COUNTED { slots } else { 0 });
     // For each list that continues in the next pass: the index of its next leaf, and its end.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();
     let mut ends = &offsets[1..];
     let (mut first, mut from, mut done) = (0, 0, 0);
     for run in runs {
-        let Some((here, rest)) = ends.split_at_checked(run.lists - first) else { break };
-        (first, ends) = (run.lists, rest);
-        let mut left = run.slots - done;
+        let Some((here, rest)) = ends.split_at_checked(run.end_list - first) else { break };
+        (first, ends) = (run.end_list, rest);
+        let mut left = run.end_slot - done;
         if left == 0 {
             // The run has no slots, because all its lists are empty.
             continue;
         }
         longer.resize(here.len().max(longer.len()), (0, 0));
-        let (mut slots, mut counts) = (leaves.empty(), [0u32; MAX_WIDTH]);
+        let (mut slots, mut counts) = (leaves.empty(), [0u32; MAX_SLOTS_PER_PASS]);
         let mut count = 0;
         for here in here.chunks(COUNTABLE) {
             for end in here {
@@ -339,7 +327,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
             if left == 0 {
                 break;
             }
-            (slots, counts) = (leaves.empty(), [0; MAX_WIDTH]);
+            (slots, counts) = (leaves.empty(), [0; MAX_SLOTS_PER_PASS]);
             let (mut at, mut kept) = (0, 0);
             while at < count {
                 let upto = count.min(at + COUNTABLE);
@@ -360,12 +348,11 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
     out
 }
 
-/// Maximum number of slots (elements of the result) that one pass folds.
-const MAX_WIDTH: usize = 64;
+const MAX_SLOTS_PER_PASS: usize = 64;
 
 #[inline(always)]
-fn add_counts<C: Copy + Into<u32>>(counts: &mut [u32; MAX_WIDTH], more: &[C]) {
-    for i in 0..more.len().min(MAX_WIDTH) {
+fn add_counts<C: Copy + Into<u32>>(counts: &mut [u32; MAX_SLOTS_PER_PASS], more: &[C]) {
+    for i in 0..more.len().min(MAX_SLOTS_PER_PASS) {
         counts[i] += more[i].into();
     }
 }

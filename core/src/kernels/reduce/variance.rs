@@ -5,17 +5,16 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::fold::{FoldNumber, LANES, Total};
+use super::fold::{FoldNumber, LANES, SumFold};
 use super::groups::{compute_counts_of_lists, rank_valid};
 use super::numbers::{divide_by_count, to_summable};
 use super::segments::{self, for_each_valid};
 use super::{ReduceTask, Reduction};
 use crate::array::Layout;
 use crate::error::{Error, Result};
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 use crate::kernels::simd::for_avx2;
 
-/// Computes [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
 pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let (ddof, root) = match task.how {
         Reduction::Var { ddof } => (ddof, false),
@@ -63,12 +62,13 @@ pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
 
 fn sum_squares<T: FoldNumber<Wide = f64>>(
     flat: &[T],
-    valid: Option<&Rank>,
+    valid: Option<&RankedBitmap>,
     layout: &Layout,
     counts: &[usize],
 ) -> Result<Vec<f64>> {
     let mean = |total, n| if n > 0 { divide_by_count(total, n) } else { 0.0 };
-    let mut found = segments::fold_segments::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
+    let mut found =
+        segments::fold_segments::<SumFold<T>, _, true>(flat, valid, layout, mean)?.values;
     for (list, mean) in found.iter_mut().enumerate().filter(|(_, mean)| !mean.is_finite()) {
         let range = layout.range(list);
         *mean = compute_scaled_mean(flat, valid, range, counts[list]).unwrap_or(*mean);
@@ -81,15 +81,14 @@ fn sum_squares<T: FoldNumber<Wide = f64>>(
     Ok(found)
 }
 
-/// Returns the mean of values whose sum overflows a float; `None` if a value is not finite.
+/// For a list with `count` valid leaves whose sum overflows. Returns `None` if a leaf is not finite.
 fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     flat: &[T],
-    valid: Option<&Rank>,
+    valid: Option<&RankedBitmap>,
     list: Range<usize>,
     count: usize,
 ) -> Option<f64> {
-    // Each value is multiplied by 2^-64 before it is added. The sum then cannot overflow, because no list has 2^64
-    // values.
+    // A sum of values times 2^-64 cannot overflow, because no list has 2^64 values.
     const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let (mut sum, mut finite) = (0.0, true);
     let mut add = |i: usize| {
@@ -106,22 +105,22 @@ fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
 
 fn dispatch_squares<T: FoldNumber<Wide = f64>>(
     flat: &[T],
-    valid: Option<&Rank>,
+    valid: Option<&RankedBitmap>,
     lengths: &[usize],
     means: &mut [f64],
 ) {
     for_avx2!(
         fn[T: FoldNumber<Wide = f64>](
-            flat: &[T], valid: Option<&Rank>, lengths: &[usize], means: &mut [f64],
+            flat: &[T], valid: Option<&RankedBitmap>, lengths: &[usize], means: &mut [f64],
         ) = replace_means(flat, valid, lengths, means)
     );
 }
 
-/// Replaces each mean in `means`, one per list, with the sum of squared distances from this mean.
+/// Replaces each mean, one per list, with the sum of the squared distances of valid leaves from it.
 #[inline(always)]
 fn replace_means<T: FoldNumber<Wide = f64>>(
     flat: &[T],
-    valid: Option<&Rank>,
+    valid: Option<&RankedBitmap>,
     lengths: &[usize],
     means: &mut [f64],
 ) {

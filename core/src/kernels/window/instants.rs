@@ -10,17 +10,16 @@ use arrow::datatypes::{
     DataType, Float64Type, Int64Type, IntervalMonthDayNano, TimeUnit, UInt64Type,
 };
 
-use super::time_window::{Span, TimeWindow};
+use super::time_window::{TimeWindow, WindowReach};
 use crate::array::Layout;
 use crate::error::{Error, Result};
-use crate::kernels::between::Closure;
+use crate::kernels::between::ClosedEnds;
 use crate::kernels::native::reinterpret_values;
 use crate::kernels::times::{compare_exactly, count_nanoseconds};
 use crate::kernels::zones::add_intervals;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
-/// The values of a column of numbers or times, which [`get`](Self::get) converts to comparable integers.
 #[derive(Clone)]
 pub(super) enum Instants {
     /// Integers, and the factor that converts them to nanoseconds (1 for numbers that are not times).
@@ -73,11 +72,11 @@ impl Instants {
         }
     }
 
-    fn get_shifted(&self, i: usize, by: Shift) -> i128 {
+    fn get_shifted(&self, i: usize, by: TimeShift) -> i128 {
         match (self, by) {
-            (Self::Floats(values), Shift::Float(by)) => order_float(values[i] + by),
-            (_, Shift::Exact(by)) => self.get(i).saturating_add(by),
-            (_, Shift::Float(_)) => self.get(i),
+            (Self::Floats(values), TimeShift::Float(by)) => order_float(values[i] + by),
+            (_, TimeShift::Exact(by)) => self.get(i).saturating_add(by),
+            (_, TimeShift::Float(_)) => self.get(i),
         }
     }
 }
@@ -92,7 +91,7 @@ fn order_float(value: f64) -> i128 {
 }
 
 #[derive(Clone, Copy)]
-enum Shift {
+enum TimeShift {
     Exact(i128),
     Float(f64),
 }
@@ -100,15 +99,15 @@ enum Shift {
 /// The starts of all windows, or the ends of all windows: the times `from`, shifted by `shift`.
 struct WindowEnds {
     from: Instants,
-    shift: Shift,
+    shift: TimeShift,
 }
 
-/// Times of elements, and starts (`low`) and ends (`high`) of windows. Unbounded sides are `None`.
+/// The starts (`low`) and ends (`high`) of the windows are `None` if the windows are unbounded.
 pub(super) struct WindowBounds {
     pub(super) times: Instants,
     low: Option<WindowEnds>,
     high: Option<WindowEnds>,
-    closure: Closure,
+    closure: ClosedEnds,
 }
 
 impl WindowBounds {
@@ -119,9 +118,9 @@ impl WindowBounds {
         let null = of_times.is_null() || of_at.is_null();
         if !numbers && !null && !compare_exactly(of_times, of_at) {
             return Err(Error::type_of(
-                "the times of windows",
+                "the times of windows (cast them first)",
                 format!(
-                    "values that compare with the times of the elements, which are {of_times} (cast one of them first)"
+                    "a type that compares with {of_times}, the type of the times of the elements"
                 ),
                 of_at,
             ));
@@ -130,7 +129,7 @@ impl WindowBounds {
         let floats = numbers
             && (of_times.is_floating()
                 || of_at.is_floating()
-                || spans.iter().any(|s| matches!(s, Span::Float(_))));
+                || spans.iter().any(|s| matches!(s, WindowReach::Float(_))));
         Ok(Self {
             times: Instants::new(times, floats)?,
             low: make_end(at, window.before, floats, true)?,
@@ -147,7 +146,7 @@ impl WindowBounds {
     /// Returns a predicate on element indices: whether the element lies before window number `at`.
     pub(super) fn precedes_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.low.as_ref().map(|end| end.from.get_shifted(at, end.shift));
-        let closed = matches!(self.closure, Closure::Both | Closure::Left);
+        let closed = matches!(self.closure, ClosedEnds::Both | ClosedEnds::Left);
         move |time| match end {
             None => false,
             Some(end) if closed => self.times.get(time) < end,
@@ -158,7 +157,7 @@ impl WindowBounds {
     /// Returns a predicate on element indices: whether the element lies in window number `at` or before it.
     pub(super) fn reaches_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.high.as_ref().map(|end| end.from.get_shifted(at, end.shift));
-        let closed = matches!(self.closure, Closure::Both | Closure::Right);
+        let closed = matches!(self.closure, ClosedEnds::Both | ClosedEnds::Right);
         move |time| match end {
             None => true,
             Some(end) if closed => self.times.get(time) <= end,
@@ -167,25 +166,28 @@ impl WindowBounds {
     }
 }
 
-fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Option<WindowEnds>> {
+fn make_end(
+    at: &ArrayRef,
+    span: WindowReach,
+    floats: bool,
+    before: bool,
+) -> Result<Option<WindowEnds>> {
     let sign = if before { -1 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an integer is a float next to floats")]
     let shift = match span {
-        Span::Unbounded => return Ok(None),
-        Span::Calendar(by) => return shift_by_calendar(at, by, before).map(Some),
-        Span::Exact(by) if floats => Shift::Float(sign as f64 * by as f64),
-        Span::Exact(by) => Shift::Exact(by.saturating_mul(sign)),
-        Span::Float(by) => Shift::Float(sign as f64 * by),
+        WindowReach::Unbounded => return Ok(None),
+        WindowReach::Calendar(by) => return shift_by_calendar(at, by, before).map(Some),
+        WindowReach::Exact(by) if floats => TimeShift::Float(sign as f64 * by as f64),
+        WindowReach::Exact(by) => TimeShift::Exact(by.saturating_mul(sign)),
+        WindowReach::Float(by) => TimeShift::Float(sign as f64 * by),
     };
     Ok(Some(WindowEnds { from: Instants::new(at, floats)?, shift }))
 }
 
-/// Adds the calendar interval `by` to the times `at`, like `at + INTERVAL '1 month'` in SQL.
-/// Subtracts the interval if `before` is set.
+/// Like `at + INTERVAL '1 month'`, or `-` if `before` is set.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
-    // If Arrow adds an interval to dates, it ignores the nanoseconds of the interval; for
-    // timestamps, it rounds them to the unit of the timestamps. Therefore add only months and days
-    // with Arrow, and shift the result by the nanoseconds.
+    // Arrow ignores the nanoseconds of the interval for dates, and rounds them to the unit of
+    // timestamps. Therefore add only months and days with Arrow.
     let rest = i128::from(by.nanoseconds);
     let whole = IntervalMonthDayNano::new(by.months, by.days, 0);
     let moved = match at.data_type() {
@@ -200,7 +202,7 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
         }
     };
     let rest = if before { -rest } else { rest };
-    Ok(WindowEnds { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
+    Ok(WindowEnds { from: Instants::new(&moved, false)?, shift: TimeShift::Exact(rest) })
 }
 
 pub(super) fn find_valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {

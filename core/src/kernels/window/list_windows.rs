@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::buffer::NullBuffer;
 
 use super::instants::find_valid_leaves;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 
 pub(super) struct ListWindows {
     /// For each list, the range of its leaves and the range of its windows in `ranges`.
@@ -15,8 +15,7 @@ pub(super) struct ListWindows {
 }
 
 impl ListWindows {
-    /// Returns the validity of the results: a window with fewer than `least` valid leaves gives
-    /// null. Returns `None` if no window has so few.
+    /// A window with fewer than `least` valid leaves gives null.
     pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(find_valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
@@ -28,13 +27,13 @@ impl ListWindows {
     }
 
     pub(super) fn count_values(&self, valid: Option<&NullBuffer>) -> Vec<usize> {
-        match valid.map(|n| Rank::new(n.inner())) {
+        match valid.map(|n| RankedBitmap::new(n.inner())) {
             None => self.ranges.iter().map(Range::len).collect(),
             Some(rank) => self.ranges.iter().map(|r| count_set(&rank, r)).collect(),
         }
     }
 }
 
-pub(super) fn count_set(rank: &Rank, range: &Range<usize>) -> usize {
+pub(super) fn count_set(rank: &RankedBitmap, range: &Range<usize>) -> usize {
     rank.count_before(range.end) - rank.count_before(range.start)
 }

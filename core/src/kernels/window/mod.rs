@@ -1,11 +1,10 @@
 //! Windows over time: the elements of one list around each time of another list.
 //!
-//! The window of a time `t` has the elements with times from `t - before` to `t + after`. Times of different
-//! units compare exactly. Unsorted lists are sorted first; elements with a null time are in no window.
-//!
-//! [`window`] returns the elements of each window as a list, for any reduction along the innermost axis.
-//! [`window_reduce`] and [`window_quantile`] reduce windows without building these lists. The run time does not
-//! depend on the lengths of the windows, except that quantiles add a logarithmic factor.
+//! The window of a time `t` has the elements with times from `t - before` to `t + after`. Times of
+//! different units compare exactly. Unsorted lists are sorted first; elements with a null time are
+//! in no window. [`window`] returns the elements of each window as a list; [`window_reduce`] and
+//! [`window_quantile`] do not build these lists. The run time does not depend on the lengths of the
+//! windows, except that quantiles add a logarithmic factor.
 
 mod instants;
 mod list_windows;
@@ -22,18 +21,18 @@ use arrow::array::{Array, ArrayRef, UInt64Array};
 use arrow::buffer::NullBuffer;
 
 use super::align::share_lists;
-use super::between::Closure;
+use super::between::ClosedEnds;
 use super::gather::{take_ranges, take_rows};
 use super::levels::find_leaf_lists;
 use super::reduce::Reduction;
-use super::sort::{Order, sort, sort_by};
+use super::sort::{SortOrder, sort, sort_by};
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::limit::check_size;
 use instants::WindowBounds;
 use list_windows::ListWindows;
 
-pub use time_window::{Span, TimeWindow};
+pub use time_window::{TimeWindow, WindowReach};
 
 /// Returns the elements of every window as a list: one list for each time of `at`.
 ///
@@ -47,14 +46,14 @@ pub use time_window::{Span, TimeWindow};
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::between::Closure;
-/// use serrate::kernels::window::{Span, TimeWindow, window};
+/// use serrate::kernels::between::ClosedEnds;
+/// use serrate::kernels::window::{WindowReach, TimeWindow, window};
 /// // [[10, 20, 30]] at the times [[1, 4, 6]]
 /// let axes = vec![Offsets::from_lengths([3])?.into()];
 /// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
 /// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
 /// // Later than the time minus 3, up to and including the time.
-/// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let past = TimeWindow { before: WindowReach::Exact(3), after: WindowReach::Exact(0), closure: ClosedEnds::Right };
 /// let found = window(&a, &times, &times, &past)?;
 /// assert_eq!(found.lengths(2)?, [1, 1, 2]);
 /// assert_eq!(found.leaves().as_primitive::<Int32Type>().values(), &[10, 20, 20, 30]);
@@ -62,8 +61,9 @@ pub use time_window::{Span, TimeWindow};
 /// ```
 ///
 /// # Errors
-/// When the levels of lists do not match, two lists differ in length, the times cannot be compared with
-/// each other or with the spans, or the result would be too large.
+/// When the levels of lists do not match, two lists differ in length, the times cannot be compared
+/// with each other or with the spans, or the elements of the result, at 8 bytes each, would exceed
+/// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn window(
     array: &RaggedArray,
     times: &RaggedArray,
@@ -98,14 +98,14 @@ pub fn window(
 /// # use std::sync::Arc;
 /// # use arrow::array::{Int32Array, Int64Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::between::Closure;
+/// use serrate::kernels::between::ClosedEnds;
 /// use serrate::kernels::reduce::Reduction;
-/// use serrate::kernels::window::{Span, TimeWindow, window_reduce};
+/// use serrate::kernels::window::{WindowReach, TimeWindow, window_reduce};
 /// // [[10, 20, 30]] at the times [[1, 4, 6]]
 /// let axes = vec![Offsets::from_lengths([3])?.into()];
 /// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
 /// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
-/// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let past = TimeWindow { before: WindowReach::Exact(3), after: WindowReach::Exact(0), closure: ClosedEnds::Right };
 /// let found = window_reduce(&a, &times, &times, Reduction::Sum, &past)?;
 /// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![10, 20, 50]));
 /// # Ok::<(), serrate::Error>(())
@@ -124,9 +124,8 @@ pub fn window_reduce(
     target.at.with_leaves(windows.reduce_leaves(target.array.leaves(), how)?)
 }
 
-/// Returns the `q` quantile of the leaves of every window, as [`quantile`](super::reduce::quantile)
-/// does for a list: null leaves are ignored, and an empty window, a null time and a null list give
-/// null.
+/// Returns the `q` quantile of every window, as [`quantile`](super::reduce::quantile) does for a
+/// list: null leaves are ignored, and an empty window, a null time and a null list give null.
 ///
 /// The result has the lists of `at`; see [`window`] for the other arguments.
 ///
@@ -135,13 +134,13 @@ pub fn window_reduce(
 /// # use std::sync::Arc;
 /// # use arrow::array::{Float64Array, Int32Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::between::Closure;
-/// use serrate::kernels::window::{Span, TimeWindow, window_quantile};
+/// use serrate::kernels::between::ClosedEnds;
+/// use serrate::kernels::window::{WindowReach, TimeWindow, window_quantile};
 /// // [[10, 20, 30]] at the times [[1, 4, 6]]
 /// let axes = vec![Offsets::from_lengths([3])?.into()];
 /// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
 /// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
-/// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let past = TimeWindow { before: WindowReach::Exact(3), after: WindowReach::Exact(0), closure: ClosedEnds::Right };
 /// let found = window_quantile(&a, &times, &times, 0.25, &past)?;
 /// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![10.0, 20.0, 22.5]));
 /// # Ok::<(), serrate::Error>(())
@@ -253,7 +252,8 @@ fn make_rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<L
 /// ```
 ///
 /// # Errors
-/// When the array is flat, `n` is 0, or the result would be too large.
+/// When the array is flat, `n` is 0, or the leaves of the result, at 8 bytes each, would exceed
+/// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     let Some((level, outer)) = array.axes().split_last() else {
         return Err(Error::invalid(
@@ -307,8 +307,11 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
 /// Same as [`window`].
 pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Result<RaggedArray> {
     let target = WindowInput::new(array, times, at)?;
-    let past =
-        TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+    let past = TimeWindow {
+        before: WindowReach::Unbounded,
+        after: WindowReach::Exact(0),
+        closure: ClosedEnds::Right,
+    };
     let ranges = target.find_ranges(&past)?;
     let nulls = target.nulls();
     let last = ranges.iter().enumerate().map(|(i, range)| {
@@ -323,8 +326,7 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// The arguments of a window function. The shared levels of `array`, `times` and `at` have lists of
-/// equal lengths, and the times of each list ascend.
+/// The shared levels of `array`, `times` and `at` are equal, and the times of each list ascend.
 struct WindowInput {
     axis: usize,
     array: RaggedArray,
@@ -350,8 +352,8 @@ impl WindowInput {
         let (array, times) = share_lists(array, &times, axis)?;
         let mut target = Self { axis, array, times, at };
         if !target.are_times_sorted()? {
-            target.array = sort_by(&target.array, &target.times, Order::ASCENDING)?;
-            target.times = sort(&target.times, Order::ASCENDING)?;
+            target.array = sort_by(&target.array, &target.times, SortOrder::ASCENDING)?;
+            target.times = sort(&target.times, SortOrder::ASCENDING)?;
         }
         if target.time_layout().lists() != target.element_lists()?.layout().lists() {
             return Err(Error::invalid(format!(
@@ -363,7 +365,6 @@ impl WindowInput {
         Ok(target)
     }
 
-    /// Returns the checked and sorted arguments, and the range of leaves of each window.
     fn make_leaf_windows(
         array: &RaggedArray,
         times: &RaggedArray,
@@ -393,9 +394,7 @@ impl WindowInput {
         self.times.axis(self.axis)
     }
 
-    /// Returns the lists of the times in `at`: the windows around the times of list `i` select from
-    /// list `i` of the elements. If `at` has one time per list of elements, each time is a list of
-    /// one.
+    /// List `i` of times selects from list `i` of elements. One time per list counts as a list of one time.
     fn time_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),
@@ -403,7 +402,6 @@ impl WindowInput {
         }
     }
 
-    /// Returns whether the times of every list are in ascending order and no time is null.
     fn are_times_sorted(&self) -> Result<bool> {
         let leaves: &ArrayRef = self.times.leaves();
         if leaves.logical_null_count() > 0 {
@@ -420,8 +418,7 @@ impl WindowInput {
         Ok(window_ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
-    /// Returns the validity of the windows: a window is null if its time in `at` or its list of
-    /// elements is null.
+    /// A window is null if its time or its list of elements is null.
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {

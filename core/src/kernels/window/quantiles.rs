@@ -13,9 +13,7 @@ use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, widen_to_floats};
 use crate::kernels::reduce::rounded::interpolate_rounded;
 
-/// A type of values that are ordered and can be interpolated linearly.
-trait Ranked: Copy {
-    /// The quantile of a window with a NaN; `None` for types without NaN.
+trait QuantileValue: Copy {
     const NAN: Option<Self>;
 
     fn order(self, other: Self) -> Ordering;
@@ -23,7 +21,7 @@ trait Ranked: Copy {
     fn interpolate(low: Self, high: Self, share: f64) -> Self;
 }
 
-impl Ranked for f64 {
+impl QuantileValue for f64 {
     const NAN: Option<Self> = Some(Self::NAN);
 
     fn order(self, other: Self) -> Ordering {
@@ -40,7 +38,7 @@ impl Ranked for f64 {
 }
 
 /// Durations as integers of their unit. Quantiles are rounded to this unit.
-impl Ranked for i64 {
+impl QuantileValue for i64 {
     const NAN: Option<Self> = None;
 
     fn order(self, other: Self) -> Ordering {
@@ -56,7 +54,6 @@ impl Ranked for i64 {
     }
 }
 
-/// Returns the `q` quantile of each window, like [`quantile`](crate::kernels::reduce::quantile).
 pub(super) fn compute_window_quantiles(
     windows: &ListWindows,
     leaves: &ArrayRef,
@@ -74,12 +71,10 @@ pub(super) fn compute_window_quantiles(
     Ok(Arc::new(Float64Array::from(find_quantiles(windows, flat, nulls.as_ref(), q))))
 }
 
-/// Returns the `q` quantile of each window; `None` for a null window and for a window without valid leaves.
-///
-/// The leaves of a list are ranked once; a [`RankCounts`] contains the ranks of the leaves in the
-/// current window. Adding or removing a leaf takes logarithmic time. If the windows move forward,
-/// each leaf is added and removed at most once.
-fn find_quantiles<T: Ranked>(
+/// `None` for a null window and for a window without valid leaves. Ranks the leaves of a list once;
+/// a [`RankCounts`] contains those of the current window, and changes in logarithmic time. If the
+/// windows move forward, each leaf is added and removed at most once.
+fn find_quantiles<T: QuantileValue>(
     windows: &ListWindows,
     flat: &[T],
     nulls: Option<&NullBuffer>,
@@ -134,8 +129,7 @@ fn find_quantiles<T: Ranked>(
     found
 }
 
-/// Changes the range `within` to `to`. Calls `each(leaf, true)` for every leaf that this adds to
-/// the range, and `each(leaf, false)` for every leaf that this removes.
+/// Changes `within` to `to`. Calls `each` with true for added, and with false for removed leaves.
 fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut(usize, bool)) {
     if to.start >= within.end || to.end <= within.start {
         within.clone().for_each(|leaf| each(leaf, false));
@@ -149,7 +143,7 @@ fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut
     *within = to.clone();
 }
 
-/// A set of ranks that finds its `k`-th smallest rank: a Fenwick tree of counts.
+/// The ranks in a window, as a Fenwick tree: finds the `k`-th smallest in logarithmic time.
 #[derive(Default)]
 struct RankCounts {
     /// Entry `i` counts the ranks from `i + 1 - (lowest set bit of i + 1)` to `i`.

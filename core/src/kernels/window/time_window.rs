@@ -1,10 +1,10 @@
 use arrow::datatypes::IntervalMonthDayNano;
 
-use crate::kernels::between::Closure;
+use crate::kernels::between::ClosedEnds;
 
 /// Distance from the time of a window to its start or to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Span {
+pub enum WindowReach {
     /// The window is unbounded on this side.
     Unbounded,
     /// A number of nanoseconds between two times, or a difference of two integers.
@@ -21,9 +21,9 @@ pub enum Span {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeWindow {
     /// How far the window reaches before the time.
-    pub before: Span,
+    pub before: WindowReach,
     /// How far the window reaches after the time.
-    pub after: Span,
+    pub after: WindowReach,
     /// Whether the window includes elements exactly at its start, at its end, at both or at neither.
-    pub closure: Closure,
+    pub closure: ClosedEnds,
 }

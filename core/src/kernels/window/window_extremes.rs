@@ -9,11 +9,9 @@ use crate::error::Result;
 use crate::kernels::group::key_codes::rank_values;
 use crate::kernels::sort::order_keys;
 
-/// Returns the index of the smallest or largest leaf of each window: the first of equal leaves, or the first
-/// NaN if the window has NaN. `None` for a null window and a window without valid leaves.
-///
-/// A queue, ordered by value, has the candidates for later windows. Each leaf enters the queue once if the
-/// windows of a list move forward; if a window moves backward, the queue is filled again.
+/// Returns the index of the first smallest or largest leaf of each window, or of its first NaN;
+/// `None` without valid leaves. A queue, ordered by value, has the candidates for later windows.
+/// Each leaf enters it once if the windows of a list move forward; otherwise it is filled again.
 pub(super) fn find_extremes(
     windows: &ListWindows,
     leaves: &ArrayRef,
@@ -56,8 +54,7 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Returns one integer per leaf. If `largest` is set, greater leaves have greater integers,
-/// otherwise smaller ones. NaN has the greatest integer in both cases.
+/// Greater leaves have greater keys if `largest`, else smaller ones. NaN has the greatest key.
 fn make_comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],

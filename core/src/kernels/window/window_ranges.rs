@@ -4,13 +4,12 @@ use arrow::buffer::NullBuffer;
 
 use super::instants::WindowBounds;
 use crate::array::Layout;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 
-/// Returns the range of elements of every window, empty for null windows. `times` is the validity
-/// of the times. Elements with a null time must be last in their list.
-///
-/// The search for the start of a window begins at the start of the previous window, and the search
-/// for its end at the previous end, because successive windows are often close to each other.
+/// Returns the range of elements of every window, empty for null windows. `lists` has the lists of
+/// elements, and `times` the validity of their times: null times are last in each list. `needles`
+/// has the lists of windows, and `nulls` the validity of the windows. Each search begins at the
+/// previous window, because successive windows are often close to each other.
 pub(super) fn find_ranges(
     bounds: &WindowBounds,
     lists: &Layout,
@@ -19,7 +18,7 @@ pub(super) fn find_ranges(
     nulls: Option<&NullBuffer>,
 ) -> Vec<Range<usize>> {
     let mut found = Vec::with_capacity(needles.children());
-    let times = times.map(|n| Rank::new(n.inner()));
+    let times = times.map(|n| RankedBitmap::new(n.inner()));
     for list in 0..lists.lists() {
         let mut list_range = lists.range(list);
         if let Some(valid) = &times {
@@ -40,8 +39,8 @@ pub(super) fn find_ranges(
     found
 }
 
-/// Returns the index of the first element of `list` for which `before` is false, or the end of
-/// `list`. Searches forward from `near` in growing steps, or backward by binary search.
+/// Returns the first element of `list` for which `before` is false, or the end of `list`. Searches
+/// from the guess `near` forward in growing steps, or before `near` by binary search.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

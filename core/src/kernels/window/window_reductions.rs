@@ -1,5 +1,3 @@
-//! Reduces the leaves of each window to one value.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +12,7 @@ use super::quantiles::compute_window_quantiles;
 use super::window_extremes::find_extremes;
 use super::window_sums::WindowSums;
 use crate::error::{Error, Result};
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::RankedBitmap;
 use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::reduce::Reduction;
 use crate::kernels::reduce::quantile::check_quantile;
@@ -38,7 +36,7 @@ impl ListWindows {
                 to_canonical_floats(&self.take_leaves(leaves, chosen)?)?
             }
             Reduction::First | Reduction::Last => {
-                self.take_leaves(leaves, self.find_ends(leaves, how == Reduction::Last))?
+                self.take_leaves(leaves, self.find_end_leaves(leaves, how == Reduction::Last))?
             }
             Reduction::Median => compute_window_quantiles(self, leaves, 0.5)?,
             other => {
@@ -68,7 +66,7 @@ impl ListWindows {
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
-    /// Returns, for each window, whether any leaf (if `any` is set) or every leaf is true.
+    /// Whether any leaf (if `any`) or every leaf is true; ignores null leaves. A null window gives null.
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
         let booleans = cast(leaves, &DataType::Boolean)?;
         let booleans = booleans.as_boolean();
@@ -77,14 +75,13 @@ impl ListWindows {
             Some(nulls) => &wanted & nulls.inner(),
             None => wanted,
         };
-        let rank = Rank::new(&wanted);
+        let rank = RankedBitmap::new(&wanted);
         let found =
             BooleanBuffer::from_iter(self.ranges.iter().map(|r| (count_set(&rank, r) > 0) == any));
         Ok(Arc::new(BooleanArray::new(found, self.nulls.clone())))
     }
 
-    /// Returns the index of the first or last valid leaf of each window; `None` if no leaf is valid.
-    fn find_ends(&self, leaves: &ArrayRef, last: bool) -> Vec<Option<usize>> {
+    fn find_end_leaves(&self, leaves: &ArrayRef, last: bool) -> Vec<Option<usize>> {
         let Some(nulls) = find_valid_leaves(leaves) else {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
@@ -112,8 +109,7 @@ impl ListWindows {
         self.ranges.iter().map(end).collect()
     }
 
-    /// Returns, for each window, the leaf whose index is the entry of the window in `chosen`; null
-    /// if the entry is `None` or the window is null.
+    /// Null if `chosen` is `None` or the window is null.
     fn take_leaves(&self, leaves: &ArrayRef, chosen: Vec<Option<usize>>) -> Result<ArrayRef> {
         let chosen = chosen.into_iter().enumerate();
         let chosen: UInt64Array = chosen

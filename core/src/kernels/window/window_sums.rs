@@ -1,9 +1,7 @@
-//! Exact sums and means of windows from running sums of integers.
-//!
-//! The floats of a list are converted to integers. The unit of the integers is the lowest bit that
-//! is set in any of the floats. The running sums of the integers fit 128 bits unless the magnitudes
-//! of the floats differ by a factor of more than about 2^70. In this case, and for NaN or
-//! infinities, each window is summed separately and exactly.
+//! Exact sums and means of windows from running sums of integers: the floats of a list, in units
+//! of the lowest bit that is set in any of them. The sums fit 128 bits unless the magnitudes of the
+//! floats differ by a factor of more than about 2^70. Then, and for NaN or infinities, each window
+//! is summed alone.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +15,7 @@ use super::instants::find_valid_leaves;
 use super::list_windows::ListWindows;
 use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
-use crate::kernels::reduce::exact_sums::{ExactSums, Terms};
+use crate::kernels::reduce::exact_sums::{ExactSums, SumTerms};
 use crate::kernels::reduce::rounded::round_mean;
 
 pub(super) struct WindowSums<'a> {
@@ -37,7 +35,9 @@ impl<'a> WindowSums<'a> {
             let sums = self.compute_float_sums()?;
             return Ok(Arc::new(Float64Array::try_new(sums.into(), nulls)?));
         }
-        let sums = self.compute_integer_sums()?.into_iter().enumerate();
+        // Use 0 for a null window: its result is null, so a sum beyond 64 bits is not an error.
+        let known = |(i, sum): (usize, i128)| (i, if self.windows.is_null(i) { 0 } else { sum });
+        let sums = self.compute_integer_sums()?.into_iter().enumerate().map(known);
         let too_large = |i: usize| Error::Overflow(format!("the sum of window {i}"));
         if out.is_unsigned_integer() {
             let sums = sums.map(|(i, n)| u64::try_from(n).map_err(|_| too_large(i)));
@@ -86,11 +86,11 @@ impl<'a> WindowSums<'a> {
         reinterpret_values(&means, out)
     }
 
-    /// Returns the mean of a window of floats whose sum is too large for a float.
+    /// For a window whose `count` valid floats have a sum that is too large for a float.
     fn compute_exact_mean(&self, window: usize, count: usize) -> Result<f64> {
         let range = self.windows.ranges[window].clone();
         let wide = cast(&self.leaves.slice(range.start, range.len()), &DataType::Float64)?;
-        let mut exact = ExactSums::new(Terms::Floats);
+        let mut exact = ExactSums::new(SumTerms::Floats);
         exact.resize(1);
         wide.as_primitive::<Float64Type>().iter().flatten().for_each(|v| exact.add(0, v));
         Ok(exact.mean(0, count as u64))
@@ -122,8 +122,7 @@ impl<'a> WindowSums<'a> {
         sums
     }
 
-    /// Replaces `running` with the running sums of the list `leaves`: for each leaf the sum of all leaves
-    /// before it, and at the end the sum of the list. Null leaves count as 0.
+    /// Replaces `running` with the sum before each leaf, and the total. Null leaves count as 0.
     fn add_running(
         &self,
         running: &mut Vec<i128>,
@@ -151,7 +150,7 @@ impl<'a> WindowSums<'a> {
         let flat: &[f64] = wide.as_primitive::<Float64Type>().values();
         let mut sums = Vec::with_capacity(self.windows.ranges.len());
         let mut running = Vec::new();
-        let mut exact = ExactSums::new(Terms::Floats);
+        let mut exact = ExactSums::new(SumTerms::Floats);
         exact.resize(1);
         for (leaves, of_list) in &self.windows.lists {
             let ranges = &self.windows.ranges[of_list.clone()];
@@ -184,8 +183,7 @@ struct FixedUnit {
 const SUM_BITS: i32 = 126;
 
 impl FixedUnit {
-    /// Returns the largest power of two that divides all `values`; `None` if a value is not finite or a
-    /// running sum of the values in this unit might exceed [`SUM_BITS`].
+    /// Returns `None` if a value is not finite or a running sum might exceed [`SUM_BITS`].
     fn find_common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let mut count = 0usize;
@@ -221,9 +219,8 @@ impl FixedUnit {
 
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // A sum that fits `i64` converts in one instruction. The unit is a power of two, so the
-        // product is exact unless it is subnormal. If it is subnormal, the sum has at most 53 bits,
-        // and the product is exact as well.
+        // `i64` converts in one instruction. The product with a power of two is exact, also if it
+        // is subnormal, because the sum then has at most 53 bits.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * compute_power_of_two(self.exponent)
     }
@@ -270,7 +267,7 @@ mod tests {
                 .collect();
             let Some(unit) = FixedUnit::find_common_unit(values.iter().copied()) else { continue };
             let sum: i128 = values.iter().map(|v| unit.to_integer(*v)).sum();
-            let mut exact = ExactSums::new(Terms::Floats);
+            let mut exact = ExactSums::new(SumTerms::Floats);
             exact.resize(1);
             values.iter().for_each(|v| exact.add(0, *v));
             assert_eq!(

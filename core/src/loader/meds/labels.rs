@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::compute::filter;
 
 use super::super::items::EarlyEnds;
-use super::super::loader_source::{ColumnValues, LoaderSource};
+use super::super::loader_source::{ColumnValues, LoaderSource, ShardRow};
 use super::super::state::LoaderTarget;
 use super::options::MedsOptions;
 use super::subjects::{
@@ -28,7 +28,8 @@ pub(super) struct LabelCuts {
 
 impl LabelCuts {
     /// Finds the row of each label, and the number of elements that this row has up to the
-    /// prediction time. `times` has one element per shard.
+    /// prediction time. `times` has one element per shard. Returns an error if a label has no
+    /// subject or time, a subject has two rows, or a value to predict does not fit its tensor.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -43,7 +44,7 @@ impl LabelCuts {
             let row = rows.get(subject);
             known.push(row.is_some());
             let Some(row) = row else { continue };
-            let (shard, row_of_shard) = source.locate_row(*row as usize);
+            let ShardRow { shard, row: row_of_shard } = source.locate_row(*row as usize);
             let seen = times[shard].history.count_up_to(row_of_shard, *moment);
             let seen = match &source.shards[shard].timeline {
                 Some(line) => line.count_up_to(row_of_shard, seen),
@@ -73,7 +74,7 @@ impl LabelCuts {
             }
             if let Some(row) = find_non_finite(&values) {
                 let subject = cuts.rows.get(row).map(|row| source.locate_row(*row as usize));
-                let subject = subject.map_or(0, |(shard, row)| times[shard].subjects.value(row));
+                let subject = subject.map_or(0, |at| times[at.shard].subjects.value(at.row));
                 return Err(Error::invalid(format!(
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));

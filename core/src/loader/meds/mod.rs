@@ -1,9 +1,11 @@
 //! Loader of batches of health records.
 //!
-//! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those events. An
-//! **item** is a window of the sequence of one subject or, with labels, of the part of this sequence up to a
-//! prediction time. A sequence consists of [measurements](Unit::Measurement) or of [events](Unit::Event).
-//! [`Window`] selects a part of a long sequence, and [`Statics`] determines where facts without a time are stored.
+//! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those
+//! events. An **item** is a window of the sequence of one subject or, with labels, of the part of
+//! this sequence up to a prediction time. A sequence consists of
+//! [measurements](SequenceUnit::Measurement) or of [events](SequenceUnit::Event).
+//! [`SequenceWindow`] selects a part of a long sequence, and [`StaticsMode`] determines where facts
+//! without a time are stored.
 //!
 //! # Tensors
 //!
@@ -17,8 +19,8 @@
 //! | `numeric_value_mask` | bool | `S` | true where there is a value; false on padding |
 //! | `time_delta_days` | float32 | `[B, L]` | days since the event before; 0 for a subject's first event. In sequences of measurements it is at the first measurement of an event, with 0 at the others |
 //! | `event_mask` | bool | `[B, L]` | true where there is an event; only in sequences of events |
-//! | `static_code`, `static_numeric_value`, `static_numeric_value_mask` | as above | `[B, facts]` | [included](Statics::Include) facts, padded on the right |
-//! | `static_mask` | bool | `[B, L]` | true at [prepended](Statics::Prepend) facts, which are one event or several measurements |
+//! | `static_code`, `static_numeric_value`, `static_numeric_value_mask` | as above | `[B, facts]` | [included](StaticsMode::Include) facts, padded on the right |
+//! | `static_mask` | bool | `[B, L]` | true at [prepended](StaticsMode::Prepend) facts, which are one event or several measurements |
 //! | `prediction_time` | int64 | `[B]` | of the label, in microseconds since 1970 |
 //! | `boolean_value`, `integer_value`, `float_value` | bool, int64, float32 | `[B]` | of the label |
 //! | `categorical_value` | int64 | `[B]` | index in [`MedsLoader::categories`] |
@@ -27,7 +29,7 @@
 //! | `event_start`, `event_end` | int64 | `[B]` | the events that the window overlaps, counted from the subject's first |
 //! | `n_subject_windows` | int64 | `[B]` | only with [`window_counts`](MedsOptions::window_counts) |
 //!
-//! [Packed](super::Form::Packed) batches have flat values with `dim1/cu_seqlens`, for events also
+//! [Packed](super::BatchForm::Packed) batches have flat values with `dim1/cu_seqlens`, for events also
 //! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and for included facts
 //! `static/cu_seqlens`.
 //!
@@ -47,11 +49,11 @@
 //! # use serrate_core as serrate;
 //! # #[cfg(feature = "parquet")] {
 //! use serrate::io::meds::Labels;
-//! use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
+//! use serrate::loader::meds::{MedsLoader, MedsOptions, StaticsMode, SequenceUnit, SequenceWindow};
 //!
 //! // Pretraining: a random window of every subject.
 //! let cohort = "../tests/data/synthea-meds-torch-data";
-//! let options = MedsOptions::new(8, 64).statics(Statics::Omit).shuffle(7);
+//! let options = MedsOptions::new(8, 64).statics(StaticsMode::Omit).shuffle(7);
 //! let loader = MedsLoader::open(cohort, "train", None, options)?;
 //! for batch in loader.epoch(0)? {
 //!     let batch = batch?;
@@ -60,7 +62,7 @@
 //!
 //! // Fine-tuning: the last 16 events before each prediction.
 //! let labels = Labels::read("../tests/data/synthea-meds/labels")?;
-//! let options = MedsOptions::new(32, 16).unit(Unit::Event).window(Window::ToEnd).shuffle(7);
+//! let options = MedsOptions::new(32, 16).unit(SequenceUnit::Event).window(SequenceWindow::ToEnd).shuffle(7);
 //! let loader = MedsLoader::open(cohort, "train", Some(&labels), options)?;
 //! assert_eq!((loader.num_items(), loader.unknown_labels()), (1182, 533));
 //! let batch = loader.epoch(0)?.next().unwrap()?;
@@ -79,13 +81,13 @@ mod subjects;
 
 use arrow::array::{ArrayRef, RecordBatch};
 
-pub use options::{MedsOptions, Statics, Unit, Window};
-pub use subjects::Subjects;
+pub use options::{MedsOptions, SequenceUnit, SequenceWindow, StaticsMode};
+pub use subjects::ShardSubjects;
 
 use self::labels::LabelCuts;
 use self::subjects::{PreparedShard, ShardRequirements, SubjectTimes, collect_categories};
 use super::facts::FactsPlace;
-use super::items::{Bases, EpochItems};
+use super::items::{EpochItems, ItemRows};
 use super::loader_source::{LoaderSource, StaticFacts};
 use super::{Batch, Epoch, EpochPlan, Loader, LoaderOptions};
 use crate::error::Result;
@@ -112,7 +114,7 @@ impl MedsLoader {
     /// # use serrate_core as serrate;
     /// # use std::sync::Arc;
     /// # use arrow::array::{Float32Array, Int64Array};
-    /// use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Subjects};
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions, StaticsMode, ShardSubjects};
     /// use serrate::table::RaggedTable;
     /// // A subject with 2 events, which have 1 and 2 measurements.
     /// let table = RaggedTable::builder()
@@ -124,8 +126,8 @@ impl MedsLoader {
     ///     .column("code", 2, Arc::new(Int64Array::from(vec![3, 4, 5])))
     ///     .column("numeric_value", 2, Arc::new(Float32Array::from(vec![1.5, f32::NAN, 2.5])))
     ///     .build()?;
-    /// let subjects = Subjects { name: "a".into(), events: table, statics: None };
-    /// let options = MedsOptions::new(1, 8).statics(Statics::Omit);
+    /// let subjects = ShardSubjects { name: "a".into(), events: table, statics: None };
+    /// let options = MedsOptions::new(1, 8).statics(StaticsMode::Omit);
     /// let loader = MedsLoader::try_new([subjects], None, options)?;
     /// let batch = loader.epoch(0)?.next().unwrap()?;
     /// assert_eq!(batch.tensor("code")?.as_slice::<i64>()?, [3, 4, 5]);
@@ -137,12 +139,12 @@ impl MedsLoader {
     /// missing; with labels, a subject has two rows, times do not ascend, or a label lacks a subject or time
     /// or has a number that is NaN, infinite, or too large for its tensor; options are invalid.
     pub fn try_new(
-        shards: impl IntoIterator<Item = Subjects>,
+        shards: impl IntoIterator<Item = ShardSubjects>,
         labels: Option<&RecordBatch>,
         options: MedsOptions,
     ) -> Result<Self> {
         let loader = options.to_loader()?;
-        let shards: Vec<Subjects> = shards.into_iter().collect();
+        let shards: Vec<ShardSubjects> = shards.into_iter().collect();
         let row_categories: Vec<&ArrayRef> = shards
             .iter()
             .filter_map(|s| s.events.column("categorical_value").ok().map(|c| c.values()))
@@ -183,12 +185,12 @@ impl MedsLoader {
             shard.timeline = prepared.timeline.take();
         }
 
-        let (mut bases, mut targets, mut unknown) = (Bases::Rows(source.rows()), Vec::new(), 0);
+        let (mut bases, mut targets, mut unknown) = (ItemRows::Rows(source.rows()), Vec::new(), 0);
         if let Some(labels) = labels {
             let times: Vec<&SubjectTimes> =
                 prepared.iter().filter_map(|p| p.times.as_ref()).collect();
             let cut = LabelCuts::new(labels, &times, &source, &options)?;
-            (bases, targets, unknown) = (Bases::Cuts(cut.cuts), cut.targets, cut.unknown);
+            (bases, targets, unknown) = (ItemRows::Cuts(cut.cuts), cut.targets, cut.unknown);
             categories = cut.categories;
         }
         let items = EpochItems::new(&source, &loader, bases)?;
@@ -264,8 +266,7 @@ impl MedsLoader {
         self.unknown
     }
 
-    /// Returns the number of measurements that were omitted because their codes are not in the
-    /// vocabulary.
+    /// Returns the number of measurements omitted because the vocabulary lacks their codes.
     ///
     /// The number covers all subjects of the shards that were read, also those of other splits.
     /// Only a MEDS data set that is opened with [`compat`](MedsOptions::compat) omits measurements;
@@ -416,9 +417,11 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Static
     let mut source = LoaderSource::new(tables, &LoaderOptions::new(1).tokens_as_i64(true))?;
     make_finite(&mut source, &["static_numeric_value"]);
     let place = match (options.statics, options.unit) {
-        (Statics::Prepend, Unit::Event) => FactsPlace::List,
-        (Statics::Prepend, Unit::Measurement) if options.compat => FactsPlace::Elements(usize::MAX),
-        (Statics::Prepend, Unit::Measurement) => {
+        (StaticsMode::Prepend, SequenceUnit::Event) => FactsPlace::List,
+        (StaticsMode::Prepend, SequenceUnit::Measurement) if options.compat => {
+            FactsPlace::Elements(usize::MAX)
+        }
+        (StaticsMode::Prepend, SequenceUnit::Measurement) => {
             FactsPlace::Elements(options.len.saturating_sub(1))
         }
         _ => FactsPlace::Beside,

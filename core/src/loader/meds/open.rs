@@ -1,4 +1,4 @@
-//! Opens loaders over folders.
+//! Opens a loader of health records over a folder: a tensorized cohort or a MEDS data set.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use arrow::array::{AsArray, BooleanArray};
 use arrow::datatypes::Int64Type;
 
 use super::MedsLoader;
-use super::options::{MedsOptions, Statics};
-use super::subjects::Subjects;
+use super::options::{MedsOptions, StaticsMode};
+use super::subjects::ShardSubjects;
 use crate::error::{Error, Result};
-use crate::io::meds::{Labels, MedsDataset, MedsReadOptions, SplitSource, Splits};
+use crate::io::meds::{Labels, MedsDataset, MedsReadOptions, SplitSource, SubjectSplits};
 use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tensorize_in_memory};
 use crate::io::natural_order::make_text_key;
 
@@ -59,7 +59,7 @@ impl MedsLoader {
                 let data = MedsDataset::open(root)?;
                 let tables = tensorize_in_memory(&data, split, &TensorizeOptions::default())?;
                 dropped = tables.unknown.values().sum();
-                (tables.shards.into_iter().map(Subjects::from).collect(), tables.names)
+                (tables.shards.into_iter().map(ShardSubjects::from).collect(), tables.names)
             }
             false => {
                 let data = MedsDataset::open(root)?;
@@ -67,7 +67,7 @@ impl MedsLoader {
                 (read_data_set(&data, split)?, names)
             }
         };
-        if options.statics == Statics::Omit {
+        if options.statics == StaticsMode::Omit {
             shards.iter_mut().for_each(|shard| shard.statics = None);
         }
         if options.compat {
@@ -90,13 +90,18 @@ impl MedsLoader {
     }
 }
 
-fn read_cohort(cohort: &TensorizedCohort, split: Option<&str>) -> Result<Vec<Subjects>> {
+fn read_cohort(cohort: &TensorizedCohort, split: Option<&str>) -> Result<Vec<ShardSubjects>> {
     let wanted = |shard: &&CohortShard| split.is_none_or(|split| shard.split() == split);
-    cohort.shards().iter().filter(wanted).map(|shard| Ok(Subjects::from(shard.read()?))).collect()
+    cohort
+        .shards()
+        .iter()
+        .filter(wanted)
+        .map(|shard| Ok(ShardSubjects::from(shard.read()?)))
+        .collect()
 }
 
-fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects>> {
-    let splits = Splits::read_splits(data.root())?;
+fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<ShardSubjects>> {
+    let splits = SubjectSplits::read_splits(data.root())?;
     let read = MedsReadOptions { columns: Some(Vec::new()), ..MedsReadOptions::default() };
     let mut shards = Vec::new();
     for shard in data.shards() {
@@ -114,7 +119,7 @@ fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects
                 ));
             }
         };
-        let mut subjects = Subjects::from(shard.read(&read)?);
+        let mut subjects = ShardSubjects::from(shard.read(&read)?);
         if filter_subjects {
             let ids = subjects.events.column("subject_id")?.values().as_primitive::<Int64Type>();
             let keep: BooleanArray = ids

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-use super::super::options::{Form, LoaderOptions, Sampling};
-use crate::dense::{DType, Side, Size};
+use super::super::options::{BatchForm, LoaderOptions, WindowSampling};
+use crate::dense::{AxisSize, DType, PaddingSide};
 use crate::error::{Error, Result};
 
 /// The elements of a sequence, along the second axis of the tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub enum SequenceUnit {
     /// Measurements: tensors have two axes, `[items, measurements]`. The first measurement of an
     /// event has the time since the previous event; the others have 0.
     #[default]
@@ -21,7 +21,7 @@ pub enum Unit {
 }
 
 /// Parses `measurement` and `event`, or their names in meds-torch-data: `SM` and `SEM`.
-impl FromStr for Unit {
+impl FromStr for SequenceUnit {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
@@ -37,9 +37,9 @@ impl FromStr for Unit {
 
 /// Selects windows of a sequence that is longer than the maximum length.
 ///
-/// Lengths are numbers of measurements or of events, the [unit](Unit) of sequences.
+/// Lengths are numbers of measurements or of events, the [unit](SequenceUnit) of sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Window {
+pub enum SequenceWindow {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
     #[default]
     Random,
@@ -65,7 +65,7 @@ pub enum Window {
     },
 }
 
-impl Window {
+impl SequenceWindow {
     /// Returns the window with this name: `random`, `balanced` (or `balanced_random`), `end` (or
     /// `to_end`), `start` (or `from_start`), `step` (or `step_through`).
     ///
@@ -74,9 +74,9 @@ impl Window {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::meds::Window;
-    /// assert_eq!(Window::named("step", 64, Some(32), None)?, Window::Step { stride: 32 });
-    /// assert!(Window::named("end", 64, Some(32), None).is_err());
+    /// use serrate::loader::meds::SequenceWindow;
+    /// assert_eq!(SequenceWindow::named("step", 64, Some(32), None)?, SequenceWindow::Step { stride: 32 });
+    /// assert!(SequenceWindow::named("end", 64, Some(32), None).is_err());
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -125,7 +125,7 @@ impl Window {
 
 /// How batches hold facts about a subject that have no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Statics {
+pub enum StaticsMode {
     /// The facts are in separate tensors.
     #[default]
     Include,
@@ -136,7 +136,7 @@ pub enum Statics {
 }
 
 /// Parses `include`, `prepend` and `omit`.
-impl FromStr for Statics {
+impl FromStr for StaticsMode {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
@@ -157,14 +157,14 @@ impl FromStr for Statics {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::dense::Side;
-/// use serrate::loader::meds::{MedsOptions, Statics, Unit, Window};
+/// use serrate::dense::PaddingSide;
+/// use serrate::loader::meds::{MedsOptions, StaticsMode, SequenceUnit, SequenceWindow};
 /// let options = MedsOptions::new(256, 512)
-///     .unit(Unit::Event)
-///     .window(Window::Overlap { overlap: 64 })
-///     .statics(Statics::Prepend)
+///     .unit(SequenceUnit::Event)
+///     .window(SequenceWindow::Overlap { overlap: 64 })
+///     .statics(StaticsMode::Prepend)
 ///     .measurements_per_event(32)
-///     .side(Side::Left)
+///     .side(PaddingSide::Left)
 ///     .shuffle(7)
 ///     .threads(2)
 ///     .prefetch(1);
@@ -172,9 +172,9 @@ impl FromStr for Statics {
 #[derive(Clone, Debug)]
 pub struct MedsOptions {
     pub(super) len: usize,
-    pub(super) unit: Unit,
-    pub(super) window: Window,
-    pub(super) statics: Statics,
+    pub(super) unit: SequenceUnit,
+    pub(super) window: SequenceWindow,
+    pub(super) statics: StaticsMode,
     cap: Option<usize>,
     fixed: bool,
     pub(super) compat: bool,
@@ -196,9 +196,9 @@ impl MedsOptions {
     pub fn new(batch_size: usize, len: usize) -> Self {
         Self {
             len,
-            unit: Unit::default(),
-            window: Window::default(),
-            statics: Statics::default(),
+            unit: SequenceUnit::default(),
+            window: SequenceWindow::default(),
+            statics: StaticsMode::default(),
             cap: None,
             fixed: false,
             compat: false,
@@ -225,10 +225,10 @@ impl MedsOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::meds::{MedsOptions, Unit};
-    /// let options = MedsOptions::new(256, 512).unit(Unit::Event);
+    /// use serrate::loader::meds::{MedsOptions, SequenceUnit};
+    /// let options = MedsOptions::new(256, 512).unit(SequenceUnit::Event);
     /// ```
-    pub fn unit(mut self, unit: Unit) -> Self {
+    pub fn unit(mut self, unit: SequenceUnit) -> Self {
         self.unit = unit;
         self
     }
@@ -237,10 +237,10 @@ impl MedsOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::meds::{MedsOptions, Window};
-    /// let options = MedsOptions::new(256, 512).window(Window::ToEnd);
+    /// use serrate::loader::meds::{MedsOptions, SequenceWindow};
+    /// let options = MedsOptions::new(256, 512).window(SequenceWindow::ToEnd);
     /// ```
-    pub fn window(mut self, window: Window) -> Self {
+    pub fn window(mut self, window: SequenceWindow) -> Self {
         self.window = window;
         self
     }
@@ -249,10 +249,10 @@ impl MedsOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::meds::{MedsOptions, Statics};
-    /// let options = MedsOptions::new(256, 512).statics(Statics::Prepend);
+    /// use serrate::loader::meds::{MedsOptions, StaticsMode};
+    /// let options = MedsOptions::new(256, 512).statics(StaticsMode::Prepend);
     /// ```
-    pub fn statics(mut self, statics: Statics) -> Self {
+    pub fn statics(mut self, statics: StaticsMode) -> Self {
         self.statics = statics;
         self
     }
@@ -262,8 +262,8 @@ impl MedsOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::meds::{MedsOptions, Unit};
-    /// let options = MedsOptions::new(256, 512).unit(Unit::Event).measurements_per_event(32);
+    /// use serrate::loader::meds::{MedsOptions, SequenceUnit};
+    /// let options = MedsOptions::new(256, 512).unit(SequenceUnit::Event).measurements_per_event(32);
     /// ```
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
@@ -272,9 +272,8 @@ impl MedsOptions {
 
     /// Sets whether the padded axes have a fixed size.
     ///
-    /// If so, sequences are padded to the maximum length instead of the longest sequence of the
-    /// batch, and events to [`measurements_per_event`](Self::measurements_per_event) if that option
-    /// is set.
+    /// If so, sequences are padded to the maximum length instead of the longest of the batch, and
+    /// events to [`measurements_per_event`](Self::measurements_per_event) if that is set.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -302,7 +301,7 @@ impl MedsOptions {
     ///
     /// Labels keep their order; [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order)
     /// reads a folder of labels in the order of meds-torch-data. Random windows come from a generator of this
-    /// library (see [`crate::loader::Sampling`]) instead of NumPy: the same distribution, but other windows.
+    /// library (see [`crate::loader::WindowSampling`]) instead of NumPy: the same distribution, but other windows.
     ///
     /// Input on which meds-torch-data fails gives the same result as without `compat`; for example,
     /// a subject without events is a row of padding. One wrong result is not reproduced: without
@@ -312,13 +311,13 @@ impl MedsOptions {
     /// # use serrate_core as serrate;
     /// # #[cfg(feature = "parquet")] {
     /// use serrate::dense::DType;
-    /// use serrate::loader::Form;
-    /// use serrate::loader::meds::{MedsLoader, MedsOptions, Statics};
+    /// use serrate::loader::BatchForm;
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions, StaticsMode};
     /// let cohort = "../tests/data/synthea-meds-torch-data";
     /// let compat = MedsOptions::new(4, 16).compat(true);
     /// let batch = MedsLoader::open(cohort, "train", None, compat)?.epoch(0)?.next().unwrap()?;
     /// assert!(batch.tensor("event_start").is_err());
-    /// let packed = MedsOptions::new(4, 16).form(Form::Packed).statics(Statics::Omit);
+    /// let packed = MedsOptions::new(4, 16).form(BatchForm::Packed).statics(StaticsMode::Omit);
     /// let packed = packed.position_ids(DType::I64);
     /// let batch = MedsLoader::open(cohort, "train", None, packed)?.epoch(0)?.next().unwrap()?;
     /// assert!(batch.tensor("dim1/position_ids").is_ok());
@@ -429,11 +428,11 @@ impl MedsOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::loader::Form;
+    /// use serrate::loader::BatchForm;
     /// use serrate::loader::meds::MedsOptions;
-    /// let options = MedsOptions::new(256, 512).form(Form::Packed);
+    /// let options = MedsOptions::new(256, 512).form(BatchForm::Packed);
     /// ```
-    pub fn form(self, form: Form) -> Self {
+    pub fn form(self, form: BatchForm) -> Self {
         self.with_loader(|l| l.form(form))
     }
 
@@ -441,11 +440,11 @@ impl MedsOptions {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dense::Side;
+    /// use serrate::dense::PaddingSide;
     /// use serrate::loader::meds::MedsOptions;
-    /// let options = MedsOptions::new(256, 512).side(Side::Left);
+    /// let options = MedsOptions::new(256, 512).side(PaddingSide::Left);
     /// ```
-    pub fn side(self, side: Side) -> Self {
+    pub fn side(self, side: PaddingSide) -> Self {
         self.with_loader(|l| l.side(side))
     }
 
@@ -524,38 +523,40 @@ impl MedsOptions {
         self
     }
 
-    pub(super) fn form_of(&self) -> Form {
+    pub(super) fn get_form(&self) -> BatchForm {
         self.loader.form
     }
 
-    pub(super) fn find_side(&self) -> Side {
+    pub(super) fn find_side(&self) -> PaddingSide {
         self.loader.side
     }
 
-    /// Converts to [`LoaderOptions`]. Returns an error if no data can make the options valid, such
-    /// as a batch size of 0.
+    /// Converts to [`LoaderOptions`]. Returns an error if an option is invalid whatever the data
+    /// are, such as a batch size of 0.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
         let (sampling, overlap) = match self.window {
-            Window::Random => (Sampling::Random, None),
-            Window::BalancedRandom => (Sampling::BalancedRandom, None),
-            Window::ToEnd => (Sampling::ToEnd, None),
-            Window::FromStart => (Sampling::FromStart, None),
-            Window::Step { stride } => (Sampling::Step { stride }, None),
+            SequenceWindow::Random => (WindowSampling::Random, None),
+            SequenceWindow::BalancedRandom => (WindowSampling::BalancedRandom, None),
+            SequenceWindow::ToEnd => (WindowSampling::ToEnd, None),
+            SequenceWindow::FromStart => (WindowSampling::FromStart, None),
+            SequenceWindow::Step { stride } => (WindowSampling::Step { stride }, None),
             // The stride 1 is a placeholder: `RowWindows` computes the stride of each row from the overlap.
-            Window::Overlap { overlap } => (Sampling::Step { stride: 1 }, Some(overlap)),
+            SequenceWindow::Overlap { overlap } => {
+                (WindowSampling::Step { stride: 1 }, Some(overlap))
+            }
         };
         options = options.window(self.len, sampling);
         options.overlap = overlap;
         options.full_windows = self.compat;
         options.check_valid()?;
-        if self.statics == Statics::Prepend && self.len < 2 && !self.compat {
+        if self.statics == StaticsMode::Prepend && self.len < 2 && !self.compat {
             return wrong(
                 "sequences of length 1 have no element left after prepended static facts; use longer sequences, or set statics to 'include' or 'omit'",
             );
         }
-        let packed = options.form == Form::Packed;
+        let packed = options.form == BatchForm::Packed;
         if packed && self.compat {
             return wrong(
                 "compat is set for packed batches, which meds-torch-data does not have; use padded batches, or turn off the option compat",
@@ -570,7 +571,7 @@ impl MedsOptions {
             (_, Some(0)) => {
                 return wrong("the limit of measurements per event is 0; set it to at least 1");
             }
-            (Unit::Measurement, Some(_)) => {
+            (SequenceUnit::Measurement, Some(_)) => {
                 return wrong(
                     "measurements per event are limited, but the unit of sequences is 'measurement'; set the unit to 'event', or remove the limit",
                 );
@@ -582,16 +583,16 @@ impl MedsOptions {
             }
             _ => {}
         }
-        let sequence = if self.fixed { Size::Exactly(self.len) } else { Size::Longest };
+        let sequence = if self.fixed { AxisSize::Exactly(self.len) } else { AxisSize::Longest };
         let event = match self.cap {
-            Some(most) if self.fixed => Size::Exactly(most),
-            Some(most) => Size::AtMost(most),
-            None => Size::Longest,
+            Some(most) if self.fixed => AxisSize::Exactly(most),
+            Some(most) => AxisSize::AtMost(most),
+            None => AxisSize::Longest,
         };
         Ok(match (packed, self.unit) {
             (true, _) => options,
-            (false, Unit::Measurement) => options.sizes([sequence]),
-            (false, Unit::Event) => options.sizes([sequence, event]),
+            (false, SequenceUnit::Measurement) => options.sizes([sequence]),
+            (false, SequenceUnit::Event) => options.sizes([sequence, event]),
         })
     }
 }

@@ -1,14 +1,14 @@
 //! Lists the tensors in batches of health records.
 
 use super::super::loader_source::LoaderSource;
-use super::super::options::{Form, LoaderOptions};
+use super::super::options::{BatchForm, LoaderOptions};
 use super::super::state::LoaderTarget;
 use super::super::tensor_output::{
-    Outputs, TensorContent, TensorOutput, push_lengths, push_position_ids,
+    TensorContent, TensorOutput, TensorOutputs, push_lengths, push_position_ids,
 };
-use super::options::{MedsOptions, Statics, Unit};
+use super::options::{MedsOptions, SequenceUnit, StaticsMode};
 use super::subjects::TARGETS;
-use crate::dense::{DType, Side};
+use crate::dense::{DType, PaddingSide};
 use crate::error::Result;
 
 const ZERO: [u8; 8] = [0; 8];
@@ -20,11 +20,11 @@ pub(super) fn list_outputs(
     options: &MedsOptions,
     loader: &LoaderOptions,
 ) -> Result<Vec<TensorOutput>> {
-    let mut out = Outputs::new(loader);
+    let mut out = TensorOutputs::new(loader);
     let column = |name: &str| {
         source.columns.iter().enumerate().find(|(_, column)| column.name.as_ref() == name)
     };
-    let packed = options.form_of() == Form::Packed;
+    let packed = options.get_form() == BatchForm::Packed;
     let padding = if options.compat { ONE } else { ZERO };
 
     if let Some((i, c)) = column("code") {
@@ -35,24 +35,24 @@ pub(super) fn list_outputs(
         out.push("numeric_value_mask", c.axis, DType::Bool, padding, TensorContent::Number(i))?;
     }
     match (options.unit, column("time_delta_days")) {
-        (Unit::Event, Some((i, _))) => {
+        (SequenceUnit::Event, Some((i, _))) => {
             out.push("time_delta_days", 1, DType::F32, ZERO, TensorContent::Column(i))?;
         }
-        (Unit::Measurement, _) if options.time_delta => {
+        (SequenceUnit::Measurement, _) if options.time_delta => {
             out.push("time_delta_days", 1, DType::F32, ZERO, TensorContent::Spread)?;
         }
         _ => {}
     }
-    if options.unit == Unit::Event && !packed {
+    if options.unit == SequenceUnit::Event && !packed {
         out.push("event_mask", 1, DType::Bool, ZERO, TensorContent::Mask)?;
     }
     match (options.statics, &source.facts) {
-        (Statics::Prepend, Some(_)) => {
-            let leading = options.compat && options.find_side() == Side::Left;
+        (StaticsMode::Prepend, Some(_)) => {
+            let leading = options.compat && options.find_side() == PaddingSide::Left;
             let what = if leading { TensorContent::Leading } else { TensorContent::Fact };
             out.push("static_mask", 1, DType::Bool, ZERO, what)?;
         }
-        (Statics::Include, Some(facts)) => {
+        (StaticsMode::Include, Some(facts)) => {
             for (i, c) in facts.source.columns.iter().enumerate() {
                 let name = c.name.as_ref();
                 out.push_fact(name, 1, c.dtype, ZERO, TensorContent::Column(i))?;
@@ -96,7 +96,7 @@ pub(super) fn list_outputs(
         out.push("n_subject_windows", 0, DType::I64, ZERO, TensorContent::Windows)?;
     }
     if packed {
-        let deepest = if options.unit == Unit::Event { 2 } else { 1 };
+        let deepest = if options.unit == SequenceUnit::Event { 2 } else { 1 };
         push_lengths(&mut out, deepest)?;
         for axis in 1..=deepest {
             push_position_ids(&mut out, loader, axis)?;

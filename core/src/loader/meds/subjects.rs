@@ -1,4 +1,4 @@
-//! [`Subjects`]: the tables of one shard, and their conversion for a loader.
+//! [`ShardSubjects`]: the tables of one shard, and their conversion for a loader.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type};
 
 use super::super::shard_timeline::ShardTimeline;
-use super::options::{MedsOptions, Statics, Unit};
+use super::options::{MedsOptions, SequenceUnit, StaticsMode};
 use crate::array::exact_casts::{
     InexactCast, cast_exact, cast_integers, cast_microseconds, find_first_null,
 };
 use crate::error::{Error, Result};
-use crate::table::{Column, History, RaggedTable};
+use crate::table::{Column, EventHistory, RaggedTable};
 
 /// The subjects of one shard, with their events and static facts.
 ///
@@ -34,24 +34,24 @@ use crate::table::{Column, History, RaggedTable};
 /// `statics` has the same rows, and on axis 1 `static_code` (or `static_code_id`) and
 /// `static_numeric_value`. Other columns are ignored.
 #[derive(Clone, Debug)]
-pub struct Subjects {
+pub struct ShardSubjects {
     /// Name of the shard in error messages.
     pub name: String,
     /// The events: the measurements that have a time.
     pub events: RaggedTable,
-    /// Static facts, which have no time; not needed with [`Statics::Omit`](super::Statics::Omit).
+    /// Static facts, which have no time; not needed with [`StaticsMode::Omit`](super::StaticsMode::Omit).
     pub statics: Option<RaggedTable>,
 }
 
 #[cfg(feature = "parquet")]
-impl From<crate::io::meds_torch::CohortTables> for Subjects {
+impl From<crate::io::meds_torch::CohortTables> for ShardSubjects {
     fn from(tables: crate::io::meds_torch::CohortTables) -> Self {
         Self { name: tables.name, events: tables.events, statics: Some(tables.statics) }
     }
 }
 
 #[cfg(feature = "parquet")]
-impl From<crate::io::meds::MedsShard> for Subjects {
+impl From<crate::io::meds::MedsShard> for ShardSubjects {
     fn from(shard: crate::io::meds::MedsShard) -> Self {
         Self { name: shard.name, events: shard.events, statics: Some(shard.statics) }
     }
@@ -75,7 +75,7 @@ pub(super) struct PreparedShard {
 /// For each row of a shard, its subject and the times of its events.
 pub(super) struct SubjectTimes {
     pub(super) subjects: Int64Array,
-    pub(super) history: History,
+    pub(super) history: EventHistory,
 }
 
 pub(super) struct ShardRequirements<'a> {
@@ -88,7 +88,7 @@ pub(super) struct ShardRequirements<'a> {
 }
 
 impl PreparedShard {
-    pub(super) fn new(subjects: &Subjects, wanted: &ShardRequirements<'_>) -> Result<Self> {
+    pub(super) fn new(subjects: &ShardSubjects, wanted: &ShardRequirements<'_>) -> Result<Self> {
         let named = |e: Error| match e {
             Error::File { .. } | Error::Io { .. } => e,
             e => Error::invalid(format!("shard {:?}: {e}", subjects.name)),
@@ -96,7 +96,7 @@ impl PreparedShard {
         Self::build(subjects, wanted).map_err(named)
     }
 
-    fn build(subjects: &Subjects, wanted: &ShardRequirements<'_>) -> Result<Self> {
+    fn build(subjects: &ShardSubjects, wanted: &ShardRequirements<'_>) -> Result<Self> {
         let (events, options) = (&subjects.events, wanted.options);
         if events.ndim() < 3 {
             return Err(Error::invalid(format!(
@@ -118,15 +118,15 @@ impl PreparedShard {
         let mut columns = read_row_values(events, wanted)?;
         let times = wanted.labels.then(|| SubjectTimes::read(events)).transpose()?;
         let facts = match options.statics {
-            Statics::Omit => None,
+            StaticsMode::Omit => None,
             _ => Some(read_facts(subjects, options)?),
         };
         let (axes, timeline, axis) = match options.unit {
-            Unit::Event => {
+            SequenceUnit::Event => {
                 columns.extend(days.map(|days| Column::new("time_delta_days", 1, days)));
                 (vec![(None, rows.clone()), (None, inner.clone())], None, 2)
             }
-            Unit::Measurement => {
+            SequenceUnit::Measurement => {
                 let days = days.map(|days| convert_nulls_to_nan(&days));
                 let timeline = ShardTimeline::new(rows.clone(), inner, days)?;
                 (vec![(None, timeline.compute_row_offsets()?.into())], Some(timeline), 1)
@@ -149,7 +149,7 @@ impl SubjectTimes {
             )));
         }
         let subjects = read_subject_ids(events)?;
-        let history = History::try_new(events.layout(1)?.clone(), times.values().clone());
+        let history = EventHistory::try_new(events.layout(1)?.clone(), times.values().clone());
         let history = history.map_err(|row| {
             Error::invalid(format!(
                 "the times of subject {} do not ascend, so the events before a prediction time cannot be determined; sort the events first",
@@ -171,7 +171,8 @@ fn find_column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result
     }
 }
 
-/// Returns the tokens: column `name` if it holds integers, else column `encoded`. NULLs are kept.
+/// Returns the tokens (integer codes): column `name` if it has integers, else column `encoded`.
+/// Keeps nulls. Returns an error if the selected column does not exist or is not on axis `axis`.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
@@ -226,7 +227,9 @@ fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     }
 }
 
-/// Reads columns of axis 0: `subject_id` and, unless labels are given, the values to predict ([`TARGETS`]).
+/// Reads columns of axis 0: `subject_id` and, unless labels are given, the values to predict
+/// ([`TARGETS`]). Returns an error if a subject is null, or a value is not finite or does not fit
+/// the type of its tensor.
 fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     if events.column("subject_id").is_ok() {
@@ -248,8 +251,9 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
     Ok(columns)
 }
 
-/// Converts values to predict to the type of their tensor. Accepts NaN and infinities; callers find
-/// these values with [`find_non_finite`].
+/// Converts the column `name` of values to predict to the type of its tensor. Returns an error if
+/// the column has another kind of values. Accepts NaN and infinities; callers find these values
+/// with [`find_non_finite`].
 pub(super) fn read_target(
     name: &str,
     values: &ArrayRef,
@@ -281,7 +285,8 @@ pub(super) fn read_target(
     }
 }
 
-/// Returns the index of the first value that is NaN or infinite as float32; `None` if all are finite.
+/// Returns the index of the first float32 value that is NaN or infinite; `None` if there is no such
+/// value or the values have another type.
 pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
     let numbers = targets.as_primitive_opt::<Float32Type>()?;
     numbers.iter().position(|v| v.is_some_and(|v| !v.is_finite()))
@@ -319,7 +324,7 @@ pub(super) fn collect_categories<'a>(
     Ok(all.into_iter().collect())
 }
 
-fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable> {
+fn read_facts(subjects: &ShardSubjects, options: &MedsOptions) -> Result<RaggedTable> {
     let Some(statics) = &subjects.statics else {
         return Err(Error::invalid(
             "the shard has no static facts (measurements without a time); set the option `statics` to 'omit', or create the shard again with static facts",
@@ -338,7 +343,7 @@ fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable>
     let mut columns = vec![Column::new("static_code", 1, code)];
     // meds-torch-data keeps the numbers of facts even if numeric values are turned off, so
     // `compat` keeps them, too.
-    if options.numeric_value || (options.compat && options.statics == Statics::Include) {
+    if options.numeric_value || (options.compat && options.statics == StaticsMode::Include) {
         let values = match statics.column("static_numeric_value") {
             Ok(_) => read_floats(statics, "static_numeric_value", 1)?,
             Err(_) => new_null_array(&DataType::Float32, len),

@@ -1,12 +1,12 @@
 //! Applies an index, a list of [`AxisItem`]s, to a table, axis by axis.
 
-use super::axis_items::{AxisItem, Pick};
+use super::axis_items::{AxisItem, AxisPick};
 use crate::array::{Layout, make_lists_like};
 use crate::error::{Error, Result};
 use crate::index::{AxisSpan, resolve_position};
 use crate::table::RaggedTable;
 use crate::table::common_nulls::CommonNulls;
-use crate::table::gather::{Parents, Picks};
+use crate::table::gather::{PickedElements, PickedParents};
 
 /// Tells which rows of the original table a partially indexed table still has, for error messages.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: RowOrigin::Same }
     }
 
-    /// Applies `items`, one per axis. If `by_row` is set, element `i` of an index array after axis 0 selects
-    /// one element of row `i`. Otherwise, the array selects the same elements in every list.
+    /// Applies `items`, one per axis. An index array for an axis after axis 0 applies to every
+    /// list, or with `by_row` its element `i` to row `i`.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -101,16 +101,16 @@ impl IndexCursor {
                         single.map(move |i| base + span.to_index(i)..base + span.to_index(i) + 1);
                     whole.into_iter().chain(single)
                 });
-                let picks = Picks::from_ranges(ranges);
-                self.table = self.table.gather_axis(self.at, Parents::Lists(over), &[picks])?;
+                let picks = PickedElements::from_ranges(ranges);
+                self.table =
+                    self.table.gather_axis(self.at, PickedParents::Lists(over), &[picks])?;
             }
         }
         (self.axis, self.at) = (self.axis + 1, self.at + 1);
         Ok(())
     }
 
-    /// Takes the row that `pick` selects, and drops axis 0.
-    fn take_row(&mut self, pick: &Pick) -> Result<()> {
+    fn take_row(&mut self, pick: &AxisPick) -> Result<()> {
         let size = self.table.num_rows();
         let row = self.resolve_position(pick, 0, size, || 0, 0)?.unwrap_or(0);
         self.table = self.table.slice(row, 1)?.into_row()?;
@@ -119,8 +119,9 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements along consecutive axes: `run[k]` has the indices for axis `self.at + k`.
-    fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
+    /// `run[k]` has the indices for axis `self.at + k`, and `each` says to which lists each index
+    /// applies.
+    fn take_elements(&mut self, run: &[&AxisPick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
             (at..at + run.len()).map(|axis| self.table.layout(axis).ok().cloned()).collect();
@@ -134,15 +135,12 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // The first `Pick` is an index array. Integers after it apply to each element that the
-            // array selects.
+            // Integers after the first `AxisPick`, an index array, apply to each of its elements.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The first `Pick` selects nothing. If this `Pick` is a mask, the loop below does not
-            // check the length of the mask, so this loop does. Masks on later axes apply to no list
-            // and need no check.
+            // The loop below checks nothing, so check a mask here. Later masks apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -180,33 +178,36 @@ impl IndexCursor {
             self.set_origin(origin);
         }
         let over = match (each, &layouts[0]) {
-            (PickMode::Element, None) => Parents::Rows,
+            (PickMode::Element, None) => PickedParents::Rows,
             (PickMode::Element, Some(_)) if lengths.iter().all(|n| *n == all.len()) => {
-                Parents::Lists(Layout::Uniform { size: all.len(), lists })
+                PickedParents::Lists(Layout::Uniform { size: all.len(), lists })
             }
-            (PickMode::Element, Some(layout)) => Parents::Lists(make_lists_like(layout, lengths)?),
-            (PickMode::Row | PickMode::Constant, _) => Parents::Nothing,
+            (PickMode::Element, Some(layout)) => {
+                PickedParents::Lists(make_lists_like(layout, lengths)?)
+            }
+            (PickMode::Row | PickMode::Constant, _) => PickedParents::Nothing,
         };
-        let picks: Vec<Picks> = picks.into_iter().map(Picks::from_positions).collect();
+        let picks: Vec<PickedElements> =
+            picks.into_iter().map(PickedElements::from_positions).collect();
         self.table = self.table.gather_axis(at, over, &picks)?;
         self.axis += run.len();
         self.at += usize::from(each == PickMode::Element);
         Ok(())
     }
 
-    /// Returns the position that index `j` of `pick` selects in a list of `size` elements. Returns
-    /// `None`, which selects a null, if the index array of `pick` is empty. An error names axis
-    /// `self.axis + depth` and the row that `row` returns.
+    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`,
+    /// for a null, if `pick` is empty. Errors name the row that `row` returns and axis
+    /// `self.axis + depth`.
     fn resolve_position(
         &self,
-        pick: &Pick,
+        pick: &AxisPick,
         j: usize,
         size: usize,
         row: impl Fn() -> usize,
         depth: usize,
     ) -> Result<Option<usize>> {
         self.check_length(pick, depth, size, &row)?;
-        // A `Pick` with only one index uses this index for every `j`.
+        // A `AxisPick` with only one index uses this index for every `j`.
         let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
             return Ok(None);
         };
@@ -224,7 +225,7 @@ impl IndexCursor {
 
     fn check_length(
         &self,
-        pick: &Pick,
+        pick: &AxisPick,
         depth: usize,
         size: usize,
         row: impl Fn() -> usize,
@@ -258,8 +259,7 @@ impl IndexCursor {
         }
     }
 
-    /// Records the rows that the index of axis 0 selected. Does nothing if an integer index has
-    /// dropped axis 0, because [`RowOrigin::One`] then already records the row.
+    /// Does nothing after an integer index has dropped axis 0: [`RowOrigin::One`] has the row then.
     fn set_origin(&mut self, rows: RowOrigin) {
         if !matches!(self.rows, RowOrigin::One(_)) {
             self.rows = rows;
@@ -267,20 +267,18 @@ impl IndexCursor {
     }
 }
 
-/// Determines which indices of a [`Pick`] apply to each list of the axis.
+/// Determines which indices of a [`AxisPick`] apply to each list of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.
     Element,
-    /// Index `i` applies only to the lists of row `i`. It selects one element per list, so the axis
-    /// is dropped.
+    /// Index `i` applies to the lists of row `i`; it selects one element and drops the axis.
     Row,
-    /// The `Pick` has a single index, which applies to all lists. It selects one element per list,
-    /// so the axis is dropped.
+    /// The only index applies to all lists; it selects one element and drops the axis.
     Constant,
 }
 
-fn find_leading_picks(items: &[AxisItem], belongs: impl Fn(&AxisItem) -> bool) -> Vec<&Pick> {
+fn find_leading_picks(items: &[AxisItem], belongs: impl Fn(&AxisItem) -> bool) -> Vec<&AxisPick> {
     items
         .iter()
         .take_while(|i| belongs(i))

@@ -5,15 +5,14 @@ use crate::index::{Index, list_true_positions};
 
 /// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
-pub(super) struct Arrangement {
-    /// Whether slices, `...` or new axes separate the index arrays. If so, the common axis of the
-    /// arrays is the first axis of the result, as in NumPy.
+pub(super) struct AddedAxes {
+    /// Whether other items separate the arrays: their axis is then the first one, as in NumPy.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,
 }
 
-impl Arrangement {
+impl AddedAxes {
     pub(super) fn from_items(items: &[Index]) -> Self {
         let array = |i: &Index| matches!(i, Index::Array(_) | Index::Mask(_));
         let any = items.iter().any(array);
@@ -47,16 +46,15 @@ impl Arrangement {
 pub(super) enum AxisItem {
     /// A slice as start, stop and step; `None` for a whole axis.
     Slice(Option<(Option<i64>, Option<i64>, i64)>),
-    At(Pick),
+    At(AxisPick),
     /// An array of indices, or the positions at which a mask is true.
-    Picks(Pick),
+    Picks(AxisPick),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Pick {
+pub(super) struct AxisPick {
     pub(super) positions: Vec<i64>,
-    /// Length of the mask that gave the indices; every list must have this length. `None` if the
-    /// indices do not come from a mask.
+    /// Length of the mask that gave the indices, if any; every list must have this length.
     pub(super) length: Option<usize>,
 }
 
@@ -68,13 +66,12 @@ impl AxisItem {
         }
     }
 
-    /// Returns an item that selects the element at index `j` of the array, or a null if the array
-    /// has fewer indices. An item that is not an array stays the same.
+    /// Keeps only index `j` of an index array, or selects a null if it has no index `j`.
     pub(super) fn select_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {
                 let positions = p.positions.get(j).copied().into_iter().collect();
-                Self::At(Pick { positions, length: p.length })
+                Self::At(AxisPick { positions, length: p.length })
             }
             other => other.clone(),
         }
@@ -90,13 +87,13 @@ pub(super) fn prepare_items(index: &[Index]) -> Result<Vec<AxisItem>> {
             Index::Slice { start, stop, step } => {
                 AxisItem::Slice(Some((*start, *stop, step.unwrap_or(1))))
             }
-            Index::At(i) => AxisItem::At(Pick { positions: vec![*i], length: None }),
+            Index::At(i) => AxisItem::At(AxisPick { positions: vec![*i], length: None }),
             Index::Array(a) => {
-                AxisItem::Picks(Pick { positions: a.as_flat()?.to_vec(), length: None })
+                AxisItem::Picks(AxisPick { positions: a.as_flat()?.to_vec(), length: None })
             }
             Index::Mask(m) => {
                 let mask = m.as_flat()?;
-                AxisItem::Picks(Pick {
+                AxisItem::Picks(AxisPick {
                     positions: list_true_positions(mask),
                     length: Some(mask.len()),
                 })

@@ -2,7 +2,7 @@ mod axis_cursor;
 mod axis_items;
 
 use self::axis_cursor::IndexCursor;
-use self::axis_items::{Arrangement, AxisItem, prepare_items};
+use self::axis_items::{AddedAxes, AxisItem, prepare_items};
 use super::{Column, RaggedTable};
 use crate::array::RaggedArray;
 use crate::error::Result;
@@ -64,7 +64,7 @@ impl RaggedTable {
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let what = format!("a table with {} axes (the first index is axis 0)", self.ndim());
         let expanded = Index::expand_axes(index, self.ndim(), &what)?;
-        let arrangement = Arrangement::from_items(&expanded);
+        let arrangement = AddedAxes::from_items(&expanded);
         let items = prepare_items(&expanded)?;
         let out = if arrangement.apart && !matches!(items.first(), Some(AxisItem::Picks(_))) {
             self.index_apart(&items)?
@@ -76,8 +76,7 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Applies an index whose arrays are separated by slices, `...` or new axes, as in `[0, 1], :,
-    /// [2, 3]`: concatenates the results of `0, :, 2` and `1, :, 3`.
+    /// For `[0, 1], :, [2, 3]`, joins the results of `0, :, 2` and `1, :, 3`.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -89,8 +88,7 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty, so the items after this array apply to no list: check
-                // only the items up to the array.
+                // Items after the first array, which is empty, apply to no list and need no check.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result has no rows. To find its axes and types, index a table of zero rows.

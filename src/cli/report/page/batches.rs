@@ -5,9 +5,9 @@ use super::length_histograms::write_histogram;
 use super::open_details;
 use crate::cli::output::{choose_plural, format_percent, format_rounded, group_digits};
 use crate::cli::report::batches::{BatchExtent, BatchStatistics};
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::{Report, ReportContent};
-use crate::table::Lengths;
+use crate::table::LengthHistogram;
 
 const LISTED: usize = 200;
 
@@ -22,7 +22,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_batches(report).is_some()
 }
 
-pub(super) fn write_batch_section(html: &mut Html, report: &Report) {
+pub(super) fn write_batch_section(html: &mut HtmlWriter, report: &Report) {
     let Some(batches) = find_batches(report) else { return };
     let total = &batches.total;
     let text = format!(
@@ -55,7 +55,7 @@ pub(super) fn write_batch_section(html: &mut Html, report: &Report) {
 }
 
 /// Returns a histogram of the batches: for each whole percentage of padding, the number of batches.
-fn count_shares(batches: &BatchStatistics) -> Lengths {
+fn count_shares(batches: &BatchStatistics) -> LengthHistogram {
     let percent = |size: &BatchExtent| {
         let padding = u128::from(size.bytes.saturating_sub(size.occupied));
         let percent = (padding * 100).checked_div(size.bytes.into()).unwrap_or(0);
@@ -64,7 +64,7 @@ fn count_shares(batches: &BatchStatistics) -> Lengths {
     batches.sizes.iter().map(percent).collect()
 }
 
-fn write_sizes(html: &mut Html, batches: &BatchStatistics) {
+fn write_sizes(html: &mut HtmlWriter, batches: &BatchStatistics) {
     let summary = match batches.sizes.len() > LISTED {
         true => format!("The first {LISTED} batches"),
         false => "Each batch".into(),

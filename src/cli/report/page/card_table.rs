@@ -1,6 +1,6 @@
-//! HTML tables. In a narrow window, each row of a table is shown as a card.
+//! Writes HTML tables. In a narrow window, each row of a table is shown as a card.
 
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 
 /// A table that is being written, cell by cell. The first cell of a row names the row.
 pub(super) struct HtmlTableWriter<'a> {
@@ -13,7 +13,7 @@ pub(super) struct HtmlTableWriter<'a> {
 impl<'a> HtmlTableWriter<'a> {
     /// Opens a table. If the table is wider than the window, it scrolls separately from the page.
     pub(super) fn open(
-        html: &mut Html,
+        html: &mut HtmlWriter,
         caption: &str,
         header: &'a [&'a str],
         numbers_from: usize,
@@ -39,23 +39,23 @@ impl<'a> HtmlTableWriter<'a> {
         Self { header, numbers_from, column: 0 }
     }
 
-    pub(super) fn close(self, html: &mut Html) {
+    pub(super) fn close(self, html: &mut HtmlWriter) {
         html.close("tbody");
         html.close("table");
         html.close("div");
     }
 
-    pub(super) fn open_row(&mut self, html: &mut Html) {
+    pub(super) fn open_row(&mut self, html: &mut HtmlWriter) {
         self.column = 0;
         html.open("tr", &[("role", "row")]);
     }
 
-    pub(super) fn close_row(&mut self, html: &mut Html) {
+    pub(super) fn close_row(&mut self, html: &mut HtmlWriter) {
         html.close("tr");
     }
 
     /// Opens the next cell of the row. The cell gets the CSS class `class`, unless it is empty.
-    pub(super) fn open_cell(&mut self, html: &mut Html, class: &str) {
+    pub(super) fn open_cell(&mut self, html: &mut HtmlWriter, class: &str) {
         let align = if self.column >= self.numbers_from { "n" } else { "t" };
         let class = if class.is_empty() { align.to_owned() } else { format!("{align} {class}") };
         let label = self.header.get(self.column).copied().unwrap_or_default();
@@ -66,17 +66,17 @@ impl<'a> HtmlTableWriter<'a> {
         self.column += 1;
     }
 
-    pub(super) fn close_cell(&mut self, html: &mut Html) {
+    pub(super) fn close_cell(&mut self, html: &mut HtmlWriter) {
         html.close(if self.column == 1 { "th" } else { "td" });
     }
 
-    pub(super) fn write_cell(&mut self, html: &mut Html, class: &str, text: impl AsRef<str>) {
+    pub(super) fn write_cell(&mut self, html: &mut HtmlWriter, class: &str, text: impl AsRef<str>) {
         self.open_cell(html, class);
         html.write_text(text);
         self.close_cell(html);
     }
 
-    pub(super) fn write_row(&mut self, html: &mut Html, cells: &[String]) {
+    pub(super) fn write_row(&mut self, html: &mut HtmlWriter, cells: &[String]) {
         self.open_row(html);
         for cell in cells {
             self.write_cell(html, "", cell);

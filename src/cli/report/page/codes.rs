@@ -4,8 +4,8 @@ use super::card_table::HtmlTableWriter;
 use super::find_rows;
 use crate::cli::output::{compute_safe_ratio, format_percent, group_digits};
 use crate::cli::report::Report;
-use crate::cli::report::codes::{CodeOverview, Trend};
-use crate::cli::report::html::Html;
+use crate::cli::report::codes::{CodeOverview, CodeTrend};
+use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::svg::draw_sparkline;
 
 fn find_codes(report: &Report) -> Option<&CodeOverview> {
@@ -16,7 +16,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_codes(report).is_some()
 }
 
-pub(super) fn write_code_section(html: &mut Html, report: &Report) {
+pub(super) fn write_code_section(html: &mut HtmlWriter, report: &Report) {
     let Some(codes) = find_codes(report) else { return };
     let shown = match codes.distinct > codes.top.len() {
         true => format!("the {} most frequent", codes.top.len()),
@@ -49,7 +49,7 @@ pub(super) fn write_code_section(html: &mut Html, report: &Report) {
     write_top(html, codes);
 }
 
-fn write_prefixes(html: &mut Html, codes: &CodeOverview) {
+fn write_prefixes(html: &mut HtmlWriter, codes: &CodeOverview) {
     let most = codes.prefixes.iter().map(|(_, n)| *n).max().unwrap_or(0);
     html.open("figure", &[("class", "wide")]);
     html.open("figcaption", &[]);
@@ -72,16 +72,15 @@ fn write_prefixes(html: &mut Html, codes: &CodeOverview) {
     html.close("figure");
 }
 
-/// Draws a bar whose width is `count / most` of the cell. It is at least 0.5 %, so that it is
-/// visible.
-fn write_meter(html: &mut Html, count: u64, most: u64) {
+/// Draws a bar whose width is `count / most` of the cell, but at least 0.5 %, to be visible.
+fn write_meter(html: &mut HtmlWriter, count: u64, most: u64) {
     let width = format!("{:.2}%", (compute_safe_ratio(count, most) * 100.0).max(0.5));
     html.open("svg", &[("class", "meter"), ("height", "12"), ("aria-hidden", "true")]);
     html.write_empty("rect", &[("width", &width), ("height", "12"), ("class", "bar")]);
     html.close("svg");
 }
 
-fn write_top(html: &mut Html, codes: &CodeOverview) {
+fn write_top(html: &mut HtmlWriter, codes: &CodeOverview) {
     let has_names = codes.top.iter().any(|c| c.description.is_some());
     let has_numbers = codes.top.iter().any(|c| c.with_number.is_some());
     let mut header = vec!["code"];
@@ -128,7 +127,12 @@ fn write_top(html: &mut Html, codes: &CodeOverview) {
     table.close(html);
 }
 
-fn write_trend(html: &mut Html, table: &mut HtmlTableWriter<'_>, trend: &Trend, counts: &[u64]) {
+fn write_trend(
+    html: &mut HtmlWriter,
+    table: &mut HtmlTableWriter<'_>,
+    trend: &CodeTrend,
+    counts: &[u64],
+) {
     table.open_cell(html, "");
     match counts.iter().any(|n| *n > 0) {
         true => draw_sparkline(html, &describe_trend(trend, counts), counts),
@@ -137,7 +141,7 @@ fn write_trend(html: &mut Html, table: &mut HtmlTableWriter<'_>, trend: &Trend, 
     table.close_cell(html);
 }
 
-fn describe_trend(trend: &Trend, counts: &[u64]) -> String {
+fn describe_trend(trend: &CodeTrend, counts: &[u64]) -> String {
     let first = counts.first().copied().unwrap_or(0);
     let last = counts.last().copied().unwrap_or(0);
     let most = counts.iter().copied().max().unwrap_or(0);

@@ -4,7 +4,7 @@ use super::card_table::HtmlTableWriter;
 use super::find_rows;
 use crate::cli::output::{compute_safe_ratio, format_percent, format_rounded, group_digits};
 use crate::cli::report::chart_times::{TimeScale, format_number};
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::profile::{ColumnProfile, TableProfile, ValueKind};
 use crate::cli::report::svg::draw_tiny_bars;
 use crate::cli::report::tensors::TensorFacts;
@@ -17,7 +17,7 @@ const NONE: &str = "–";
 /// Number of microseconds in 365 days.
 const YEAR: f64 = 365.0 * 86_400e6;
 
-pub(super) fn write_column_section(html: &mut Html, report: &Report) {
+pub(super) fn write_column_section(html: &mut HtmlWriter, report: &Report) {
     if let Some(rows) = find_rows(report) {
         html.write_element(
             "p",
@@ -38,7 +38,7 @@ pub(super) fn write_column_section(html: &mut Html, report: &Report) {
     }
 }
 
-fn write_group(html: &mut Html, group: &ColumnGroup<TableProfile>) {
+fn write_group(html: &mut HtmlWriter, group: &ColumnGroup<TableProfile>) {
     let stats = &group.stats;
     let header = [
         "column",
@@ -73,7 +73,7 @@ fn write_group(html: &mut Html, group: &ColumnGroup<TableProfile>) {
 }
 
 fn write_column(
-    html: &mut Html,
+    html: &mut HtmlWriter,
     table: &mut HtmlTableWriter<'_>,
     column: &ColumnStats,
     profile: &ColumnProfile,
@@ -141,8 +141,8 @@ fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
 }
 
 /// Formats quantile `q` of a column. If the sketch counts ranges of values instead of each value, a
-/// quantile between the minimum and the maximum is inexact, so that its uncertain digits are
-/// rounded away.
+/// quantile between the minimum and the maximum is inexact, and its uncertain digits are rounded
+/// away.
 fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
     let Some(value) = profile.sketch.find_quantile(q) else { return NONE.into() };
     let is_rounded = profile.sketch.count_distinct().is_none() && q > 0.0 && q < 1.0;
@@ -165,7 +165,7 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
     }
 }
 
-fn write_tensors(html: &mut Html, tensors: &[TensorFacts]) {
+fn write_tensors(html: &mut HtmlWriter, tensors: &[TensorFacts]) {
     let header = ["tensor", "type", "shape", "files", "size"];
     let mut table = HtmlTableWriter::open(
         html,

@@ -1,11 +1,11 @@
-//! The findings of `serrate check`.
+//! Writes the section with the findings of `serrate check`: a table, errors before warnings.
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
 use crate::audit::{Audit, Severity};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 
 const LISTED: usize = 200;
 
@@ -17,7 +17,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_audit(report).is_some()
 }
 
-pub(super) fn write_finding_section(html: &mut Html, report: &Report) {
+pub(super) fn write_finding_section(html: &mut HtmlWriter, report: &Report) {
     let Some(audit) = find_audit(report) else { return };
     let (errors, warnings) = (audit.errors(), audit.warnings());
     let mut text = format!(

@@ -1,27 +1,28 @@
-//! Histograms of list lengths by axis, and of the days from the first to the last time of a row.
+//! Draws histograms of list lengths by axis, and of the days from the first to the last time of a
+//! row.
 
 use super::card_table::HtmlTableWriter;
 use super::{find_rows, open_details};
-use crate::cli::bins::{Bin, group_into_bins};
+use crate::cli::bins::{HistogramBin, group_into_bins};
 use crate::cli::output::{compute_safe_ratio, format_percent, group_digits};
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::svg::{SvgBar, SvgMark, draw_bars};
 use crate::cli::report::{Report, RowStatistics};
 use crate::cli::stats::{name_axis, pluralize_noun};
-use crate::table::Lengths;
+use crate::table::LengthHistogram;
 
 const BARS: usize = 24;
 
 /// Lengths of lists, with the nouns for the title of their chart, such as `codes per event`.
-pub(super) struct Sequence<'a> {
+pub(super) struct SequenceLengths<'a> {
     /// Noun for the elements, in the plural.
     pub(super) units: String,
     /// Noun for a list, in the singular.
     pub(super) list: String,
-    pub(super) lengths: &'a Lengths,
+    pub(super) lengths: &'a LengthHistogram,
 }
 
-impl Sequence<'_> {
+impl SequenceLengths<'_> {
     pub(super) fn to_title(&self) -> String {
         format!("{} per {}", self.units, self.list)
     }
@@ -29,7 +30,7 @@ impl Sequence<'_> {
 
 /// Returns the lengths to draw: for each axis, the lengths of its lists, such as measurements per
 /// event. For each axis from 2 on, also its elements per row, such as measurements per subject.
-pub(super) fn list_sequences(rows: &RowStatistics) -> Vec<Sequence<'_>> {
+pub(super) fn list_sequences(rows: &RowStatistics) -> Vec<SequenceLengths<'_>> {
     let mut sequences = Vec::new();
     for group in &rows.groups {
         let stats = &group.stats;
@@ -37,10 +38,10 @@ pub(super) fn list_sequences(rows: &RowStatistics) -> Vec<Sequence<'_>> {
             let units = pluralize_noun(&name_axis(stats, axis));
             if let Ok(lengths) = stats.lengths(axis) {
                 let list = name_axis(stats, axis - 1);
-                sequences.push(Sequence { units: units.clone(), list, lengths });
+                sequences.push(SequenceLengths { units: units.clone(), list, lengths });
             }
             if let Some(lengths) = axis.checked_sub(2).and_then(|i| group.profile.totals.get(i)) {
-                sequences.push(Sequence { units, list: name_axis(stats, 0), lengths });
+                sequences.push(SequenceLengths { units, list: name_axis(stats, 0), lengths });
             }
         }
     }
@@ -51,7 +52,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_rows(report).is_some_and(|rows| !list_sequences(rows).is_empty())
 }
 
-pub(super) fn write_length_section(html: &mut Html, report: &Report) {
+pub(super) fn write_length_section(html: &mut HtmlWriter, report: &Report) {
     let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",
@@ -81,7 +82,12 @@ pub(super) fn write_length_section(html: &mut Html, report: &Report) {
 
 /// Draws a histogram of `lengths` with quantiles, and writes a table of its numbers. `lists` is the
 /// plural noun for what the histogram counts, such as `batches`.
-pub(super) fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths) {
+pub(super) fn write_histogram(
+    html: &mut HtmlWriter,
+    title: &str,
+    lists: &str,
+    lengths: &LengthHistogram,
+) {
     let counts: Vec<(u64, u64)> = lengths.counts().map(|(n, lists)| (n as u64, lists)).collect();
     let bins = group_into_bins(&counts, BARS);
     html.open("figure", &[]);
@@ -93,8 +99,8 @@ pub(super) fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths
         html.close("figure");
         return;
     }
-    let share = |bin: &Bin| format_percent(compute_safe_ratio(bin.count, lengths.lists()));
-    let label = |bin: &Bin| bin.to_label(group_digits, "–");
+    let share = |bin: &HistogramBin| format_percent(compute_safe_ratio(bin.count, lengths.lists()));
+    let label = |bin: &HistogramBin| bin.to_label(group_digits, "–");
     let bars: Vec<SvgBar> = bins
         .iter()
         .map(|bin| SvgBar {
@@ -143,7 +149,7 @@ const QUANTILES: [(&str, f64); 7] = [
 
 /// Returns the horizontal position of `value` in a histogram of `bins`, whose bars all have the
 /// same width: 0 at the left edge of the first bar, 1 at the right edge of the last.
-fn place_in_bins(bins: &[Bin], value: u64) -> f64 {
+fn place_in_bins(bins: &[HistogramBin], value: u64) -> f64 {
     let index = bins.iter().position(|b| value <= b.high).unwrap_or(bins.len().saturating_sub(1));
     let within = bins.get(index).map_or(0.0, |b| {
         let width = (b.high - b.low) as f64 + 1.0;

@@ -10,14 +10,14 @@ mod overview;
 mod padding;
 mod timelines;
 
-use super::html::Html;
+use super::html::HtmlWriter;
 use super::{Report, ReportContent};
 
 /// A section of the page. `has_content` tells whether the report has data for the section.
 struct PageSection {
     anchor: &'static str,
     heading: &'static str,
-    write: fn(&mut Html, &Report),
+    write: fn(&mut HtmlWriter, &Report),
     has_content: fn(&Report) -> bool,
 }
 
@@ -73,7 +73,7 @@ const SECTIONS: [PageSection; 8] = [
 ];
 
 pub(super) fn render_page(report: &Report) -> String {
-    let mut html = Html::default();
+    let mut html = HtmlWriter::default();
     html.write_markup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
     html.write_markup(
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
@@ -119,7 +119,7 @@ fn list_shown_sections(report: &Report) -> impl Iterator<Item = &'static PageSec
     SECTIONS.iter().filter(|s| (s.has_content)(report))
 }
 
-fn write_header(html: &mut Html, report: &Report) {
+fn write_header(html: &mut HtmlWriter, report: &Report) {
     html.open("header", &[]);
     html.write_element("h1", &[], &report.name);
     if let Some(note) = &report.note {
@@ -150,7 +150,7 @@ fn find_rows(report: &Report) -> Option<&super::RowStatistics> {
     }
 }
 
-fn open_details(html: &mut Html, summary: &str) {
+fn open_details(html: &mut HtmlWriter, summary: &str) {
     html.open("details", &[]);
     html.write_element("summary", &[], summary);
 }

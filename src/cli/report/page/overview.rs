@@ -5,12 +5,12 @@ use super::find_rows;
 use crate::cli::output::{
     choose_plural, format_percent, format_rounded, format_size, group_digits,
 };
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::{Report, ReportContent};
 use crate::cli::stats::{name_axis, pluralize_noun};
 use crate::io::meds::PartSummary;
 
-pub(super) fn write_overview(html: &mut Html, report: &Report) {
+pub(super) fn write_overview(html: &mut HtmlWriter, report: &Report) {
     html.open("dl", &[("class", "facts")]);
     let mut write_fact = |name: &str, value: String| {
         html.open("div", &[]);
@@ -51,7 +51,7 @@ pub(super) fn write_overview(html: &mut Html, report: &Report) {
     }
 }
 
-fn write_splits(html: &mut Html, splits: &[PartSummary]) {
+fn write_splits(html: &mut HtmlWriter, splits: &[PartSummary]) {
     let header = [
         "split",
         "subjects",

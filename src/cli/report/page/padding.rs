@@ -1,12 +1,12 @@
-//! Draws charts for lists that are all cut or padded to one length. For each length, a chart shows
-//! the share of elements that remain, of lists that are cut, and of padding.
+//! Draws charts for lists that are all cut or padded to the same length. For each length, a chart
+//! shows the share of elements that remain, of lists that are cut, and of padding.
 
 use super::card_table::HtmlTableWriter;
-use super::length_histograms::{Sequence, list_sequences};
+use super::length_histograms::{SequenceLengths, list_sequences};
 use super::{find_rows, open_details};
 use crate::cli::output::{format_percent, group_digits};
 use crate::cli::report::Report;
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::padding::{LengthCut, list_cuts};
 use crate::cli::report::svg::{SvgCurve, draw_key, draw_shares, shorten_count};
 
@@ -18,7 +18,7 @@ pub(super) fn has_content(report: &Report) -> bool {
         .is_some_and(|rows| list_sequences(rows).iter().any(|s| s.lengths.max() > Some(0)))
 }
 
-pub(super) fn write_padding_section(html: &mut Html, report: &Report) {
+pub(super) fn write_padding_section(html: &mut HtmlWriter, report: &Report) {
     let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",
@@ -42,7 +42,7 @@ pub(super) fn write_padding_section(html: &mut Html, report: &Report) {
     html.close("div");
 }
 
-fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
+fn write_cuts(html: &mut HtmlWriter, sequence: &SequenceLengths<'_>) {
     let cuts = list_cuts(sequence.lengths);
     if cuts.is_empty() {
         return;

@@ -4,7 +4,7 @@ use super::card_table::HtmlTableWriter;
 use super::{find_rows, open_details};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
-use crate::cli::report::html::Html;
+use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::svg::{SvgLane, draw_lanes};
 use crate::cli::report::timeline::{CELLS, TimelineChart};
 
@@ -12,7 +12,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_rows(report).is_some_and(|rows| !rows.timelines.is_empty())
 }
 
-pub(super) fn write_timeline_section(html: &mut Html, report: &Report) {
+pub(super) fn write_timeline_section(html: &mut HtmlWriter, report: &Report) {
     let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",
@@ -35,7 +35,7 @@ pub(super) fn write_timeline_section(html: &mut Html, report: &Report) {
     }
 }
 
-fn write_timeline(html: &mut Html, timeline: &TimelineChart, index: usize) {
+fn write_timeline(html: &mut HtmlWriter, timeline: &TimelineChart, index: usize) {
     let (first, last) = (timeline.first, timeline.last);
     let span = last - first;
     let exact = |at: f64| timeline.clock.format_exact(at);

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use serrate_core::internal::Seeded;
+use serrate_core::internal::SecretHashState;
 
 #[derive(Debug, Default)]
-pub(super) struct ValueCounts(HashMap<u64, u64, Seeded>);
+pub(super) struct ValueCounts(HashMap<u64, u64, SecretHashState>);
 
 impl ValueCounts {
     pub(super) fn add(&mut self, id: u64, n: u64) {

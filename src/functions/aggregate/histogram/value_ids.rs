@@ -24,11 +24,11 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct ValueNumbers {
     data_type: DataType,
-    kind: Numbering,
+    kind: IdNumbering,
 }
 
 #[derive(Debug)]
-enum Numbering {
+enum IdNumbering {
     Signed,
     Unsigned,
     Nothing,
@@ -38,13 +38,13 @@ enum Numbering {
 #[derive(Debug)]
 struct NumberedValues {
     converter: RowConverter,
-    /// Each value in the row format of Arrow, whose bytes sort like the values.
+    /// The value of each id, as a row in Arrow's row format, whose bytes sort like the values.
     rows: Vec<Arc<[u8]>>,
     of: HashMap<Arc<[u8]>, u64>,
     bytes: usize,
 }
 
-pub(super) enum Ids<'a> {
+pub(super) enum ValueIds<'a> {
     Nothing,
     I8(&'a PrimitiveArray<Int8Type>),
     I16(&'a PrimitiveArray<Int16Type>),
@@ -66,10 +66,10 @@ pub(super) enum Ids<'a> {
 impl ValueNumbers {
     pub(super) fn new(data_type: &DataType) -> Result<Self> {
         let kind = match data_type {
-            DataType::Null => Numbering::Nothing,
-            t if t.is_signed_integer() => Numbering::Signed,
-            t if t.is_unsigned_integer() => Numbering::Unsigned,
-            t => Numbering::Numbered(NumberedValues {
+            DataType::Null => IdNumbering::Nothing,
+            t if t.is_signed_integer() => IdNumbering::Signed,
+            t if t.is_unsigned_integer() => IdNumbering::Unsigned,
+            t => IdNumbering::Numbered(NumberedValues {
                 converter: RowConverter::new(vec![SortField::new(t.clone())])?,
                 rows: Vec::new(),
                 of: HashMap::new(),
@@ -79,20 +79,20 @@ impl ValueNumbers {
         Ok(Self { data_type: data_type.clone(), kind })
     }
 
-    pub(super) fn number_batch<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
+    pub(super) fn number_batch<'a>(&mut self, array: &'a ArrayRef) -> Result<ValueIds<'a>> {
         use DataType::{
             Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64,
         };
         Ok(match array.data_type() {
-            Null => Ids::Nothing,
-            Int8 => Ids::I8(array.as_primitive()),
-            Int16 => Ids::I16(array.as_primitive()),
-            Int32 => Ids::I32(array.as_primitive()),
-            Int64 => Ids::I64(array.as_primitive()),
-            UInt8 => Ids::U8(array.as_primitive()),
-            UInt16 => Ids::U16(array.as_primitive()),
-            UInt32 => Ids::U32(array.as_primitive()),
-            UInt64 => Ids::U64(array.as_primitive()),
+            Null => ValueIds::Nothing,
+            Int8 => ValueIds::I8(array.as_primitive()),
+            Int16 => ValueIds::I16(array.as_primitive()),
+            Int32 => ValueIds::I32(array.as_primitive()),
+            Int64 => ValueIds::I64(array.as_primitive()),
+            UInt8 => ValueIds::U8(array.as_primitive()),
+            UInt16 => ValueIds::U16(array.as_primitive()),
+            UInt32 => ValueIds::U32(array.as_primitive()),
+            UInt64 => ValueIds::U64(array.as_primitive()),
             Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
                 let numbers = self.number_values(dictionary.values())?;
@@ -100,9 +100,9 @@ impl ValueNumbers {
                     true => vec![0; array.len()],
                     false => dictionary.normalized_keys(),
                 };
-                Ids::Keys { keys, nulls: array.nulls().cloned(), numbers }
+                ValueIds::Keys { keys, nulls: array.nulls().cloned(), numbers }
             }
-            _ => Ids::Keys {
+            _ => ValueIds::Keys {
                 keys: (0..array.len()).collect(),
                 nulls: None,
                 numbers: self.number_values(array)?,
@@ -113,11 +113,11 @@ impl ValueNumbers {
     fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
-        if !matches!(self.kind, Numbering::Numbered(_)) {
+        if !matches!(self.kind, IdNumbering::Numbered(_)) {
             let ids = self.number_batch(values)?;
             return Ok((0..values.len()).map(|i| ids.get_bits(i)).collect());
         }
-        let Numbering::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
+        let IdNumbering::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
         let values = match values.data_type() == &self.data_type {
             true => Arc::clone(values),
             false => cast(values, &self.data_type)?,
@@ -143,9 +143,9 @@ impl ValueNumbers {
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn compare_values(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
-            Numbering::Signed => (a as i64).cmp(&(b as i64)),
-            Numbering::Unsigned | Numbering::Nothing => a.cmp(&b),
-            Numbering::Numbered(seen) => {
+            IdNumbering::Signed => (a as i64).cmp(&(b as i64)),
+            IdNumbering::Unsigned | IdNumbering::Nothing => a.cmp(&b),
+            IdNumbering::Numbered(seen) => {
                 let row = |id: u64| usize::try_from(id).ok().and_then(|id| seen.rows.get(id));
                 row(a).cmp(&row(b))
             }
@@ -155,12 +155,12 @@ impl ValueNumbers {
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn decode_values(&self, ids: &[u64]) -> Result<ArrayRef> {
         let all: ArrayRef = match &self.kind {
-            Numbering::Nothing => return Ok(new_null_array(&DataType::Null, ids.len())),
-            Numbering::Signed => {
+            IdNumbering::Nothing => return Ok(new_null_array(&DataType::Null, ids.len())),
+            IdNumbering::Signed => {
                 Arc::new(Int64Array::from_iter_values(ids.iter().map(|id| *id as i64)))
             }
-            Numbering::Unsigned => Arc::new(UInt64Array::from_iter_values(ids.iter().copied())),
-            Numbering::Numbered(seen) => {
+            IdNumbering::Unsigned => Arc::new(UInt64Array::from_iter_values(ids.iter().copied())),
+            IdNumbering::Numbered(seen) => {
                 let parser = seen.converter.parser();
                 let row = |id: &u64| usize::try_from(*id).ok().and_then(|id| seen.rows.get(id));
                 let rows = ids.iter().filter_map(row).map(|bytes| parser.parse(bytes));
@@ -173,7 +173,7 @@ impl ValueNumbers {
 
     pub(super) fn size(&self) -> usize {
         match &self.kind {
-            Numbering::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
+            IdNumbering::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
             _ => 0,
         }
     }
@@ -202,11 +202,11 @@ fn to_plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// Minimum number of values for which scanning a table of all 2^16 counts is faster than recording which
-/// counts are not zero.
+/// Minimum number of values for which scanning a table of 2^16 counts is faster than recording
+/// which counts are not zero.
 const MANY: usize = 1 << 15;
 
-impl Ids<'_> {
+impl ValueIds<'_> {
     pub(super) fn get_bits(&self, i: usize) -> Option<u64> {
         fn bits_at<T: ArrowPrimitiveType<Native: ToBits>>(
             a: &PrimitiveArray<T>,
@@ -231,7 +231,8 @@ impl Ids<'_> {
         }
     }
 
-    /// Counts the values in a range. `scratch` is a table of counts that is all zeros between calls.
+    /// Adds the occurrences of each id in the rows `range` to `counts`. `scratch` is a buffer for
+    /// counts that has only zeros between calls.
     pub(super) fn count(
         &self,
         range: Range<usize>,
@@ -274,8 +275,8 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the id of the 8-bit value whose bits are `place`: the value, sign-extended. Place 255 is
-/// -1.
+/// Returns the id of the signed 8-bit value whose bits are `place`: the value, sign-extended to 64
+/// bits. For 255, it is the id of -1.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn to_byte_value(place: usize) -> u64 {
@@ -288,7 +289,8 @@ fn to_short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
-/// Counts values of at most 16 bits in `table`, which has one count per possible value.
+/// Counts values of at most 16 bits. `table` has one count per possible value, at the index that
+/// `place` returns for the value; `id` converts this index to the id of the value in `counts`.
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,

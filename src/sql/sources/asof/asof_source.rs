@@ -1,4 +1,5 @@
-//! [`AsOfSource`]: reads the data once, then returns rows in the order of the labels.
+//! [`AsOfSource`]: the scan of `meds_asof`, which reads the data of all subjects once, and returns
+//! one row per label in the order of the labels.
 
 use std::fmt;
 use std::ops::Range;
@@ -31,7 +32,7 @@ use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::find_further_columns;
 use crate::sql::sources::range_partitions::{limit_rows, run_blocking, write_limit};
-use serrate_core::internal::meds::{AsOfBatchLimits, Needed, divide_labels};
+use serrate_core::internal::meds::{AsOfBatchLimits, NeededColumns, divide_labels};
 
 /// Name of the metric that counts the labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
@@ -123,14 +124,14 @@ impl AsOfSource {
         let options = MedsReadOptions {
             columns: Some(find_further_columns(&self.table, names)),
             // Turns off the check that no subject is in two shards, because each read sees only one
-            // shard. `AsOf::try_new` makes this check.
+            // shard. `AsOf::try_new` checks this instead.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
         let needed: Vec<&str> = wanted.iter().map(|(_, name)| *name).collect();
         let shards = (0..self.folder.num_shards())
             .into_par_iter()
-            .map(|shard| self.folder.read_needed(shard, &options, Needed(Some(&needed))))
+            .map(|shard| self.folder.read_needed(shard, &options, NeededColumns(Some(&needed))))
             .collect::<crate::Result<Vec<_>>>()?;
         AsOf::try_new(shards, &self.labels)
     }
@@ -283,8 +284,8 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Merges `projection` only into a projection of plain columns. If `projection` used another
-        // expression twice, the scan would evaluate it twice.
+        // Merges `projection` only into a projection of plain columns. If `projection` used a
+        // computed column twice, the scan would compute it twice.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }
@@ -304,8 +305,7 @@ impl DataSource for AsOfSource {
     }
 }
 
-/// Returns the number of labels without a row in an executed plan, because their subjects are not
-/// in the data.
+/// Returns how many labels have no row in an executed plan, because the data lacks their subjects.
 ///
 /// Labels that several scans of the plan read from the same data count once.
 ///

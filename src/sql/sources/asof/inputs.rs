@@ -1,5 +1,4 @@
-//! [`AsofInputs`]: the columns, or only the lengths of lists, that expressions over `meds_asof`
-//! need.
+//! [`AsofInputs`]: the columns, or only list lengths, that expressions over `meds_asof` need.
 
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::array::list_depth;
+use crate::functions::{ListPart, find_list_part};
 use crate::io::meds::AsOf;
 use crate::sql::sources::meds::is_static;
 use serrate_core::internal::meds::{AsOfRanges, AsOfView, AsOfViewStep};
@@ -20,9 +20,9 @@ use serrate_core::internal::meds::{AsOfRanges, AsOfView, AsOfViewStep};
 #[derive(Clone, Debug, PartialEq)]
 enum AsofInput {
     Label(usize),
-    /// A list column after slicing, with its type.
+    /// The parts of a column's lists that calls such as `ragged_head` select, and their type.
     Lists(AsOfView, DataType),
-    /// Lengths of the lists on axis 1.
+    /// For each row, the length of its list on axis 1.
     Lengths(AsOfView),
     /// For each row, the number of leaves that are not NULL.
     Counts(AsOfView),
@@ -74,8 +74,7 @@ impl AsofInputs {
     }
 
     /// Replaces the list `x` of a call such as `ragged_at(x, 2)` with its first three elements, so
-    /// that the scan copies few elements. For a negative index such as -2, takes the last two
-    /// elements.
+    /// that the scan copies few elements. For an index of -2, takes the last two.
     fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
@@ -85,11 +84,8 @@ impl AsofInputs {
         let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else {
             return Ok(Transformed::no(node));
         };
-        // The index of the first element is 0 in `ragged_at` and 1 in `array_element`.
-        let from = match call.fun().name() {
-            "ragged_at" => 0,
-            "array_element" => 1,
-            _ => return Ok(Transformed::no(node)),
+        let ListPart::Element(from) = find_list_part(call.fun()) else {
+            return Ok(Transformed::no(node));
         };
         let [list, first, ..] = call.args() else { return Ok(Transformed::no(node)) };
         let (Some(first), Some(view)) =
@@ -120,8 +116,8 @@ impl AsofInputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns, for each needed list column, whether it is a column of static facts (facts without
-    /// a time), and its name.
+    /// Returns, for each needed list column, whether it has static facts (facts without a time),
+    /// and its name.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
@@ -162,7 +158,8 @@ impl AsofInputs {
     }
 }
 
-/// Returns the values of a column of the labels, without a copy if the rows are contiguous.
+/// Returns the values of a column for the labels at the indices `labels`, which are also given as
+/// `positions`. Copies no values if the indices are consecutive.
 fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
     match labels {
         [first, .., last] if last - first + 1 == labels.len() => {
@@ -193,12 +190,12 @@ fn find_input(
         [lists, rest @ ..] => (lists, rest),
         [] => return Ok(None),
     };
-    let input: fn(AsOfView) -> AsofInput = match (call.fun().name(), rest) {
-        ("ragged_lengths", []) => AsofInput::Lengths,
-        ("ragged_lengths", [axis]) if find_literal_integer(axis) == Some(Some(1)) => {
+    let input: fn(AsOfView) -> AsofInput = match (find_list_part(call.fun()), rest) {
+        (ListPart::Length, []) => AsofInput::Lengths,
+        (ListPart::Length, [axis]) if find_literal_integer(axis) == Some(Some(1)) => {
             AsofInput::Lengths
         }
-        ("ragged_count", []) => AsofInput::Counts,
+        (ListPart::Count, []) => AsofInput::Counts,
         _ => return Ok(None),
     };
     let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
@@ -206,8 +203,10 @@ fn find_input(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// Returns the view that an expression reads, if the expression is a list column, or calls over a
-/// list column that only change which elements are read (see [`make_range_step`]).
+/// Returns the list column that an expression reads, with the steps that select its elements, and the
+/// field of the result.
+/// Returns `None` unless the expression is a list column, or calls over a list column that only
+/// change which elements are read (see [`make_range_step`]).
 fn match_view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -227,29 +226,29 @@ fn match_view(
         [lists, rest @ ..] => (lists, rest),
         [] => return Ok(None),
     };
-    let Some(step) = make_range_step(call.fun().name(), rest) else { return Ok(None) };
+    let Some(step) = make_range_step(find_list_part(call.fun()), rest) else { return Ok(None) };
     let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.add_step(step), node.return_field(table)?)))
 }
 
-/// Returns how a function such as `ragged_head(x, 3)` changes the range of a list, or `None` if the
-/// function reads values or its arguments vary by row.
-fn make_range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<AsOfViewStep> {
+/// Returns how a call such as `ragged_head(x, 3)` changes the range of a list, or `None` if it reads
+/// values or its arguments vary by row.
+fn make_range_step(part: ListPart, rest: &[Arc<dyn PhysicalExpr>]) -> Option<AsOfViewStep> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| find_literal_integer(axis) == Some(Some(1));
-    match (name, rest) {
-        ("ragged_flatten", []) => Some(AsOfViewStep::Flatten),
-        ("ragged_head", [n]) => Some(make_head_step(find_literal_integer(n)?)),
-        ("ragged_head", [n, axis]) if outermost(axis) => {
+    match (part, rest) {
+        (ListPart::Leaves, []) => Some(AsOfViewStep::Flatten),
+        (ListPart::First, [n]) => Some(make_head_step(find_literal_integer(n)?)),
+        (ListPart::First, [n, axis]) if outermost(axis) => {
             Some(make_head_step(find_literal_integer(n)?))
         }
-        ("ragged_tail", [n]) => Some(make_tail_step(find_literal_integer(n)?)),
-        ("ragged_tail", [n, axis]) if outermost(axis) => {
+        (ListPart::Last, [n]) => Some(make_tail_step(find_literal_integer(n)?)),
+        (ListPart::Last, [n, axis]) if outermost(axis) => {
             Some(make_tail_step(find_literal_integer(n)?))
         }
-        ("ragged_slice", [start, stop]) => {
+        (ListPart::Range, [start, stop]) => {
             Some(AsOfViewStep::Slice(find_literal_integer(start)?, find_literal_integer(stop)?))
         }
-        ("ragged_slice", [start, stop, by])
+        (ListPart::Range, [start, stop, by])
             if matches!(find_literal_integer(by)?, None | Some(1)) =>
         {
             Some(AsOfViewStep::Slice(find_literal_integer(start)?, find_literal_integer(stop)?))

@@ -1,3 +1,5 @@
+//! `meds_asof`: labels with the history of their subjects.
+
 mod asof_source;
 mod inputs;
 mod projection_rule;
@@ -6,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, plan_err};
@@ -19,6 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 pub(in crate::sql) use self::asof_source::AsOfSource;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::sources::meds::MedsTable;
 use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
 
@@ -76,7 +78,8 @@ impl MedsAsOfTable {
         Ok(Self { tasks, ..Self::try_new(MedsTable::open(root)?, labels)? })
     }
 
-    /// Combines a table of subjects and labels. A column in both is an error.
+    /// Creates the table from `table`, the data of the subjects, and `labels`. A column that both
+    /// have, other than `subject_id`, is an error.
     pub(crate) fn try_new(table: MedsTable, labels: Labels) -> crate::Result<Self> {
         let (folder, of_data) = table.into_parts();
         let mut fields: Vec<FieldRef> = labels.schema().fields().to_vec();
@@ -101,7 +104,6 @@ impl MedsAsOfTable {
     }
 }
 
-#[async_trait]
 impl TableProvider for MedsAsOfTable {
     describe_table!(Base);
 
@@ -123,7 +125,11 @@ impl TableProvider for MedsAsOfTable {
             .collect()
     }
 
-    async fn scan(
+    boxed_method!(MedsAsOfTable: scan = plan_scan);
+}
+
+impl MedsAsOfTable {
+    async fn plan_scan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,

@@ -42,7 +42,7 @@ fn into_scan(
     projection: &ProjectionExec,
     input: &Arc<dyn ExecutionPlan>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if let Some(scan) = as_of(input) {
+    if let Some(scan) = find_asof_scan(input) {
         return scan.try_swapping_with_projection(projection);
     }
     if !input.is::<GlobalLimitExec>() && !input.is::<LocalLimitExec>() {
@@ -58,7 +58,7 @@ fn into_scan(
     }
 }
 
-fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
+fn find_asof_scan(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
     plan.downcast_ref::<DataSourceExec>().filter(|scan| scan.data_source().is::<AsOfSource>())
 }
 
@@ -92,6 +92,6 @@ fn has_scan_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<LocalLimitExec>();
     match plan.children()[..] {
         [input] if passes => has_scan_order(input),
-        _ => as_of(plan).is_some(),
+        _ => find_asof_scan(plan).is_some(),
     }
 }

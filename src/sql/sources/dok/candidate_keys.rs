@@ -1,4 +1,5 @@
-//! Derives the keys of a DOK file for which the conditions of a query can be true.
+//! Derives the keys of a DOK file (a sparse tensor or a dictionary) for which the conditions of a
+//! query can be true.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -11,7 +12,7 @@ use std::collections::HashSet;
 use crate::kernels::text::is_text;
 
 /// The limit on the number of keys to look up is the number of entries in the file, but not less
-/// than `FEW` and not more than [`MOST`]. If the conditions allow more keys, the scan checks all
+/// than `FEW` and not more than [`MOST`]. If conditions allow more keys, the scan checks all
 /// entries.
 const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
@@ -21,7 +22,8 @@ const MOST: usize = 1 << 17;
 /// limits no keys, and an AND limits keys only by its left operand.
 const ALTERNATIVES: usize = 1 << 12;
 
-/// The values that each key column may have in one alternative of a condition. `None` means any value.
+/// One alternative (operand of OR) of a condition: the values that each key column may have. `None`
+/// means any value.
 type KeyValues = Vec<Option<HashSet<ScalarValue>>>;
 
 /// Returns the keys for which all of `filters` may be true, as one array per key column; `None` for too many
@@ -110,7 +112,8 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
     out
 }
 
-/// Returns alternatives that contain every key for which a condition can be true.
+/// Returns alternatives (operands of OR) such that each key for which `filter` can be true meets at
+/// least one of them.
 fn find_alternatives(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
@@ -174,13 +177,15 @@ fn find_alternatives(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     }
 }
 
-/// Returns the only key column that an alternative limits, with its values, or else `None`.
+/// Returns the index and the values of the key column if an alternative limits only one column,
+/// otherwise `None`.
 fn find_single_column(values: &KeyValues) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the index of a key column if `expr` is this column, or its cast to another string type.
+/// Returns the index of the key column if `expr` is a key column, or the cast of one from a string
+/// type to another. Returns `None` for any other expression.
 fn find_key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
@@ -279,7 +284,7 @@ mod tests {
             let both = values(&wide.clone().and(by_turns(n)));
             assert!(both <= MOST, "{n}: {both}");
         }
-        // These alternatives allow so few keys that `find_keys` returns all of them.
+        // These alternatives allow so few keys that `find_keys` returns all keys.
         let few = by_turns(10).and(among("i", 20)).and(among("j", 20));
         assert_eq!(count(&[few], 0), Some(10 * 20 - 5 * 5));
     }

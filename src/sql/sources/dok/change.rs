@@ -1,4 +1,5 @@
-//! Statements that change the entries of a DOK table. Each replaces the file, or leaves it unchanged.
+//! Statements that change the entries of a DOK table (a sparse tensor or a dictionary). Each
+//! replaces the file of the table, or leaves it unchanged.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,8 +19,8 @@ use tokio::runtime::Handle;
 
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::{ChangeQuery, ChangedRows, replace_values};
-use crate::sql::sources::whole_file::{collect_rows, write_unless_cancelled};
-use serrate_core::internal::keyed::{self, Contents, LatestVersion};
+use crate::sql::sources::file_output::{collect_rows, write_unless_cancelled};
+use serrate_core::internal::keyed::{self, KeyedContents, LatestVersion};
 
 #[derive(Clone, Debug)]
 pub(super) enum DokChange {
@@ -110,12 +111,12 @@ pub(super) fn make_nullable_schema(schema: &SchemaRef) -> SchemaRef {
 
 /// Returns the new entries, or `None` if nothing changes, and the number of affected rows.
 fn apply_change(
-    before: &Contents,
+    before: &KeyedContents,
     change: &DokChange,
     schema: &SchemaRef,
     rows: &RecordBatch,
     find: &dyn Fn(&ChangeQuery, &RecordBatch) -> crate::Result<ChangedRows>,
-) -> crate::Result<(Option<Contents>, u64)> {
+) -> crate::Result<(Option<KeyedContents>, u64)> {
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     match change {
         DokChange::Truncate => {

@@ -1,11 +1,10 @@
-//! `CREATE EXTERNAL TABLE .. STORED AS DOK`.
+//! Creates tables for `CREATE EXTERNAL TABLE .. STORED AS DOK`: sparse tensors and dictionaries.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::new_empty_array;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -16,7 +15,8 @@ use super::{DokTable, run_blocking};
 use crate::access;
 use crate::dense::DType;
 use crate::error::Error;
-use serrate_core::internal::keyed::{self, Contents, Version, key_type};
+use crate::sql::base::boxed_methods::boxed_method;
+use serrate_core::internal::keyed::{self, KeyedContents, KeyedVersion, key_type};
 
 /// Creates tables of type [`DokTable`].
 ///
@@ -28,9 +28,12 @@ use serrate_core::internal::keyed::{self, Contents, Version, key_type};
 #[derive(Debug, Default)]
 pub(crate) struct DokTableFactory;
 
-#[async_trait]
 impl TableProviderFactory for DokTableFactory {
-    async fn create(
+    boxed_method!(DokTableFactory: create = create_table);
+}
+
+impl DokTableFactory {
+    async fn create_table(
         &self,
         _state: &dyn Session,
         command: &CreateExternalTable,
@@ -67,7 +70,7 @@ fn open_or_create(
     path: &Path,
     declared: &SchemaRef,
     options: &DokOptions,
-) -> crate::Result<(SchemaRef, Arc<Version>)> {
+) -> crate::Result<(SchemaRef, Arc<KeyedVersion>)> {
     let declared: Vec<_> = declared.fields().iter().cloned().collect();
     if !access::exists(path) {
         let contents = create_contents(path, &declared, options)?;
@@ -83,18 +86,18 @@ fn open_or_create(
     let own = version.contents.schema();
     let wrong = |message: String| Error::file(path, message);
     match (&version.contents, &options.shape, &options.keys) {
-        (Contents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
+        (KeyedContents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
             return Err(wrong(format!(
                 "the file has the shape {:?}, but the option 'shape' is {shape:?}; omit the option",
                 tensor.shape()
             )));
         }
-        (Contents::Tensor(_), _, Some(_)) => {
+        (KeyedContents::Tensor(_), _, Some(_)) => {
             return Err(wrong(
                 "the file is a tensor, which has axes and no keys; omit the option 'keys'".into(),
             ));
         }
-        (Contents::Keys(_), Some(_), _) => {
+        (KeyedContents::Keys(_), Some(_), _) => {
             return Err(wrong(
                 "the file is a dictionary, which has no shape; omit the option 'shape'".into(),
             ));
@@ -117,8 +120,8 @@ fn open_or_create(
     }
     let fits = declared.len() == own.fields().len()
         && declared.iter().zip(own.fields()).enumerate().all(|(at, (given, own))| {
-            // Axes are int64, even if another integer type is declared.
-            let axis = matches!(version.contents, Contents::Tensor(_)) && at < value;
+            // An axis is int64 whatever integer type the statement declares for it.
+            let axis = matches!(version.contents, KeyedContents::Tensor(_)) && at < value;
             key_type(given.data_type()) == *own.data_type()
                 || (axis && given.data_type().is_integer())
         });
@@ -143,7 +146,7 @@ fn create_contents(
     path: &Path,
     declared: &[arrow::datatypes::FieldRef],
     options: &DokOptions,
-) -> crate::Result<Contents> {
+) -> crate::Result<KeyedContents> {
     let wrong = |message: String| Error::file(path, message);
     let names: Vec<String> = declared.iter().map(|f| f.name().clone()).collect();
     let Some((value, axes)) = declared.split_last().filter(|(_, axes)| !axes.is_empty()) else {
@@ -155,7 +158,7 @@ fn create_contents(
     let none = |of: &DataType| new_empty_array(of);
     match (&options.shape, &options.keys) {
         (None, None) => Err(wrong(
-            "the file does not exist; to create it, set OPTIONS (shape '1000, 50') for a tensor or (keys 'a, b') for a dictionary".into(),
+            "the file does not exist; to create it, give the sizes of a sparse tensor in OPTIONS (shape '1000, 50'), or the key columns of a dictionary in OPTIONS (keys 'a, b')".into(),
         )),
         (Some(shape), _) => {
             if shape.len() != axes.len() {
@@ -168,7 +171,7 @@ fn create_contents(
             }
             let dtype = find_tensor_type(value.name(), value.data_type())?;
             let columns: Vec<_> = declared.iter().map(|f| none(f.data_type())).collect();
-            Contents::tensor(&names, &columns, Some(shape.clone()), dtype, 0, None)
+            KeyedContents::tensor(&names, &columns, Some(shape.clone()), dtype, 0, None)
         }
         (None, Some(keys)) => {
             let own = names.get(..axes.len()).unwrap_or_default();
@@ -181,17 +184,15 @@ fn create_contents(
                 )));
             }
             let columns: Vec<_> = declared.iter().map(|f| none(f.data_type())).collect();
-            Contents::keys(&names, &columns, 0, None)
+            KeyedContents::keys(&names, &columns, 0, None)
         }
     }
 }
 
 pub(super) fn find_tensor_type(name: &str, of: &DataType) -> crate::Result<DType> {
     DType::from_arrow(of).ok_or_else(|| {
-        Error::type_of(
-            format!("the value column {name:?}"),
-            "a number or a boolean (cast decimals to double; for dates, times and strings, create a dictionary with OPTIONS (keys 'a, b'))",
-            of,
-        )
+        Error::invalid(format!(
+            "the value column {name:?} must be a number or a boolean, not {of}; cast a decimal to DOUBLE or, for dates, times and strings, create a dictionary with OPTIONS (keys 'a, b'), where a and b are the key columns"
+        ))
     })
 }

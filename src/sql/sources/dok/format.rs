@@ -1,4 +1,4 @@
-//! `COPY .. TO 'file' STORED AS DOK`.
+//! Writes sparse tensors and dictionaries for `COPY .. TO 'file' STORED AS DOK`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use super::factory::find_tensor_type;
 use super::options::DokOptions;
 use crate::access;
 use crate::sql::order::build_ordered_sink;
-use crate::sql::sources::whole_file::{collect_rows, find_local_target, make_folder};
+use crate::sql::sources::file_output::{collect_rows, find_local_target, make_folder};
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
-use serrate_core::internal::keyed::{self, Contents};
+use serrate_core::internal::keyed::{self, KeyedContents};
 
 const READING: &str = "files of sparse tensors and dictionaries are read as tables: CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
 
@@ -79,9 +79,9 @@ impl WrittenFormat for DokFormat {
                     (None, Some(value)) => {
                         let dtype = find_tensor_type("value", value.data_type())?;
                         let shape = options.shape.clone();
-                        Contents::tensor(&names, &columns, shape, dtype, 0, duplicates)?
+                        KeyedContents::tensor(&names, &columns, shape, dtype, 0, duplicates)?
                     }
-                    _ => Contents::keys(&names, &columns, 0, duplicates)?,
+                    _ => KeyedContents::keys(&names, &columns, 0, duplicates)?,
                 };
                 let count = u64::try_from(rows.num_rows()).unwrap_or(u64::MAX);
                 make_folder(target)?;
@@ -142,8 +142,9 @@ fn order_columns(
     for field in schema.fields().iter().take(count - 1) {
         if !field.data_type().is_integer() {
             return plan_err!(
-                "the axis '{}' has the type {}, but an axis must be an integer; cast it, or set \
-                 OPTIONS (keys 'a, b') for keys of other types",
+                "the column '{}' is an axis of the sparse tensor and has the type {}, but an axis must be an \
+                 integer; cast the column, or list the columns before the value in the option 'keys' to \
+                 write a dictionary, whose keys may have any type",
                 field.name(),
                 field.data_type()
             );

@@ -1,3 +1,5 @@
+//! Files of sparse tensors and dictionaries: tables, changes, COPY, and look-ups by the name of a table.
+
 mod candidate_keys;
 mod change;
 mod factory;
@@ -22,6 +24,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::expression_parts::{remove_qualifiers, simplify_expr};
 
 pub(crate) use factory::DokTableFactory;
@@ -36,7 +39,7 @@ use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::describe_table;
 use crate::sql::sources::memory_tables::find_column_indices;
-use serrate_core::internal::keyed::{Contents, LatestVersion, Version, open};
+use serrate_core::internal::keyed::{KeyedContents, KeyedVersion, LatestVersion, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.
 ///
@@ -50,9 +53,9 @@ use serrate_core::internal::keyed::{Contents, LatestVersion, Version, open};
 ///   then rename it; a statement that fails has changed nothing. Statements on one file, from any
 ///   table or process, wait for each other (this requires a file system with locks). If a program
 ///   that ignores the lock writes at the same time, the statement fails.
-/// * INSERT sets entries: if several rows have one key, the last is used, and it replaces an entry of
-///   the table. With `OPTIONS (duplicates 'error')` duplicates are an error, with `'sum'` they are
-///   added up. INSERT OVERWRITE replaces all entries.
+/// * INSERT sets entries: if several rows have the same key, the last of them is used, and it
+///   replaces an entry of the table with this key. With `OPTIONS (duplicates 'error')` duplicates
+///   are an error, with `'sum'` they are added up. INSERT OVERWRITE replaces all entries.
 /// * In a tensor, zero is not an entry: writing it removes the entry.
 ///
 /// ```
@@ -99,7 +102,7 @@ impl DokTable {
     fn new(
         path: PathBuf,
         schema: SchemaRef,
-        version: Arc<Version>,
+        version: Arc<KeyedVersion>,
         duplicates: Option<Option<DuplicateEntries>>,
     ) -> Self {
         let duplicates = duplicates.unwrap_or(Some(DuplicateEntries::Last));
@@ -110,11 +113,11 @@ impl DokTable {
         Self { path, schema, duplicates, latest }
     }
 
-    pub(crate) fn read_current(&self) -> crate::Result<Arc<Version>> {
+    pub(crate) fn read_current(&self) -> crate::Result<Arc<KeyedVersion>> {
         self.check_schema(open(&self.path)?)
     }
 
-    fn check_schema(&self, version: Arc<Version>) -> crate::Result<Arc<Version>> {
+    fn check_schema(&self, version: Arc<KeyedVersion>) -> crate::Result<Arc<KeyedVersion>> {
         let types = |s: &SchemaRef| -> Vec<DataType> {
             s.fields().iter().map(|f| f.data_type().clone()).collect()
         };
@@ -148,7 +151,8 @@ impl DokTable {
         each.collect()
     }
 
-    /// Returns the plan of a DELETE, or of an UPDATE of the columns `set`.
+    /// Returns the plan of an UPDATE of the columns `set` or, if `set` is `None`, of a DELETE.
+    /// Returns an error if the table lacks one of the columns.
     pub(in crate::sql) fn plan_change(
         &self,
         query: ChangeQuery,
@@ -173,24 +177,7 @@ impl DokTable {
 impl TableProvider for DokTable {
     describe_table!(Base);
 
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let path = self.path.clone();
-        let version = self.check_schema(run_blocking(move || open(&path)).await?)?;
-        let plain = filters.iter().cloned().map(remove_qualifiers).collect::<Result<Vec<_>>>()?;
-        let keys = candidate_keys::find_keys(&plain, &self.schema, version.contents.len())?;
-        let filters = self.plan_exprs(state, plain)?;
-        let schema = Arc::clone(&self.schema);
-        let partitions = state.config().target_partitions();
-        let source =
-            DokSource::try_new(version, schema, projection, filters, keys, limit, partitions)?;
-        Ok(DataSourceExec::from_data_source(source))
-    }
+    boxed_method!(DokTable: scan = plan_scan);
 
     fn supports_filters_pushdown(
         &self,
@@ -230,6 +217,27 @@ impl TableProvider for DokTable {
     }
 }
 
+impl DokTable {
+    async fn plan_scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let path = self.path.clone();
+        let version = self.check_schema(run_blocking(move || open(&path)).await?)?;
+        let plain = filters.iter().cloned().map(remove_qualifiers).collect::<Result<Vec<_>>>()?;
+        let keys = candidate_keys::find_keys(&plain, &self.schema, version.contents.len())?;
+        let filters = self.plan_exprs(state, plain)?;
+        let schema = Arc::clone(&self.schema);
+        let partitions = state.config().target_partitions();
+        let source =
+            DokSource::try_new(version, schema, projection, filters, keys, limit, partitions)?;
+        Ok(DataSourceExec::from_data_source(source))
+    }
+}
+
 /// Returns the table of a path in FROM if the file is a sparse tensor or a dictionary, otherwise `None`.
 pub(in crate::sql) async fn open_path(url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     let Some(path) = options::find_local_file(url).ok().filter(|_| url.ends_with(".safetensors"))
@@ -237,7 +245,7 @@ pub(in crate::sql) async fn open_path(url: &str) -> Result<Option<Arc<dyn TableP
         return Ok(None);
     };
     run_blocking(move || {
-        if !access::is_file(&path) || !Contents::is_in(&path) {
+        if !access::is_file(&path) || !KeyedContents::is_in(&path) {
             return Ok(None);
         }
         let table: Arc<dyn TableProvider> = Arc::new(DokTable::open(path)?);

@@ -1,4 +1,4 @@
-//! OPTIONS of DOK tables and of COPY to DOK files.
+//! OPTIONS of DOK tables (sparse tensors and dictionaries) and of COPY to DOK files.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -72,7 +72,8 @@ impl DokOptions {
     }
 }
 
-/// Parses the option `shape`: one size per axis, written as `1000, 50` or `[1000, 50]`.
+/// Parses the option `shape`: one size per axis, written as `1000, 50` or `[1000, 50]`. Any other
+/// text is an error.
 fn parse_shape(text: &str) -> Result<Vec<usize>> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
     let sizes: std::result::Result<Vec<usize>, _> =
@@ -85,7 +86,8 @@ fn parse_shape(text: &str) -> Result<Vec<usize>> {
     }
 }
 
-/// Parses the option `keys`: names of columns, written as `subject_id, code`.
+/// Parses the option `keys`: names of columns, written as `subject_id, code`. An empty name and a
+/// name that is listed twice are errors.
 fn parse_names(text: &str) -> Result<Vec<String>> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {

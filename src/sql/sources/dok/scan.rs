@@ -1,4 +1,5 @@
-//! Reads all entries of a DOK file, or looks up the entries of some keys.
+//! Reads all entries of a DOK file (a sparse tensor or a dictionary), or looks up the entries of
+//! some keys.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,13 +21,13 @@ use futures::stream;
 
 use crate::sql::sources::range_partitions::{read_ranges, write_limit};
 use crate::sql::sources::select_columns;
-use serrate_core::internal::keyed::Version;
+use serrate_core::internal::keyed::KeyedVersion;
 use serrate_core::internal::trim_extent;
 
 /// A scan of one version of a DOK file. It returns the entries that pass all filters.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct DokSource {
-    version: Arc<Version>,
+    version: Arc<KeyedVersion>,
     schema: SchemaRef,
     projection: Vec<usize>,
     projected: SchemaRef,
@@ -42,7 +43,7 @@ const LARGE: usize = 1 << 16;
 
 impl DokSource {
     pub(super) fn try_new(
-        version: Arc<Version>,
+        version: Arc<KeyedVersion>,
         schema: SchemaRef,
         projection: Option<&Vec<usize>>,
         filters: Vec<Arc<dyn PhysicalExpr>>,

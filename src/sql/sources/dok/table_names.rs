@@ -11,11 +11,11 @@ use futures::FutureExt;
 
 use super::DokTable;
 use crate::functions::TableNames;
-use serrate_core::internal::keyed::Version;
+use serrate_core::internal::keyed::KeyedVersion;
 
-type Catalogs = (Arc<dyn CatalogProviderList>, String, String);
+type SessionCatalogs = (Arc<dyn CatalogProviderList>, String, String);
 
-struct SessionTables(Arc<dyn Fn() -> Catalogs + Send + Sync>);
+struct SessionTables(Arc<dyn Fn() -> SessionCatalogs + Send + Sync>);
 
 impl fmt::Debug for SessionTables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,7 +25,7 @@ impl fmt::Debug for SessionTables {
 
 impl SessionTables {
     fn from_context(ctx: &SessionContext) -> Self {
-        fn read_catalogs(state: &datafusion::execution::SessionState) -> Catalogs {
+        fn read_catalogs(state: &datafusion::execution::SessionState) -> SessionCatalogs {
             let catalog = &state.config_options().catalog;
             (
                 Arc::clone(state.catalog_list()),
@@ -44,7 +44,7 @@ impl SessionTables {
 }
 
 impl TableNames for SessionTables {
-    fn find(&self, name: &str) -> Result<Option<Arc<Version>>> {
+    fn find(&self, name: &str) -> Result<Option<Arc<KeyedVersion>>> {
         let (catalogs, catalog, schema) = (self.0)();
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
@@ -69,10 +69,9 @@ impl TableNames for SessionTables {
 /// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`. Without
 /// this, both functions accept only paths. [`session`](crate::sql::session()) calls this function after
 /// [`register_functions`](crate::sql::register_functions).
-pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
+pub(crate) fn register_dok_names(ctx: &SessionContext) {
     let names: Arc<dyn TableNames> = Arc::new(SessionTables::from_context(ctx));
     for function in crate::functions::build_lookup_functions(&names) {
         ctx.register_udf(function);
     }
-    Ok(())
 }

@@ -1,9 +1,8 @@
-//! `CREATE EXTERNAL TABLE .. LOCATION 'path'`.
+//! Creates tables over files for `CREATE EXTERNAL TABLE .. LOCATION 'path'`.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
-use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{DFSchema, internal_datafusion_err, plan_datafusion_err, plan_err};
 use datafusion::datasource::listing::{
@@ -14,6 +13,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::CreateExternalTable;
 
 use crate::array::list_depth;
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::sources::listing::empty::refuse_empty;
 use crate::sql::sources::listing::file_kind::{FileKind, list_known_formats};
 use crate::sql::sources::listing::hive::find_values;
@@ -22,7 +22,7 @@ use crate::sql::sources::listing::{
     split_folders,
 };
 use crate::sql::sources::urls::parse_path;
-use crate::sql::sources::whole::declare_columns;
+use crate::sql::sources::whole_file_format::declare_columns;
 
 /// Creates tables over files. Passes CREATE UNBOUNDED EXTERNAL TABLE on to another factory.
 #[derive(Debug)]
@@ -36,9 +36,12 @@ impl FilesTableFactory {
     }
 }
 
-#[async_trait]
 impl TableProviderFactory for FilesTableFactory {
-    async fn create(
+    boxed_method!(FilesTableFactory: create = create_table);
+}
+
+impl FilesTableFactory {
+    async fn create_table(
         &self,
         state: &dyn Session,
         command: &CreateExternalTable,
@@ -138,8 +141,8 @@ fn parse_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
     Ok(Some(Arc::new(schema.project(&in_files)?)))
 }
 
-/// Checks that the columns of a table over CSV files have types that the reader of CSV files has. It
-/// refuses lists, structs and maps when a query reads them.
+/// Returns an error if a column of a table over CSV files is a list, a struct or a map. Without
+/// this check, only a query that reads the column would fail.
 fn check_csv_types(
     command: &CreateExternalTable,
     kind: &FileKind,
@@ -150,18 +153,18 @@ fn check_csv_types(
     let (name, t) = (field.name(), field.data_type());
     match list_depth(t) {
         0 => plan_err!(
-            "table '{}': the column '{name}' has the type {t}, but the fields of CSV files are single values; declare the column as VARCHAR, or use Parquet or NDJSON files",
+            "table '{}': the column '{name}' has the type {t}, but the fields of CSV files are scalars; declare the column as VARCHAR, or use Parquet or NDJSON files",
             command.name
         ),
         _ => plan_err!(
-            "table '{}': the column '{name}' has the type {t}, but the fields of CSV files are single values; declare the column as VARCHAR and cast the text of the lists in queries, as in {name}::DOUBLE[]",
+            "table '{}': the column '{name}' has the type {t}, but the fields of CSV files are scalars; declare the column as VARCHAR and cast the text of the lists in queries, as in {name}::DOUBLE[]",
             command.name
         ),
     }
 }
 
-/// Returns the names and types of the columns in PARTITIONED BY. Returns an error if the statement
-/// does not declare one of these columns.
+/// Returns the names and types of the columns in PARTITIONED BY. A column that the statement does
+/// not declare is an error.
 fn parse_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataType)>> {
     let column = |name: &String| {
         let field = command.schema.inner().field_with_name(name).map_err(|_| {

@@ -52,7 +52,8 @@ impl FileSet {
     /// before `10.csv`. A file that two paths name appears once.
     ///
     /// # Errors
-    /// If a folder has files of the table's format that the table skips for their compression or extension.
+    /// If a folder has files of the table's format that the table skips because of their compression
+    /// or extension.
     pub(in crate::sql) async fn list_files(&self, state: &dyn Session) -> Result<Vec<ListedFile>> {
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
         let mut lists = Vec::with_capacity(self.paths.len());

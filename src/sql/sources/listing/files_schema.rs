@@ -35,6 +35,7 @@ impl FilesSchema {
 }
 
 /// Whether a field that is not nullable is within a nullable struct, at any depth.
+/// `is_below_nullable` is whether `fields` themselves are within such a struct.
 fn has_required_fields(fields: &Fields, is_below_nullable: bool) -> bool {
     fields.iter().any(|field| {
         if is_below_nullable && !field.is_nullable() {

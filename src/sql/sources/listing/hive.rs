@@ -45,13 +45,13 @@ pub(in crate::sql) fn split_folders(
 /// If the files do not all have the same partition columns, or a name appears twice in a path.
 pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     let Some(first) = files.first() else { return Ok(Vec::new()) };
-    let names = names_of(first);
-    if let Some(other) = files.iter().find(|file| names_of(file) != names) {
+    let names = list_folder_names(first);
+    if let Some(other) = files.iter().find(|file| list_folder_names(file) != names) {
         return plan_err!(
             "{} and {} are in folders (name=value) of different columns: {names:?} and {:?}; move all files of a table into folders of the same columns",
             format_location(&first.meta.location),
             format_location(&other.meta.location),
-            names_of(other)
+            list_folder_names(other)
         );
     }
     let repeated = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
@@ -64,7 +64,7 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     }
 }
 
-fn names_of(file: &ListedFile) -> Vec<Cow<'_, str>> {
+fn list_folder_names(file: &ListedFile) -> Vec<Cow<'_, str>> {
     file.folders.iter().filter_map(|folder| Some(decode_name(folder.split_once('=')?.0))).collect()
 }
 

@@ -7,14 +7,13 @@ mod files;
 mod files_schema;
 mod hive;
 mod kind;
-pub(in crate::sql) mod open;
+pub(in crate::sql) mod list_table;
 mod scan;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraints, SchemaExt, Statistics, plan_err};
@@ -27,6 +26,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, T
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::config::SerrateOptions;
+use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::sources::nrt::NrtFormat;
 use crate::sql::sources::nrt::position_fields::add_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
@@ -51,7 +51,8 @@ pub(in crate::sql) struct FilesTable {
 }
 
 impl FilesTable {
-    /// Creates the table. `has_required_fields` is the field of this name in [`FilesSchema`].
+    /// Creates the table. `has_required_fields` is whether a file may have a field that is not
+    /// nullable in a nullable struct.
     pub(in crate::sql) fn new(
         table: ListingTable,
         files: FileSet,
@@ -73,7 +74,10 @@ impl FilesTable {
 
     /// Whether list lengths in the table's files can be read without the values.
     pub(in crate::sql) fn has_lengths(&self, options: &ConfigOptions) -> bool {
-        let parquet = || SerrateOptions::of(options).parquet_lists;
+        let parquet = || {
+            let options = SerrateOptions::of(options);
+            options.parquet_lists && !options.disabled_rules.contains("serrate_parquet_lists")
+        };
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
@@ -97,7 +101,6 @@ impl FilesTable {
     }
 }
 
-#[async_trait]
 impl TableProvider for FilesTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -123,27 +126,9 @@ impl TableProvider for FilesTable {
         self.table.get_column_default(column)
     }
 
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let args = ScanArgs::default()
-            .with_projection(projection.map(Vec::as_slice))
-            .with_filters(Some(filters));
-        Ok(self.scan_with_args(state, args).await?.into_inner())
-    }
+    boxed_method!(FilesTable: scan = plan_scan);
 
-    async fn scan_with_args<'a>(
-        &self,
-        state: &dyn Session,
-        args: ScanArgs<'a>,
-    ) -> Result<ScanResult> {
-        // The limit is removed here, because the physical plan passes it to the scan later.
-        scan::plan_scan(&self.table, &self.files, state, args.with_limit(None)).await
-    }
+    boxed_method!(FilesTable: scan_with_args = plan_scan_with_args);
 
     fn supports_filters_pushdown(
         &self,
@@ -156,7 +141,33 @@ impl TableProvider for FilesTable {
         self.table.statistics()
     }
 
-    async fn insert_into(
+    boxed_method!(FilesTable: insert_into = plan_insert);
+}
+
+impl FilesTable {
+    async fn plan_scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let args = ScanArgs::default()
+            .with_projection(projection.map(Vec::as_slice))
+            .with_filters(Some(filters));
+        Ok(self.scan_with_args(state, args).await?.into_inner())
+    }
+
+    async fn plan_scan_with_args(
+        &self,
+        state: &dyn Session,
+        args: ScanArgs<'_>,
+    ) -> Result<ScanResult> {
+        // The limit is removed here, because the physical plan passes it to the scan later.
+        scan::plan_scan(&self.table, &self.files, state, args.with_limit(None)).await
+    }
+
+    async fn plan_insert(
         &self,
         state: &dyn Session,
         input: Arc<dyn ExecutionPlan>,

@@ -169,7 +169,7 @@ fn prune_files(
     Ok(files.into_iter().enumerate().filter_map(|(i, file)| is_kept(i).then_some(file)).collect())
 }
 
-/// Reads the statistics and the order of each file.
+/// Returns the files with the statistics and the order of each, from the cache or from the file.
 async fn add_statistics(
     table: &ListingTable,
     files: Vec<PartitionedFile>,
@@ -264,8 +264,9 @@ fn remove_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup 
     }
 }
 
-/// Distributes files over partitions. Also returns whether all files with the same values in folder
-/// names are in one partition, as `datafusion.optimizer.preserve_file_partitions` may require.
+/// Distributes files over partitions. `has_folders` is whether the table has partition columns.
+/// Also returns whether all files with the same values in folder names are in one partition, as
+/// `datafusion.optimizer.preserve_file_partitions` may require.
 fn group_files(
     files: Vec<PartitionedFile>,
     has_folders: bool,

@@ -11,8 +11,9 @@ use datafusion::error::{DataFusionError, Result};
 use crate::array::{leaf_type, list_depth, list_of};
 use crate::kernels::nan::nan_to_null;
 
-/// Returns the schema of a table over several files, each given with its name: the columns of all files,
-/// in order of first appearance, with types wide enough for every file.
+/// Returns the schema of a table over several files, each given with its name: the columns of all
+/// files, in order of first appearance, with types wide enough for every file. Returns an error if
+/// no type holds the values of a column in two files.
 pub(super) fn unify_schemas<'a>(
     files: impl IntoIterator<Item = (&'a Path, SchemaRef)>,
 ) -> Result<SchemaRef> {
@@ -51,7 +52,8 @@ fn widen_lists(a: &DataType, b: &DataType) -> Option<DataType> {
         .map(|leaf| list_of(depth, leaf))
 }
 
-/// Returns the narrowest type that holds the values of both types, by numpy's promotion, if there is one.
+/// Returns the narrowest type that holds the values of both types, by numpy's promotion, or `None`
+/// if there is none.
 fn widen_type(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Boolean, Float16, Float32, Float64, Int16, Int32, Int64};
     if a == b {
@@ -102,8 +104,8 @@ pub(super) fn cast_leaves(
     if values.data_type() == target {
         return Ok(values);
     }
-    // A file may have wider types than the table. A value that does not fit the type of the table
-    // is an error and not NULL.
+    // A file may have wider types than the table. A value that does not fit the table's type is an
+    // error, not NULL.
     Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 

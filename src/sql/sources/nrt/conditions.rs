@@ -20,16 +20,16 @@ use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_phys
 use super::position_fields::ROW;
 use crate::array::list_depth;
 
-type Condition = Arc<dyn PhysicalExpr>;
+type FilterCondition = Arc<dyn PhysicalExpr>;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowFilter {
-    conditions: Vec<Condition>,
+    conditions: Vec<FilterCondition>,
 }
 
 impl RowFilter {
     /// Whether a scan evaluates a condition: it must not be volatile or use lists, structs or maps.
-    pub(super) fn accepts_condition(condition: &Condition, schema: &TableSchema) -> bool {
+    pub(super) fn accepts_condition(condition: &FilterCondition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)
             && collect_columns(condition).iter().all(|column| {
@@ -40,7 +40,7 @@ impl RowFilter {
             })
     }
 
-    pub(super) fn with_conditions(&self, more: impl IntoIterator<Item = Condition>) -> Self {
+    pub(super) fn with_conditions(&self, more: impl IntoIterator<Item = FilterCondition>) -> Self {
         let conditions = self.conditions.iter().cloned().chain(more).collect();
         Self { conditions }
     }
@@ -48,10 +48,10 @@ impl RowFilter {
     /// Removes dynamic filters. They change while the query runs, so the rows that a LIMIT returns
     /// would depend on timing.
     pub(super) fn remove_dynamic(&self) -> Self {
-        let dynamic = |condition: &Condition| {
+        let dynamic = |condition: &FilterCondition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
         };
-        let fixed = |c: &&Condition| !dynamic(c).unwrap_or(true);
+        let fixed = |c: &&FilterCondition| !dynamic(c).unwrap_or(true);
         Self { conditions: self.conditions.iter().filter(fixed).cloned().collect() }
     }
 
@@ -59,13 +59,13 @@ impl RowFilter {
         self.conditions.is_empty()
     }
 
-    pub(super) fn predicate(&self) -> Option<Condition> {
+    pub(super) fn predicate(&self) -> Option<FilterCondition> {
         (!self.is_empty()).then(|| conjunction(self.conditions.iter().cloned()))
     }
 
     pub(super) fn visit_conditions(
         &self,
-        f: &mut dyn FnMut(&Condition) -> Result<TreeNodeRecursion>,
+        f: &mut dyn FnMut(&FilterCondition) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
@@ -107,22 +107,23 @@ impl fmt::Display for RowFilter {
     }
 }
 
-fn is_true(condition: &Condition) -> bool {
+fn is_true(condition: &FilterCondition) -> bool {
     let literal = condition.downcast_ref::<Literal>();
     literal.is_some_and(|l| *l.value() == ScalarValue::Boolean(Some(true)))
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ScanConditions {
-    /// Conditions on `_file` and partition columns, for which the file need not be read.
-    pub(super) file: Vec<Condition>,
-    /// Conditions on `_row`, which require only the header of the file.
-    pub(super) rows: Vec<Condition>,
+    /// Conditions on `_file`, the path of the file, and on partition columns. The file need not be
+    /// read for them.
+    pub(super) file: Vec<FilterCondition>,
+    /// Conditions on `_row`, the index of a row in the file. They require only the file's header.
+    pub(super) rows: Vec<FilterCondition>,
     /// All other conditions, for which the file must be read. They use columns of axis 0.
-    pub(super) values: Vec<Condition>,
+    pub(super) values: Vec<FilterCondition>,
 }
 
-pub(super) fn list_condition_columns(conditions: &[Condition]) -> Vec<String> {
+pub(super) fn list_condition_columns(conditions: &[FilterCondition]) -> Vec<String> {
     let mut names: Vec<String> = conditions
         .iter()
         .flat_map(|c| collect_columns(c).into_iter().map(|c: Column| c.name().to_owned()))
@@ -133,7 +134,10 @@ pub(super) fn list_condition_columns(conditions: &[Condition]) -> Vec<String> {
 }
 
 /// Evaluates all conditions for the rows of a batch, whose columns are found by name.
-pub(super) fn evaluate_all(conditions: &[Condition], batch: &RecordBatch) -> Result<BooleanArray> {
+pub(super) fn evaluate_all(
+    conditions: &[FilterCondition],
+    batch: &RecordBatch,
+) -> Result<BooleanArray> {
     let all = conjunction(conditions.iter().cloned());
     let all = reassign_expr_columns(all, batch.schema_ref())?;
     let answer = all.evaluate(batch)?.into_array(batch.num_rows())?;
@@ -148,14 +152,13 @@ pub(super) fn evaluate_all(conditions: &[Condition], batch: &RecordBatch) -> Res
     }
 }
 
-/// Narrows `rows` to the rows for which all conditions that compare `_row` with a literal are true.
-/// Ignores other conditions.
-pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
+/// Narrows `rows` to those for which all comparisons of `_row`, the index of the row in the file,
+/// to a literal are true. Ignores other conditions.
+pub(super) fn narrow_rows(conditions: &[FilterCondition], rows: Range<usize>) -> Range<usize> {
     let mut out = rows;
     for condition in conditions {
         let Some((op, value)) = find_row_comparison(condition) else { continue };
-        // `at` clamps the literal: a negative one to 0, and one that does not fit a `usize` to its
-        // maximum.
+        // `at` clamps the literal: a negative one to 0, and one beyond `usize` to its maximum.
         let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
         let after = at(value.saturating_add(1));
         let (from, to) = match op {
@@ -172,11 +175,12 @@ pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range
     out
 }
 
-/// Returns operator and integer of a comparison with `_row` on the left: `>` and 5 for `5 < _row`.
-fn find_row_comparison(condition: &Condition) -> Option<(Operator, i64)> {
+/// Returns operator and integer of a comparison of `_row` with a literal, as if `_row` were on the
+/// left: `>` and 5 for `5 < _row`. Returns `None` for any other condition.
+fn find_row_comparison(condition: &FilterCondition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
-    let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);
-    let number = |e: &Condition| match e.downcast_ref::<Literal>()?.value() {
+    let row = |e: &FilterCondition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);
+    let number = |e: &FilterCondition| match e.downcast_ref::<Literal>()?.value() {
         ScalarValue::Int64(value) => *value,
         _ => None,
     };
@@ -200,9 +204,10 @@ mod tests {
     fn comparisons_narrow_the_rows() {
         let schema = Schema::new(vec![Field::new(ROW, DataType::Int64, false)]);
         let row = || col(ROW, &schema).unwrap();
-        let binary =
-            |l: Condition, op, r: Condition| -> Condition { Arc::new(BinaryExpr::new(l, op, r)) };
-        let narrow = |conditions: &[Condition]| super::narrow_rows(conditions, 10..90);
+        let binary = |l: FilterCondition, op, r: FilterCondition| -> FilterCondition {
+            Arc::new(BinaryExpr::new(l, op, r))
+        };
+        let narrow = |conditions: &[FilterCondition]| super::narrow_rows(conditions, 10..90);
         assert_eq!(narrow(&[]), 10..90);
         assert_eq!(narrow(&[binary(row(), Operator::Eq, lit(17i64))]), 17..18);
         assert_eq!(narrow(&[binary(lit(17i64), Operator::Lt, row())]), 18..90);

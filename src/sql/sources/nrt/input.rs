@@ -19,7 +19,7 @@ use serrate_core::internal::safetensors::{convert_store_error, make_first_reques
 
 /// The session's cache of headers of remote `.nrt` files.
 #[derive(Clone)]
-pub(super) struct Headers(Arc<FileMetadataCache>);
+pub(super) struct HeaderCache(Arc<FileMetadataCache>);
 
 struct CachedHeader(NrtObject);
 
@@ -37,7 +37,7 @@ impl FileMetadata for CachedHeader {
     }
 }
 
-impl Headers {
+impl HeaderCache {
     pub(super) fn from_session(session: &dyn Session) -> Self {
         Self(session.runtime_env().cache_manager.get_file_metadata_cache())
     }
@@ -53,6 +53,12 @@ impl Headers {
         let header = Arc::new(CachedHeader(object.copy_with_zero_counters()));
         self.0.put(&meta.location, CachedFileMetadataEntry::new(meta.clone(), header));
     }
+}
+
+/// Counts of all reads so far: the bytes read (or accessed, if mapped), and the requests (0 if local).
+pub(super) struct ReadCounts {
+    pub(super) bytes: u64,
+    pub(super) requests: u64,
 }
 
 #[derive(Debug)]
@@ -73,7 +79,7 @@ impl NrtInput {
         meta: &ObjectMeta,
         name: Option<String>,
         mmap: bool,
-        headers: Option<&Headers>,
+        headers: Option<&HeaderCache>,
     ) -> Result<Self> {
         if let Some(object) = headers.and_then(|h| h.get(store, meta)) {
             return Ok(Self::Object(object));
@@ -155,11 +161,14 @@ impl NrtInput {
         matches!(self, Self::File { waits: true, .. })
     }
 
-    /// Returns the numbers of bytes read (or accessed, if mapped) and of requests (0 if local) so far.
-    pub(super) fn read_so_far(&self) -> (u64, u64) {
+    pub(super) fn count_reads(&self) -> ReadCounts {
         match self {
-            Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),
-            Self::Object(object) => (object.bytes_read(), object.requests()),
+            Self::File { file, .. } => {
+                ReadCounts { bytes: file.tensors().source().bytes_read(), requests: 0 }
+            }
+            Self::Object(object) => {
+                ReadCounts { bytes: object.bytes_read(), requests: object.requests() }
+            }
         }
     }
 

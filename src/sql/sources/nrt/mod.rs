@@ -1,3 +1,5 @@
+//! `.nrt` files: tables, their scan, and COPY.
+
 mod common_schema;
 mod conditions;
 mod input;
@@ -32,13 +34,13 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::target_sink::TargetSink;
 
-use self::input::{Headers, NrtInput};
+use self::input::{HeaderCache, NrtInput};
 pub(in crate::sql) use self::nrt_source::NrtSource;
 use self::position_fields::{FILE, ROW, add_positions};
 use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::build_ordered_sink;
-use crate::sql::sources::whole_file::{OutputOptions, find_local_target, make_folder};
+use crate::sql::sources::file_output::{OutputOptions, find_local_target, make_folder};
 use crate::table::RaggedTable;
 use serrate_core::internal::make_natural_key;
 
@@ -117,12 +119,12 @@ impl FileFormat for NrtFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let mut objects = objects.to_vec();
-        // Sorts the files by name, because listings have no order, and the columns of the first
-        // file come first in the schema.
+        // Sorts files by name, because listings have no order, and the schema begins with the
+        // columns of the first file.
         objects.sort_by_cached_key(|o| make_natural_key(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
-        let headers = &Headers::from_session(state);
+        let headers = &HeaderCache::from_session(state);
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
                 let file = NrtInput::open(store, &meta, None, mmap, Some(headers)).await?;
@@ -149,7 +151,8 @@ impl FileFormat for NrtFormat {
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let file =
-            NrtInput::open(store, object, None, mmap, Some(&Headers::from_session(state))).await?;
+            NrtInput::open(store, object, None, mmap, Some(&HeaderCache::from_session(state)))
+                .await?;
         Ok(compute_file_statistics(&file, &table_schema))
     }
 
@@ -162,7 +165,7 @@ impl FileFormat for NrtFormat {
         let source = conf.file_source();
         let source: Arc<dyn FileSource> = match source.downcast_ref::<NrtSource>() {
             Some(source) => {
-                Arc::new(source.with_options(options.clone(), Headers::from_session(state)))
+                Arc::new(source.with_options(options.clone(), HeaderCache::from_session(state)))
             }
             None => Arc::clone(source),
         };
@@ -184,7 +187,8 @@ impl FileFormat for NrtFormat {
         let schema = Arc::clone(conf.output_schema());
         let sink =
             TargetSink::new("NrtSink(file=", target, schema, move |batches, target, schema, _| {
-                // An empty batch is converted first, so that unsupported types fail before any row.
+                // An empty batch is converted first, so that an unsupported type is an error before
+                // the file is created.
                 let empty =
                     RaggedTable::try_from_batch(&RecordBatch::new_empty(Arc::clone(schema)))?;
                 make_folder(target)?;

@@ -24,7 +24,7 @@ use futures::{StreamExt, stream};
 use object_store::ObjectStore;
 
 use super::conditions::{RowFilter, narrow_rows};
-use super::input::{Headers, NrtInput};
+use super::input::{HeaderCache, NrtInput};
 use super::position_fields::{FILE, ROW, file_name};
 use super::scan::{NrtScan, ReadMetrics, is_file_wanted};
 use super::scan_columns::ScanColumns;
@@ -38,7 +38,7 @@ pub(in crate::sql) struct NrtSource {
     projection: SplitProjection,
     filter: RowFilter,
     options: SerrateOptions,
-    headers: Option<Headers>,
+    headers: Option<HeaderCache>,
     batch_size: usize,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -57,7 +57,7 @@ impl NrtSource {
         }
     }
 
-    pub(super) fn with_options(&self, options: SerrateOptions, headers: Headers) -> Self {
+    pub(super) fn with_options(&self, options: SerrateOptions, headers: HeaderCache) -> Self {
         Self { options, headers: Some(headers), ..self.clone() }
     }
 }
@@ -178,7 +178,7 @@ struct NrtOpener {
     filter: RowFilter,
     limit: Option<usize>,
     options: SerrateOptions,
-    headers: Option<Headers>,
+    headers: Option<HeaderCache>,
     batch_size: usize,
     read: ReadMetrics,
     /// Metric: number of files that the scan did not open.

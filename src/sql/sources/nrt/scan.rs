@@ -17,7 +17,7 @@ use futures::{StreamExt, TryStreamExt};
 use super::conditions::{
     RowFilter, ScanConditions, evaluate_all, list_condition_columns, narrow_rows,
 };
-use super::input::NrtInput;
+use super::input::{NrtInput, ReadCounts};
 use super::position_fields::ROW;
 use super::row_runs::{
     count_run_rows, fill_gaps, find_selected_runs, intersect_runs, take_first_rows,
@@ -25,17 +25,17 @@ use super::row_runs::{
 use super::scan_columns::ScanColumns;
 use crate::io::nrt::NrtFile;
 
-/// Number of rows in the first step that evaluates conditions. Each later step has twice as many
+/// Number of rows of the first step that evaluates conditions. Each later step has twice as many
 /// rows, up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Two ranges of rows are read as one to evaluate conditions if at most this many rows are between
+/// To evaluate conditions, two ranges of rows are read as one if at most this many rows are between
 /// them.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Maximum number of rows of one fetch. A fetch of only flat columns has this number of rows, if as
-/// many are left.
+/// Maximum number of rows of a fetch. A fetch of only flat columns has this number of rows, unless
+/// fewer are left.
 const FLAT_ROWS: usize = 1 << 17;
 
 /// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched together.
@@ -304,7 +304,7 @@ impl NrtScan {
 
     /// Adds the bytes and requests since the last call to the metrics.
     fn count(&self) {
-        let (bytes, requests) = self.input.read_so_far();
+        let ReadCounts { bytes, requests } = self.input.count_reads();
         let add = |counter: &Count, seen: &AtomicU64, now: u64| {
             let before = seen.fetch_max(now, Ordering::Relaxed);
             counter.add(usize::try_from(now.saturating_sub(before)).unwrap_or(usize::MAX));

@@ -28,8 +28,8 @@ const GAP_BYTES: usize = 4096;
 enum ColumnOrigin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// Only the list lengths of the tensor are needed. It is on this axis, and its column gets
-    /// zeros as values.
+    /// Only the list lengths of the tensor, on this axis, are needed. Its column gets zeros as
+    /// values.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,

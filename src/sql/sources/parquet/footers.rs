@@ -1,5 +1,5 @@
-//! Removes from footers of Parquet files the statistics by which conditions, joins and TopK would
-//! skip row groups with matching rows.
+//! Removes from Parquet footers those statistics by which conditions, joins and TopK would skip row
+//! groups with matching rows.
 //!
 //! * Statistics of floats: in Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0.
 //!   Statistics omit NaN, though, and Bloom filters distinguish the zeros. Files do not record the number of NaN.
@@ -63,10 +63,11 @@ pub(super) fn correct_footers(
     DataSourceExec::from_data_source(config)
 }
 
-/// For each file path, the original and the corrected footer.
+/// The original footer and the corrected footer of each file, by path.
 type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
-/// The parts of a reader factory like that of DataFusion, which has the store of one file.
+/// Creates readers as DataFusion's factory does, but gives each reader a store that reads only one
+/// version of its file.
 struct PinnedFiles {
     store: Arc<dyn ObjectStore>,
     url: ObjectStoreUrl,
@@ -75,10 +76,10 @@ struct PinnedFiles {
 
 struct CorrectedReaderFactory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// Creates the readers in place of `inner`, so that each reads one version of its file.
+    /// Creates the readers in place of DataFusion's factory `inner`, so that each reads one version
+    /// of its file. `None` if the session has no store for the files: `inner` then creates them.
     pinned: Option<PinnedFiles>,
-    /// The corrected footers. The readers of a scan share them, because the scan opens a file once
-    /// per byte range.
+    /// Corrected footers, shared by the readers of a scan, which opens a file once per byte range.
     known: CachedFooters,
 }
 
@@ -171,7 +172,7 @@ fn correct_footer(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     }
     let mut builder = footer.as_ref().clone().into_builder();
     let groups = builder.take_row_groups();
-    // For each row group and column, whether the page index loses its entry of the column, too.
+    // For each row group and column: whether its statistics are removed from the page index, too.
     let mut removed: Vec<Vec<bool>> = Vec::with_capacity(groups.len());
     let groups = groups.into_iter().map(|group| {
         let columns = || group.columns().iter().zip(&floats);

@@ -1,7 +1,6 @@
 //! DataFusion's Parquet format, with Serrate's COPY to one local file.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,20 +15,18 @@ use datafusion::datasource::file_format::parquet::{ParquetFormat, ParquetFormatF
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
-use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::sql::sources::guard::{catch_panics, infer_guarded};
+use crate::sql::sources::guarded_source::{catch_panics, infer_guarded};
 use crate::sql::sources::merged_schemas::{merge_fields, merge_schemas};
 use crate::sql::sources::target_sink::TargetSink;
 
@@ -39,11 +36,11 @@ use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::file_adapter::describe_repeated_column;
-use crate::sql::sources::inner_sink::{add_target_name, find_sink};
-use crate::sql::sources::partition_folders::plan_folders;
-use crate::sql::sources::whole_file::{
+use crate::sql::sources::file_output::{
     OutputOptions, ensure_file, find_local_path, find_single_file, is_copy_to_folder, make_folder,
 };
+use crate::sql::sources::inner_sink::{PassRows, add_target_name, find_sink, wrap_sink};
+use crate::sql::sources::partition_folders::plan_folders;
 use serrate_core::internal::meds::{find_plain_type, unify_types};
 use serrate_core::internal::parquet::{to_stored, to_stored_schema};
 
@@ -90,8 +87,7 @@ impl FileFormatFactory for ParquetFileFormatFactory {
     }
 }
 
-/// Parquet files as tables. [`decode_lists`](super::decode_lists) reads lists, and DataFusion reads
-/// the other columns.
+/// Parquet files as tables: [`decode_lists`](super::decode_lists) reads lists, DataFusion the rest.
 ///
 /// COPY to one local file whose name ends in `.parquet` writes as [`ParquetTableWriter`] does: row
 /// groups have about equal numbers of leaves, the file appears completely or not at all, and an
@@ -110,7 +106,8 @@ pub(crate) struct ParquetFileFormat {
 
 impl ParquetFileFormat {
     /// Returns one schema for files in which the types of a column differ in their layout, such as
-    /// `Utf8` and `LargeUtf8`. Returns `None` if no type holds the values of a column.
+    /// `Utf8` and `LargeUtf8`. Returns `None` if no type holds the values of a column, or if the
+    /// schema of a file cannot be read.
     async fn unify_spellings(
         &self,
         state: &dyn Session,
@@ -135,8 +132,9 @@ impl ParquetFileFormat {
         Some(Arc::new(Schema::new(merged.fields().clone())))
     }
 
-    /// Returns DataFusion's plan that writes `input`. If the types of the rows must be converted
-    /// for Parquet, a [`StoredSink`] converts them and passes the rows to the sink of the plan.
+    /// Returns DataFusion's plan that writes `input` in the order `order`. If the types of the rows
+    /// must be converted for Parquet, [`StoredRows`] converts them on their way to the sink of the
+    /// plan.
     async fn plan_stock_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,
@@ -153,9 +151,7 @@ impl ParquetFileFormat {
         // Only the sink of this plan is used, so the input of the plan is empty.
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&stored)));
         let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
-        let sink = StoredSink { plan, schema, stored };
-        sink.inner_sink()?;
-        Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order)))
+        wrap_sink(input, schema, order, plan, StoredRows { stored })
     }
 
     async fn plan_writer(
@@ -177,7 +173,8 @@ impl ParquetFileFormat {
                 let schema = Arc::clone(conf.output_schema());
                 let options =
                     ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
-                // This sink writes batches as they arrive, and `build_ordered_sink` below ensures their order.
+                // This sink writes batches as they arrive. `build_ordered_sink` ensures their
+                // order.
                 let name = "ParquetFileSink(file=";
                 let sink =
                     TargetSink::new(name, target, schema, move |batches, target, schema, _| {
@@ -256,8 +253,8 @@ impl FileFormat for ParquetFileFormat {
         .await
     }
 
-    /// Returns no order. DataFusion would treat the order of rows within row groups as an order of the file, and of
-    /// all files (`stock_orders_of_row_groups_are_still_taken_for_the_file`).
+    /// Returns no order. DataFusion would treat the order of rows within row groups as an order of
+    /// the file, and of all files (test `stock_orders_of_row_groups_are_still_taken_for_the_file`).
     async fn infer_ordering(
         &self,
         _state: &dyn Session,
@@ -313,51 +310,29 @@ impl FileFormat for ParquetFileFormat {
     }
 }
 
-/// Converts rows to types that Parquet has, and passes them to DataFusion's sink.
+/// Converts rows to types that Parquet has.
 #[derive(Debug)]
-struct StoredSink {
-    /// DataFusion's plan that writes the files. Only its sink is used; its input is empty.
-    plan: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
+struct StoredRows {
     /// The schema of the files.
     stored: SchemaRef,
 }
 
-impl StoredSink {
-    fn inner_sink(&self) -> Result<&dyn DataSink> {
-        find_sink(&self.plan)
-    }
-}
-
-impl DisplayAs for StoredSink {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner_sink().map_or(Ok(()), |sink| sink.fmt_as(t, f))
-    }
-}
-
 #[async_trait]
-impl DataSink for StoredSink {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        self.inner_sink().ok()?.metrics()
-    }
-
-    async fn write_all(
+impl PassRows for StoredRows {
+    async fn pass_rows(
         &self,
+        plan: &Arc<dyn ExecutionPlan>,
         data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
         let rows = data.map(|batch| Ok(to_stored(&batch?)?));
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&self.stored), rows);
-        self.inner_sink()?.write_all(Box::pin(rows), context).await
+        find_sink(plan)?.write_all(Box::pin(rows), context).await
     }
 }
 
-/// Corrects the statistics of a file by its footer: removes wrong bounds, and sets the sizes of
-/// list columns.
+/// Corrects statistics with the metadata in the footer of the file: removes wrong bounds, and sets
+/// the byte sizes of list columns.
 async fn correct_statistics(
     statistics: Statistics,
     state: &dyn Session,
@@ -389,7 +364,8 @@ fn set_leaf_sizes(
             continue;
         }
         let chunks = footer.row_groups().iter().flat_map(|g| g.columns());
-        // A list of structs has one value column per field; the one with the most values determines the size.
+        // A list of structs has one column of values per field. Its byte size is estimated from the
+        // field with the most values.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();
@@ -408,7 +384,8 @@ fn set_leaf_sizes(
     statistics
 }
 
-/// Returns an error for a file with several columns of one name, because a schema would hold only the first.
+/// Returns an error for a file in which several columns have the same name, because a schema would
+/// hold only the first of them.
 async fn refuse_repeated(
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
@@ -438,7 +415,8 @@ fn with_nullable_items(schema: &SchemaRef) -> SchemaRef {
     }
 }
 
-/// Declares items within a field nullable. `below_null`: whether a struct around it may be NULL.
+/// Declares items within a field nullable, as [`with_nullable_items`] does. `below_null` is whether
+/// a struct around the field may be NULL.
 fn declare_items(field: &FieldRef, below_null: bool) -> FieldRef {
     let declared = match field.data_type() {
         DataType::Struct(fields) => {

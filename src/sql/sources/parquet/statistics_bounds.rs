@@ -7,9 +7,10 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use crate::array::leaf_type;
 
-/// Removes the minimum and maximum of two kinds of columns from the statistics of a file. Bounds of
-/// floats omit NaN. If a column has another type in the file than in the table, DataFusion returns
-/// NULL as an exact bound (`stock_bounds_of_other_types_are_still_null`).
+/// Removes the minimum and maximum of two kinds of columns from the statistics of a file: floats,
+/// whose bounds omit NaN, and columns that have another type in the file than in the table, for
+/// which DataFusion returns NULL as an exact bound (test
+/// `stock_bounds_of_other_types_are_still_null`).
 pub(super) fn remove_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         let is_null =

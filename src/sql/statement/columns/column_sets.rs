@@ -21,13 +21,13 @@ use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::star_excludes::name_column;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
-use crate::sql::statement::scopes::{Scopes, track_scopes};
+use crate::sql::statement::scopes::{CteScopes, track_scopes};
 
 /// A column of the tables of a SELECT: its table, its name and its type.
 type TableColumn = (Option<TableReference>, String, DataType);
 
-/// Replaces each `COLUMNS(..)`, and each `s.*` of a struct, in the SELECTs of a statement with the
-/// columns that it stands for.
+/// Replaces each `COLUMNS(..)`, and each `s.*` of a struct `s`, in a statement with the columns
+/// that it stands for.
 ///
 /// # Errors
 /// If a pattern is not a regular expression, or matches no column, or if several columns would get one alias.
@@ -42,14 +42,15 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     // outer SELECT are known only after the SELECTs in its FROM are rewritten.
     loop {
         let mut found =
-            ColumnSetRewriter { scopes: Scopes::default(), places: Vec::new(), known: None };
+            ColumnSetRewriter { scopes: CteScopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for query in found.places {
             known.push(list_table_columns(state, query).await);
         }
         let known = Some((known.into_iter(), false));
-        let mut sets = ColumnSetRewriter { scopes: Scopes::default(), places: Vec::new(), known };
+        let mut sets =
+            ColumnSetRewriter { scopes: CteScopes::default(), places: Vec::new(), known };
         if let ControlFlow::Break(e) = statement.visit(&mut sets) {
             return Err(e);
         }
@@ -84,15 +85,15 @@ impl VisitorMut for AnySet {
     }
 }
 
-/// Visitor that collects the SELECTs with `COLUMNS(..)` or `s.*` in a first pass, and replaces
-/// these items with columns in a second pass.
+/// Visitor that collects SELECTs with `COLUMNS(..)` or `s.*` in a first pass, and replaces each
+/// `COLUMNS(..)` and `s.*` with columns in a second.
 struct ColumnSetRewriter {
-    scopes: Scopes<Cte>,
+    scopes: CteScopes<Cte>,
     /// For each collected SELECT, the query `SELECT *` over the same FROM.
     places: Vec<Query>,
     /// `None` in the first pass. In the second pass, the columns of the tables of each collected
-    /// SELECT, or `None` for a SELECT whose columns are unknown. The `bool` becomes true when the
-    /// second pass replaces an item.
+    /// SELECT, or `None` for a SELECT whose columns are unknown. The `bool` is whether the second
+    /// pass has replaced an item of a SELECT list.
     known: Option<(std::vec::IntoIter<Option<Vec<TableColumn>>>, bool)>,
 }
 
@@ -107,8 +108,8 @@ impl VisitorMut for ColumnSetRewriter {
         }
         match &mut self.known {
             None => {
-                // The second pass reads the columns of the SELECTs in the order in which the first
-                // pass adds them here.
+                // The first pass adds a query that returns all columns of FROM. The second pass
+                // reads the columns from `known` in the same order.
                 let mut star = match parse_query("SELECT *") {
                     Ok(star) => star,
                     Err(e) => return ControlFlow::Break(e),
@@ -169,8 +170,8 @@ fn is_table(name: &Ident, from: &[TableWithJoins]) -> bool {
 }
 
 /// Returns the call of COLUMNS in an expression. Returns `None` if the expression has no such call,
-/// has different ones, as in `COLUMNS('a') + COLUMNS('b')`, or has a subquery, in which COLUMNS
-/// means the columns of other tables.
+/// has two different calls, as in `COLUMNS('a') + COLUMNS('b')`, or has a subquery, in which
+/// COLUMNS means the columns of other tables.
 fn find_call(expr: &Expr) -> Option<Function> {
     let mut calls: Vec<Function> = Vec::new();
     let query = visit_expressions(expr, |part| {
@@ -192,9 +193,9 @@ fn is_columns(call: &Function) -> bool {
     to_plain_name(&call.name).is_some_and(|name| name == "columns")
 }
 
-/// Replaces each `COLUMNS(..)` and each `s.*` of a SELECT list with columns, and returns whether
-/// there was one. Calls of COLUMNS for which [`write_out_call`] returns `None` stay, and the
-/// planner reports them.
+/// Replaces each `COLUMNS(..)` and each `s.*` of a SELECT list with columns. Returns whether one
+/// was replaced. Calls for which [`write_out_call`] returns `None` stay, and the planner reports
+/// them.
 fn replace_sets(select: &mut Select, columns: &[TableColumn]) -> Result<bool> {
     let mut items = Vec::with_capacity(select.projection.len());
     let mut replaced = false;
@@ -223,8 +224,7 @@ fn replace_sets(select: &mut Select, columns: &[TableColumn]) -> Result<bool> {
 /// call, or if the argument of COLUMNS is neither `*` nor a string.
 ///
 /// # Errors
-/// If the pattern is not a regular expression or matches no column, or if an alias would name
-/// several columns.
+/// If the pattern is invalid or matches no column, or an alias would name several columns.
 fn write_out_call(
     expr: &Expr,
     alias: Option<&Ident>,
@@ -279,8 +279,9 @@ fn write_out_call(
     Ok(Some(written.collect()))
 }
 
-/// Returns the fields of the struct column `name` with their names; `None` if there is no such column, or if `name` is
-/// a table.
+/// Returns one item of SELECT for each field of the struct column `name`: an expression that reads
+/// the field, with the name of the field as alias. Returns `None` if there is no such column, or if
+/// `name` is a table.
 fn write_out_fields(name: &Ident, columns: &[TableColumn]) -> Option<Vec<SelectItem>> {
     let folded = fold_name(name);
     let is_table =

@@ -1,4 +1,4 @@
-//! The ON, USING or NATURAL of a join.
+//! Finds the ON, USING or NATURAL of a join in the syntax tree.
 
 use datafusion::logical_expr::sqlparser::ast::{
     Join, JoinConstraint, JoinOperator, ObjectName, TableFactor, TableWithJoins,

@@ -14,13 +14,14 @@ use crate::sql::statement::columns::merged::replace_names;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
 use crate::sql::statement::folding::fold_name;
 
-/// Maximum number of rows of VALUES that become a UNION ALL.
+/// Maximum number of rows of VALUES that become a UNION ALL. VALUES with more rows stay unchanged.
 const MOST_ROWS: usize = 100;
 
 /// Rewrites `a, LATERAL (..) b JOIN c ON ..` to `a CROSS JOIN LATERAL (..) b JOIN c ON ..`.
 ///
 /// DataFusion would join `b` and `c` before `a`, so that `b` could not use columns of `a`. Only
-/// inner and left joins with ON are rewritten, because they return the same rows in both orders.
+/// inner and left joins with ON are rewritten, because they return the same rows whether `b` is
+/// first joined with `a` or with `c`.
 pub(in crate::sql) fn join_after_comma(from: &mut Vec<TableWithJoins>) {
     let Some(last) = from.iter().rposition(|t| !t.joins.is_empty() && is_lateral(&t.relation))
     else {
@@ -133,11 +134,10 @@ fn is_plain(join: &JoinOperator) -> bool {
 }
 
 /// Rewrites `LATERAL (VALUES (a.x), ..)` to a UNION ALL, because DataFusion plans no outer columns in VALUES.
+/// Within a subquery in an expression, the columns of `(VALUES (a.x), ..)` in FROM are outer columns even without LATERAL.
 pub(in crate::sql) fn select_values(table: &mut TableFactor) -> Result<()> {
     match table {
-        TableFactor::Derived { lateral: true, subquery, .. } => {
-            select_rows(&mut subquery.body, has_columns)
-        }
+        TableFactor::Derived { subquery, .. } => select_rows(&mut subquery.body, has_columns),
         _ => Ok(()),
     }
 }

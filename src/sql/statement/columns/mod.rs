@@ -1,5 +1,6 @@
-//! Tables in FROM and their columns: `*`, `COLUMNS(..)`, USING and NATURAL, LATERAL, `_file` and
-//! `_row`. Most files of this folder plan parts of the statement to learn the columns.
+//! Rewrites syntax whose meaning depends on the columns of the tables in FROM: `*`, `COLUMNS(..)`,
+//! USING and NATURAL, LATERAL, `_file` and `_row`. To learn the columns, most files of this folder
+//! plan parts of the statement.
 
 pub(super) mod column_sets;
 pub(super) mod join_constraints;

@@ -1,8 +1,9 @@
-//! `_file` and `_row`: columns that exist only if a statement names them.
+//! Supports `_file` and `_row`, columns of `.nrt` files that exist only if a statement names them.
 //!
-//! DataFusion has no columns that `*` omits. So a statement that names `_file` or `_row` is rewritten before
-//! planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE (and is
-//! expanded table by table if there are several), and a relation planner adds the columns to marked tables.
+//! DataFusion has no columns that `*` omits. So a statement that names `_file` or `_row` is
+//! rewritten before planning: tables of `.nrt` files that the name may refer to are marked, `*`
+//! gets an EXCLUDE (and is expanded table by table if FROM has several tables), and a relation
+//! planner adds the columns to marked tables.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -24,7 +25,7 @@ use datafusion::prelude::SessionContext;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::nrt::position_fields::{FILE, ROW};
 use crate::sql::statement::columns::join_constraints::{join_constraint, list_using_columns};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
 /// The partition in `FROM t PARTITION (..)` that marks `t` for position columns. Users are not
 /// expected to write this name.
@@ -61,13 +62,18 @@ pub(in crate::sql) async fn add_position_columns<S: Visit + VisitMut>(
     if !offered.is_empty() {
         let _ = VisitMut::visit(
             statement,
-            &mut Marker { offered: &offered, scopes: Scopes::default(), orders: Vec::new() },
+            &mut PositionMarker {
+                offered: &offered,
+                scopes: CteScopes::default(),
+                orders: Vec::new(),
+            },
         );
     }
     Ok(())
 }
 
-/// Returns the name of a table in FROM as a reference, in lower case where it is not quoted.
+/// Returns the name of a table in FROM as a reference, with unquoted parts in lower case. Returns
+/// `None` if the name has more than three parts.
 pub(in crate::sql) fn to_table_reference(name: &ObjectName) -> Option<TableReference> {
     let parts: Option<Vec<String>> = name
         .0
@@ -149,9 +155,9 @@ fn find_column_ident(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Appends the tables of a FROM to `out`, so that `*` becomes one `*` per table. Each table gets
-/// the USING columns that its `*` omits, because an earlier table has them. Returns `None` if a
-/// table has no name, or for a NATURAL, RIGHT SEMI or RIGHT ANTI join.
+/// Appends the tables of a FROM to `out`, so that `*` becomes one `*` per table. Each table comes
+/// with the USING columns that its `*` must omit, because an earlier table has them. Returns `None`
+/// if a table has no name, or for a NATURAL, RIGHT SEMI or RIGHT ANTI join.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
@@ -215,12 +221,12 @@ fn collect_tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a Obj
     }
 }
 
-/// Returns the tables of a SELECT whose position columns the SELECT uses: the name of each table,
-/// its qualifier, and the position columns.
+/// Returns the tables whose position columns a SELECT uses: for each, its name, its qualifier, and
+/// these columns.
 fn find_wanted(
     select: &Select,
     order: Option<&OrderBy>,
-    scopes: &Scopes<String>,
+    scopes: &CteScopes<String>,
 ) -> Vec<(ObjectName, String, Vec<&'static str>)> {
     let NamedPositions(named) = collect_named(select, order);
     if named.is_empty() {
@@ -243,7 +249,7 @@ fn find_wanted(
         .collect()
 }
 
-fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
+fn is_cte(name: &ObjectName, scopes: &CteScopes<String>) -> bool {
     matches!(name.0.as_slice(), [one] if one
     .as_ident()
     .is_some_and(|i| {
@@ -252,7 +258,7 @@ fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
     }))
 }
 
-fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
+fn enter_query(scopes: &mut CteScopes<String>, query: &Query) {
     let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
     let names = ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()).collect();
     scopes.enter_scope(names, query.with.as_ref().is_some_and(|with| with.recursive));
@@ -262,7 +268,7 @@ fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
 #[derive(Default)]
 struct TableCollector {
     tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
-    scopes: Scopes<String>,
+    scopes: CteScopes<String>,
 }
 
 impl TableCollector {
@@ -301,14 +307,14 @@ impl Visitor for TableCollector {
 
 /// Second pass over a statement: marks each table whose `_file` or `_row` a SELECT uses, so that planning
 /// adds these columns to the table, and excludes them from the `*` of the SELECT.
-struct Marker<'a> {
+struct PositionMarker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
-    scopes: Scopes<String>,
+    scopes: CteScopes<String>,
     /// For each enclosing query, its ORDER BY; `None` after its SELECT is visited.
     orders: Vec<Option<OrderBy>>,
 }
 
-impl Marker<'_> {
+impl PositionMarker<'_> {
     fn add_columns(&self, select: &mut Select, order: Option<&OrderBy>) {
         let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
         for (name, called, positions) in find_wanted(select, order, &self.scopes) {
@@ -426,7 +432,7 @@ fn mark_tables(
     }
 }
 
-impl VisitorMut for Marker<'_> {
+impl VisitorMut for PositionMarker<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {

@@ -8,28 +8,111 @@ use datafusion::functions::all_default_functions;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::functions_nested::all_default_nested_functions;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Function, FunctionArguments, Ident, ObjectName, Select, SelectItem, SetExpr, Value,
-    Visit, visit_expressions, visit_expressions_mut,
+    Expr, Function, FunctionArguments, Ident, ObjectName, Select, SelectItem, SetExpr,
+    SetQuantifier, Value, Visit, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::base::syntax::{has_query, to_plain_name};
 use crate::sql::statement::expressions::expr_rewrites::complete_slices;
 
-/// Maximum number of bytes in the name of an expression that is copied. Copying a very deep
-/// expression overflows the stack.
+/// Maximum number of bytes in the text of an expression from which casts are removed. The removal
+/// copies the expression, and copying a very deep expression overflows the stack.
 const LONGEST_NAME: usize = 1_000;
 
 /// Renames the second of two columns with the same name within an input of UNION, EXCEPT or INTERSECT.
 ///
-/// Set operations match columns by position, but DataFusion finds them by name. Obsolete once the test
-/// `stock_set_operations_by_name_still_fail` fails.
+/// Set operations match columns by position, but DataFusion finds columns by name, and would
+/// confuse two with the same name. Obsolete once the test `stock_set_operations_by_name_still_fail`
+/// fails.
 ///
-/// `ordered` are the identifiers in ORDER BY of the query.
+/// `ordered` are the identifiers in ORDER BY of the query, which the new names avoid.
 pub(in crate::sql) fn name_apart(body: &mut SetExpr, ordered: &HashSet<String>) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_input(left, ordered);
         name_input(right, ordered);
     }
+}
+
+/// Gives aliases to the computed columns of the right input of UNION, EXCEPT or INTERSECT, if it
+/// also has other columns.
+///
+/// DataFusion would give the computed columns the names of the left columns, but another column may
+/// have such a name: in `SELECT a, b FROM t UNION ALL SELECT b, 1 FROM t`, the column `1` would be
+/// a second `b`. The names of the right input have no other effect, except with BY NAME. Obsolete
+/// once the test `stock_computed_columns_of_unions_still_clash` fails.
+pub(in crate::sql) fn name_right_columns(body: &mut SetExpr) {
+    let mut bodies = vec![body];
+    while let Some(body) = bodies.pop() {
+        let SetExpr::SetOperation { left, right, set_quantifier, .. } = body else { continue };
+        if !is_by_name(*set_quantifier)
+            && let Some(select) = find_first_select(right)
+        {
+            name_computed(select);
+        }
+        bodies.extend([left.as_mut(), right.as_mut()]);
+    }
+}
+
+fn is_by_name(quantifier: SetQuantifier) -> bool {
+    matches!(
+        quantifier,
+        SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName
+    )
+}
+
+/// Returns the SELECT that gives a query its column names. Returns `None` if another clause of the
+/// query may refer to a column by its name.
+fn find_first_select(body: &mut SetExpr) -> Option<&mut Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) if query.pipe_operators.is_empty() => {
+            let body = query.body.as_mut();
+            let is_plain = matches!(body, SetExpr::Select(select) if select.distinct.is_none());
+            match query.order_by.is_some() && !is_plain {
+                true => None,
+                false => find_first_select(body),
+            }
+        }
+        SetExpr::SetOperation { left, set_quantifier, .. } if !is_by_name(*set_quantifier) => {
+            find_first_select(left)
+        }
+        _ => None,
+    }
+}
+
+fn name_computed(select: &mut Select) {
+    let is_computed = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if !is_name(e) && !is_expanded(e));
+    let computed = select.projection.iter().filter(|item| is_computed(item)).count();
+    if computed == 0 || computed == select.projection.len() {
+        return;
+    }
+    let mut avoided = HashSet::new();
+    add_identifiers(select, &mut avoided);
+    let mut used = find_aliases(select);
+    for (item, number) in select.projection.iter_mut().zip(1usize..) {
+        if !is_computed(item) {
+            continue;
+        }
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+        let name = find_unused_name(&format!("column {number}"), &mut used, &avoided);
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+    }
+}
+
+/// Whether an expression may become several columns, as `COLUMNS(*)` and `unnest` of a struct do.
+fn is_expanded(expr: &Expr) -> bool {
+    let found = visit_expressions(expr, |e| match e {
+        Expr::Function(call)
+            if to_plain_name(&call.name).is_some_and(|name| {
+                ["columns", "unnest", "unnest_outer"].contains(&name.as_str())
+            }) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 fn name_input(input: &mut SetExpr, ordered: &HashSet<String>) {
@@ -90,7 +173,7 @@ pub(in crate::sql) fn add_identifiers<V: Visit>(node: &V, names: &mut HashSet<St
 /// subqueries (`<subquery>`), and expressions that differ only in casts, omitted bounds of slices and aliases
 /// of functions (the second becomes `x_1`).
 ///
-/// `ordered` are the identifiers in ORDER BY of the query.
+/// `ordered` are the identifiers in ORDER BY of the query, which the aliases avoid.
 pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<String>) {
     let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
     let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
@@ -137,15 +220,17 @@ pub(in crate::sql) fn name_repeated(select: &mut Select, ordered: &HashSet<Strin
             && !repeated
             && !(several_queries && is_query(item))
         {
-            used.insert(name_of(expr).to_lowercase());
+            used.insert(find_expr_name(expr).to_lowercase());
         }
     }
     for (item, repeated) in select.projection.iter_mut().zip(repeated) {
         let named = repeated || several_queries && is_query(item);
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         if named {
-            let alias =
-                Ident::with_quote('"', find_unused_name(&name_of(expr), &mut used, &avoided));
+            let alias = Ident::with_quote(
+                '"',
+                find_unused_name(&find_expr_name(expr), &mut used, &avoided),
+            );
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
@@ -174,13 +259,13 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     queries.filter(|(_, name)| used.contains(name)).map(|(at, _)| at).collect()
 }
 
-/// Returns the name, in lower case, of the only column of a SELECT; `None` if the SELECT has
-/// several columns or `*`.
+/// Returns the lower-case name of the only column of a SELECT. Returns `None` if the SELECT has
+/// several columns or `*`, and for VALUES and set operations.
 fn find_output_name(body: &SetExpr) -> Option<String> {
     match body {
         SetExpr::Select(select) => match select.projection.as_slice() {
             [SelectItem::ExprWithAlias { alias, .. }] => Some(alias.value.to_lowercase()),
-            [SelectItem::UnnamedExpr(e)] if is_name(e) => Some(name_of(e).to_lowercase()),
+            [SelectItem::UnnamedExpr(e)] if is_name(e) => Some(find_expr_name(e).to_lowercase()),
             [SelectItem::UnnamedExpr(e)] => Some(e.to_string().to_lowercase()),
             _ => None,
         },
@@ -209,8 +294,8 @@ pub(in crate::sql) fn remove_casts(expr: &Expr) -> Expr {
 }
 
 /// Replaces an alias of a function, such as `mean`, with the name of the function, `avg`, and
-/// removes DISTINCT, ORDER BY and FILTER from such a call. Any other function name only becomes
-/// lower case.
+/// removes DISTINCT, ORDER BY and FILTER from such a call, because DataFusion names the call
+/// `mean(x)`, without these clauses. Any other function name only becomes lower case.
 fn take_first_name(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     let first = FIRST_NAMES.get(&name);
@@ -240,7 +325,7 @@ static FIRST_NAMES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     names
 });
 
-/// Returns the operand of a cast, or a column name in parentheses; `None` for any other expression.
+/// Returns the operand of a cast, or the column in `(column)`; `None` for any other expression.
 fn take_inner_of_cast(e: &mut Expr) -> Option<Expr> {
     match e {
         Expr::Cast { expr, .. } => Some(std::mem::replace(expr.as_mut(), Expr::value(Value::Null))),
@@ -254,7 +339,7 @@ pub(in crate::sql::statement) fn is_name(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
-pub(in crate::sql::statement) fn name_of(expr: &Expr) -> String {
+pub(in crate::sql::statement) fn find_expr_name(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),
         Expr::CompoundIdentifier(parts) => {
@@ -264,15 +349,15 @@ pub(in crate::sql::statement) fn name_of(expr: &Expr) -> String {
     }
 }
 
-/// Gives an alias to each column without an alias if an earlier column or an alias in the SELECT
-/// already has its name.
+/// Gives an alias to each column that has none and whose name an earlier column or an alias already
+/// has.
 pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
     let mut avoided = ordered.clone();
     add_identifiers(select, &mut avoided);
     let mut used = find_aliases(select);
     for item in &mut select.projection {
         let SelectItem::UnnamedExpr(expr) = item else { continue };
-        let name = name_of(expr);
+        let name = find_expr_name(expr);
         let other = find_unused_name(&name, &mut used, &avoided);
         if other != name {
             let alias = Ident::with_quote('"', other);

@@ -11,8 +11,8 @@ use datafusion::common::TableReference;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableWithJoins, VisitMut,
-    VisitorMut,
+    Cte, ExcludeSelectItem, Expr, Ident, ObjectName, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, VisitMut, VisitorMut,
 };
 
 use crate::sql::base::syntax::parse_query;
@@ -20,7 +20,7 @@ use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::merged::list_excluded_names;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_alone, plan_names};
-use crate::sql::statement::scopes::{Scopes, track_scopes};
+use crate::sql::statement::scopes::{CteScopes, track_scopes};
 
 /// A column of a star: its table and its name.
 type StarColumn = (Option<TableReference>, String);
@@ -34,11 +34,11 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnyExclude).is_continue() {
         return Ok(());
     }
-    // Each round rewrites only the innermost SELECTs with such stars: the columns of an outer
-    // SELECT are known only after the SELECTs in its FROM are rewritten.
+    // Each round rewrites only the innermost SELECTs with a star to replace: the columns of an
+    // outer SELECT are known only after the SELECTs in its FROM are rewritten.
     loop {
         let mut found =
-            StarExcludeRewriter { scopes: Scopes::default(), places: Vec::new(), known: None };
+            StarExcludeRewriter { scopes: CteScopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for (query, star) in found.places {
@@ -52,10 +52,33 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         }
         let known = Some((known.into_iter(), false));
         let mut replaced =
-            StarExcludeRewriter { scopes: Scopes::default(), places: Vec::new(), known };
+            StarExcludeRewriter { scopes: CteScopes::default(), places: Vec::new(), known };
         let _ = statement.visit(&mut replaced);
         if !matches!(replaced.known, Some((_, true))) {
             return Ok(());
+        }
+    }
+}
+
+/// Rewrites `t.* EXCLUDE (t.a)` to `t.* EXCLUDE (a)`, because the planner rejects qualified names.
+pub(in crate::sql) fn drop_own_tables(select: &mut Select) {
+    for item in &mut select.projection {
+        let SelectItem::QualifiedWildcard(kind, options) = item else { continue };
+        let SelectItemQualifiedWildcardKind::ObjectName(table) = kind else { continue };
+        let Some(table) = table.0.last().and_then(|part| part.as_ident()).map(fold_name) else {
+            continue;
+        };
+        let names = match &mut options.opt_exclude {
+            Some(ExcludeSelectItem::Single(name)) => std::slice::from_mut(name),
+            Some(ExcludeSelectItem::Multiple(names)) => names.as_mut_slice(),
+            None => continue,
+        };
+        for name in names {
+            if let [own, column] = name.0.as_slice()
+                && own.as_ident().is_some_and(|own| fold_name(own) == table)
+            {
+                name.0 = vec![column.clone()];
+            }
         }
     }
 }
@@ -85,7 +108,7 @@ impl VisitorMut for AnyExclude {
 /// Visitor that collects the SELECTs in which [`find_star`] finds a star, and replaces these stars
 /// in a second pass.
 struct StarExcludeRewriter {
-    scopes: Scopes<Cte>,
+    scopes: CteScopes<Cte>,
     /// For each SELECT, the SELECT as a separate query, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
     /// `None` in the first pass. In the second pass: for each entry of `places`, the columns of its

@@ -19,15 +19,19 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
 /// Gives unique names to the columns of SELECTs with `*` and of inputs of set operations with `*`.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
 ) -> Result<()> {
-    let mut stars =
-        Stars { scopes: Scopes::default(), ordered: Vec::new(), places: Vec::new(), known: None };
+    let mut stars = StarVisitor {
+        scopes: CteScopes::default(),
+        ordered: Vec::new(),
+        places: Vec::new(),
+        known: None,
+    };
     let _ = statement.visit(&mut stars);
     if stars.places.is_empty() {
         return Ok(());
@@ -47,8 +51,12 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
         });
     }
     let known = Some(known.into_iter());
-    let mut stars =
-        Stars { scopes: Scopes::default(), ordered: Vec::new(), places: Vec::new(), known };
+    let mut stars = StarVisitor {
+        scopes: CteScopes::default(),
+        ordered: Vec::new(),
+        places: Vec::new(),
+        known,
+    };
     let _ = statement.visit(&mut stars);
     Ok(())
 }
@@ -63,7 +71,9 @@ async fn find_repeated_names(state: &SessionState, query: Query) -> Option<Vec<S
     (apart != names).then_some(apart)
 }
 
-/// A query or SELECT in which columns may need new names. Their names are known only after planning.
+/// A part of a statement whose columns may need new names: an input of a set operation with a star,
+/// or a SELECT. It is planned alone, because the names of its columns are known only after
+/// planning.
 enum NamedQuery {
     Input(Box<Query>),
     /// A SELECT with a star and other columns. `SELECT *, x FROM t` is kept as two queries:
@@ -78,15 +88,15 @@ enum KnownNames {
 }
 
 /// Visitor of queries with stars: collects them in a first pass and renames columns in a second one.
-struct Stars {
-    scopes: Scopes<Cte>,
+struct StarVisitor {
+    scopes: CteScopes<Cte>,
     /// The identifiers in ORDER BY of each query around the visitor's position.
     ordered: Vec<HashSet<String>>,
     places: Vec<NamedQuery>,
     known: Option<std::vec::IntoIter<KnownNames>>,
 }
 
-impl Stars {
+impl StarVisitor {
     fn name_inputs(&mut self, body: &mut SetExpr) {
         match body {
             SetExpr::SetOperation { left, right, .. } => {
@@ -152,7 +162,7 @@ impl Stars {
     }
 }
 
-impl VisitorMut for Stars {
+impl VisitorMut for StarVisitor {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -205,8 +215,8 @@ fn list_aliases(items: &[SelectItem]) -> impl Iterator<Item = String> {
 
 /// Replaces the star in a SELECT list such as `id, *`, where `id` is also a column of the star:
 /// `id, *` -> `id, "id" AS "id_1", "code"`. The first of the two columns keeps the name. Returns
-/// `None` if no column before the star has the name of a column of the star, for a star with
-/// options, and for a star with two columns of one name.
+/// `None` if no column before the star has the name of a column of the star, if the star has
+/// options, or if two columns of the star have the same name.
 fn write_out_star(
     items: &[SelectItem],
     of_star: &[String],
@@ -263,7 +273,8 @@ fn write_out_star(
     Some(written)
 }
 
-/// Replaces an input with `SELECT * FROM (input) AS i (names)`.
+/// Replaces an input of UNION, EXCEPT or INTERSECT with `SELECT * FROM (input) AS i (names)`, which
+/// gives its columns the names `names`.
 fn name_input(input: &mut SetExpr, names: Vec<String>) {
     let Ok(mut around) = parse_query("SELECT * FROM (SELECT 1) AS __serrate_input (x)") else {
         return;

@@ -16,8 +16,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::{Scopes, track_scopes};
+use crate::sql::statement::scopes::{CteScopes, track_scopes};
 
+/// Checks the names in each `* REPLACE (..)` of a statement. A star whose columns are unknown is
+/// not checked.
+///
 /// # Errors
 /// If REPLACE names a column that its star does not have.
 pub(in crate::sql::statement) async fn check_names<S: VisitMut>(
@@ -27,7 +30,7 @@ pub(in crate::sql::statement) async fn check_names<S: VisitMut>(
     if statement.visit(&mut AnyReplace).is_continue() {
         return Ok(());
     }
-    let mut stars = ReplacedStars { scopes: Scopes::default(), found: Vec::new() };
+    let mut stars = ReplacedStars { scopes: CteScopes::default(), found: Vec::new() };
     let _ = statement.visit(&mut stars);
     for (query, names) in stars.found {
         // The planner reports the error of a query that cannot be planned.
@@ -69,7 +72,7 @@ impl VisitorMut for AnyReplace {
 
 /// Collects the stars with REPLACE.
 struct ReplacedStars {
-    scopes: Scopes<Cte>,
+    scopes: CteScopes<Cte>,
     /// For each star, a query of its columns, and the names in REPLACE.
     found: Vec<(Query, Vec<String>)>,
 }

@@ -1,9 +1,18 @@
-//! Recognizes `unnest(..)` that the parser reads as a call of a table function.
+//! Plans two kinds of table functions in FROM as UNNEST: calls of `unnest`, and calls of `range`
+//! and `generate_series` whose arguments are columns of other tables.
+
+use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, ObjectName, TableFactor,
+    Expr, FunctionArg, FunctionArgExpr, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
+    visit_expressions,
 };
 
+use crate::sql::statement::expressions::predicates::call_function;
+
+/// Returns a call of `unnest` in FROM as UNNEST, and `generate_series(1, t.a) AS g` as
+/// `UNNEST(generate_series(1, t.a)) AS g(value)`, because DataFusion's table functions
+/// `generate_series` and `range` accept only literals. Returns `None` for any other table.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
         // A call with a clause such as TABLESAMPLE does not match, so that an error can name the clause.
@@ -19,22 +28,53 @@ pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
         TableFactor::Function { name, args, alias, .. } => (name, args, alias, false),
         _ => return None,
     };
-    if !is_unnest(name) {
+    let name = find_plain_name(name)?;
+    if !["unnest", "generate_series", "range"].contains(&name.as_str()) {
         return None;
     }
+    let args = find_plain_arguments(args)?;
+    let (alias, array_exprs) = match name.as_str() {
+        "unnest" => (alias.clone(), args),
+        series if args.iter().any(reads_rows) => {
+            (Some(name_value(alias.as_ref()?)), vec![call_function(series, args)])
+        }
+        _ => return None,
+    };
     Some(TableFactor::UNNEST {
-        alias: alias.clone(),
-        array_exprs: find_plain_arguments(args)?,
+        alias,
+        array_exprs,
         with_offset: false,
         with_offset_alias: None,
         with_ordinality,
     })
 }
 
-fn is_unnest(name: &ObjectName) -> bool {
-    matches!(name.0.as_slice(), [part] if part
-        .as_ident()
-        .is_some_and(|i| i.quote_style.is_none() && i.value.eq_ignore_ascii_case("unnest")))
+/// Returns the name of a function in lower case, or `None` if it is quoted or has a schema.
+fn find_plain_name(name: &ObjectName) -> Option<String> {
+    let [part] = name.0.as_slice() else { return None };
+    let name = part.as_ident().filter(|name| name.quote_style.is_none())?;
+    Some(name.value.to_ascii_lowercase())
+}
+
+/// Whether an expression contains a column or a subquery.
+fn reads_rows(expr: &Expr) -> bool {
+    let found = visit_expressions(expr, |e| match e {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// Adds the column name `value` to an alias without column names, because DataFusion's table
+/// functions `generate_series` and `range` give their column this name.
+fn name_value(alias: &TableAlias) -> TableAlias {
+    let mut alias = alias.clone();
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef::from_name("value"));
+    }
+    alias
 }
 
 fn find_plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {

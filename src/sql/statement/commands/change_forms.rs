@@ -1,4 +1,4 @@
-//! Forms of INSERT, UPDATE and DELETE that DataFusion's planner does not support.
+//! Rewrites forms of INSERT, UPDATE and DELETE that DataFusion's planner does not support.
 
 use std::ops::ControlFlow;
 
@@ -18,7 +18,8 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 /// contains, and replaces the alias in `DELETE FROM t AS alias` with the name of the table.
 ///
 /// # Errors
-/// If a subquery of a DELETE reads the changed table by its name and uses the alias.
+/// If the alias also renames columns, or if a subquery of a DELETE reads the changed table by its
+/// name and uses the alias.
 pub(in crate::sql) fn write_out_change(statement: &mut Statement) -> Result<()> {
     if let Statement::Query(query) = statement
         && let SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) =
@@ -36,8 +37,8 @@ pub(in crate::sql) fn write_out_change(statement: &mut Statement) -> Result<()> 
     }
 }
 
-/// Writes out `INSERT INTO t DEFAULT VALUES`, which DataFusion does not plan, as an INSERT of NULL into a column without a
-/// default. DataFusion then adds the values of the other columns.
+/// Rewrites `INSERT INTO t DEFAULT VALUES`, which DataFusion does not plan, to an INSERT of NULL
+/// into a column without a default. DataFusion then adds the default values of the other columns.
 ///
 /// # Errors
 /// If all columns of the table have a default.
@@ -55,7 +56,7 @@ pub(in crate::sql) async fn write_out_defaults(
         Some(reference) => ctx.table_provider(reference).await.ok(),
         None => None,
     };
-    // If there is no such table, the planner reports it.
+    // If the table does not exist, the planner reports the error.
     if let Some(provider) = provider {
         let schema = provider.schema();
         let mut columns = schema.fields().iter();
@@ -142,7 +143,8 @@ fn is_same_name(a: &Ident, b: &Ident) -> bool {
 struct RenameTable<'a> {
     table: &'a Ident,
     alias: &'a Ident,
-    /// For each enclosing query, whether its FROM has the name or the alias; the innermost is last.
+    /// For each enclosing query, whether its FROM has the name or the alias of the changed table.
+    /// The innermost query is last.
     around: Vec<CapturedNames>,
 }
 

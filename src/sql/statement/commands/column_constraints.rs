@@ -8,9 +8,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 /// Returns an error for column options and constraints that DataFusion parses but does not store,
 /// and for decimal types with a negative scale, which DataFusion plans but cannot compare.
 ///
-/// DataFusion does not check that the values of a PRIMARY KEY or UNIQUE column are unique, but relies on it
-/// in GROUP BY, so repeated values lead to wrong groups. A key is therefore accepted only if the statement
-/// declares it NOT ENFORCED.
+/// DataFusion does not check that the values of a PRIMARY KEY or UNIQUE column are unique, but
+/// GROUP BY relies on their uniqueness, so repeated values lead to wrong groups. A key is therefore
+/// accepted only if the statement declares it NOT ENFORCED.
 pub(in crate::sql) fn check_columns(
     columns: &[ColumnDef],
     constraints: &[TableConstraint],
@@ -44,8 +44,8 @@ pub(in crate::sql) fn check_columns(
     Ok(())
 }
 
-/// Returns an error for a decimal type with a negative scale. DataFusion plans it, but panics in
-/// comparisons.
+/// Returns an error for a decimal type with a negative scale: DataFusion plans such a type, but
+/// panics when it compares two values of the type.
 pub(in crate::sql) fn check_scale(data_type: &DataType) -> Result<()> {
     match data_type {
         DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => match info {

@@ -14,24 +14,22 @@ use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
-use crate::sql::sources::whole::WholeFileFormatFactory;
+use crate::sql::sources::whole_file_format::WholeFileFormatFactory;
 
-/// Whether COPY in a format writes a folder if the target has no extension, as in
-/// `COPY .. TO 'x' STORED AS parquet`.
+/// Whether COPY in a format writes a folder if the target has no extension, such as `'x'`.
 fn writes_folders(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();
     factory.is::<ParquetFileFormatFactory>() || factory.is::<WholeFileFormatFactory>()
 }
 
-/// Whether a path is a device such as `/dev/stdout`, which does not hold a file.
+/// Whether a path is a device such as `/dev/stdout`, which is not a file that COPY can write.
 fn is_device(path: &str) -> bool {
     let names = ["/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/null"];
     names.contains(&path) || path.starts_with("/dev/fd/")
 }
 
-/// Whether the writer of a format checks for an existing file, and returns an error unless
-/// `overwrite` is set.
+/// Whether a format's writer returns an error for an existing file unless `overwrite` is set.
 fn is_careful(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();
@@ -62,8 +60,7 @@ pub(in crate::sql::statement) fn keep_existing(
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
-        // `STORED AS BATCHES` writes a folder, even if the target has no trailing slash. Its writer
-        // checks for existing files.
+        // `STORED AS BATCHES` always writes a folder, and its writer checks for existing files.
         return Ok(());
     }
     let is_folder =
@@ -75,8 +72,7 @@ pub(in crate::sql::statement) fn keep_existing(
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // Whether DataFusion's Parquet writer writes the file instead of Serrate's. It replaces
-    // existing files.
+    // Whether DataFusion's Parquet writer, which replaces existing files, writes the file.
     let stock = format == "parquet"
         && (!is_named_parquet || copy.options.iter().any(|(key, _)| !is_ours(key)));
     if is_careful(state, &format) && !writes_folder && !access::is_dir(path) && !stock {

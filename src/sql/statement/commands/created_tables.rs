@@ -1,4 +1,5 @@
-//! Makes CREATE TABLE .. AS keep the row order of its source, and makes the columns nullable.
+//! Makes CREATE TABLE .. AS keep the row order of its source, and makes the columns of the table
+//! nullable.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(in crate::sql::statement) struct CreatedFromQuery {
 }
 
 impl CreatedFromQuery {
-    /// Returns `None` if the statement is not CREATE TABLE .. AS a query.
+    /// Returns `None` unless the statement is CREATE TABLE .. AS with a query.
     pub(in crate::sql::statement) fn from_statement(statement: &Statement) -> Option<Self> {
         let Statement::Statement(inner) = statement else { return None };
         match inner.as_ref() {
@@ -46,7 +47,8 @@ impl CreatedFromQuery {
         }
     }
 
-    /// Adds the node [`TableRows`] above the query of the plan.
+    /// Adds the node [`TableRows`] above the query of CREATE TABLE .. AS. The node keeps the source
+    /// order of the rows, and makes the columns nullable, except those that the statement declares.
     pub(in crate::sql::statement) fn add_table_rows(
         self,
         plan: LogicalPlan,
@@ -60,11 +62,12 @@ impl CreatedFromQuery {
     }
 }
 
-/// Runs the query of CREATE TABLE .. AS, and replaces it in the plan with a scan of its rows.
+/// Runs the query of CREATE TABLE .. AS, and replaces the query in the plan with a scan of the rows
+/// that it returned.
 ///
-/// DataFusion 55 optimizes the query, and optimizes the result again before it runs it. This breaks
-/// some plans: the inputs of a UNION ALL without columns differ afterwards, and the keys of
-/// `string_agg` are lost. Obsolete once the test `stock_created_tables_are_still_optimized_twice`
+/// DataFusion 55 optimizes the query twice before it runs it. The second optimization breaks some
+/// plans: the schemas of the inputs of a UNION ALL without columns then differ, and `string_agg`
+/// loses its ORDER BY keys. Obsolete once the test `stock_created_tables_are_still_optimized_twice`
 /// fails.
 pub(in crate::sql::statement) async fn compute_rows(
     ctx: &SessionContext,
@@ -74,7 +77,7 @@ pub(in crate::sql::statement) async fn compute_rows(
     let mut names = HashSet::new();
     let is_distinct = table.input.schema().fields().iter().all(|field| names.insert(field.name()));
     // The plan stays unchanged where DataFusion reports an error or runs no query: two columns have
-    // one name, the table exists and is not replaced, or the table is temporary.
+    // the same name, the table exists and is not replaced, or the table is temporary.
     let exists = ctx.table_exist(table.name.clone())?;
     if !is_distinct || exists && (table.if_not_exists || !table.or_replace) || table.temporary {
         return Ok(());
@@ -85,8 +88,9 @@ pub(in crate::sql::statement) async fn compute_rows(
     let mut types = plan.schema();
     let partitions = collect_partitioned(plan, tasks).await?;
     // The table gets the types of the first batch, which may differ from the planned types. For a
-    // UNION, the planner uses the types of the first input, and rules may change them. A function
-    // may return lists whose element field has another name than it declares.
+    // UNION, the planner uses the types of the first input, but analyzer rules may cast all inputs
+    // to other types. A function may return lists whose element field has another name than the
+    // function declares.
     if let Some(batch) = partitions.iter().flatten().next() {
         types = batch.schema();
     }

@@ -1,4 +1,5 @@
-//! Statements that are not queries: INSERT, UPDATE, DELETE, CREATE TABLE, COPY, SET and RESET.
+//! Checks and rewrites statements that are not queries: INSERT, UPDATE, DELETE, CREATE TABLE, COPY,
+//! SET and RESET.
 
 pub(super) mod change_forms;
 pub(in crate::sql) mod column_constraints;

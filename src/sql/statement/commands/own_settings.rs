@@ -35,7 +35,7 @@ pub(in crate::sql::statement) fn reset_to_default(plan: LogicalPlan) -> Result<L
         && set.variable.eq_ignore_ascii_case(MEMORY)
     {
         // `datafusion.runtime.memory_limit` would give the session another memory pool, which
-        // ignores the memory of other sessions.
+        // ignores the memory of other sessions, so the value is set as `serrate.memory_limit`.
         let (variable, value) = (OWN_MEMORY.to_owned(), set.value.clone());
         return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
     }

@@ -1,5 +1,5 @@
-//! Rows without names, `row(1, 2)` and `(1, 2)`, become structs. As in DuckDB, their fields get the
-//! names of the type to which the row is cast, or of the column into which it is inserted.
+//! Rewrites rows, `row(1, 2)` and `(1, 2)`, to structs. As in DuckDB, their fields get the field
+//! names of the struct type to which the row is cast, or of the column into which it is inserted:
 //! DataFusion casts structs by the names of their fields.
 
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::fold_name;
 
-/// Names the fields of rows that are cast to structs.
+/// Names the fields of rows that are cast to structs, as in `row(1, 2)::STRUCT(a INT, b INT)`.
 pub(in crate::sql) fn name_cast_rows(expr: &mut Expr) {
     if let Expr::Cast { expr: value, data_type, .. } = expr {
         ValueShape::from_sql(data_type).name_fields(value);
@@ -60,7 +60,9 @@ pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mu
                 match item {
                     SelectItem::UnnamedExpr(value)
                     | SelectItem::ExprWithAlias { expr: value, .. } => shape.name_fields(value),
-                    // The positions of the columns after a star are unknown.
+                    // A star. How many columns it has is unknown, so it is unknown into which
+                    // columns the items after it are inserted, and these items keep their field
+                    // names.
                     _ => return,
                 }
             }

@@ -1,41 +1,45 @@
-//! Rejects clauses of calls that the planner ignores or rejects without an alternative.
+//! Rejects clauses of calls that the planner would ignore, or would reject without saying what to
+//! write instead.
 
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, NullTreatment, WindowType,
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, NullTreatment, UnaryOperator, Value, WindowType,
 };
 
 use crate::functions::{plans_predicates, takes_filter};
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::expressions::windows::has_order;
 
-/// Returns an error for clauses of a call that the planner ignores or rejects without an alternative.
+/// Returns an error for a clause of a call that the planner would ignore, or would reject without
+/// an alternative. The error says what to write instead.
 pub(super) fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let Some(name) = find_plain_name(call) else { return Ok(()) };
     check_arguments(&name, call)?;
     check_window_name(&name, call)?;
     check_distinct_star(&name, call)?;
+    check_star_argument(&name, call)?;
+    check_group_order(state, &name, call)?;
     let of_one_row = state.scalar_functions().contains_key(&name)
         || state.higher_order_functions().contains_key(&name)
         || ["unnest", "unnest_outer"].contains(&name.as_str());
     if of_one_row {
         return check_scalar_call(state, &name, call);
     }
-    // `move_order_to_window` has already rewritten the calls whose window is the whole partition,
-    // so only other calls are errors here.
+    // `move_order_to_window` has already rewritten calls whose window is a whole partition, so
+    // ORDER BY in calls over other windows is an error here.
     match call.over.is_some() && has_order(call) {
         true => Err(refuse_clause(format!(
-            "the call {name}(.. ORDER BY ..) OVER (..) is supported only for aggregates without DISTINCT over OVER () or OVER (PARTITION BY ..): write the order in the window, as in {name}(..) OVER (ORDER BY x)"
+            "the call {name}(.. ORDER BY ..) OVER (..) is supported only without DISTINCT, and only if OVER is empty or has nothing but PARTITION BY; write the order in the window, as in {name}(..) OVER (ORDER BY x)"
         ))),
         false => Ok(()),
     }
 }
 
-/// Returns the name of a function, in lower case unless it is quoted. Returns `None` for a name
-/// with a schema, such as `s.f`.
+/// Returns a function's name, lower case unless quoted; `None` for a name with a schema, such as
+/// `s.f`.
 fn find_plain_name(call: &Function) -> Option<String> {
     let [part] = call.name.0.as_slice() else { return None };
     let name = part.as_ident()?;
@@ -68,8 +72,22 @@ fn check_arguments(name: &str, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a window that the WINDOW clause does not define. References to defined
-/// windows have been replaced before.
+/// Returns an error for `count(* EXCLUDE (a))` and `count(t.* EXCLUDE (a))`.
+fn check_star_argument(name: &str, call: &Function) -> Result<()> {
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    let is_star = |arg: &FunctionArg| {
+        matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::WildcardWithOptions(_)))
+    };
+    match list.args.iter().any(is_star) {
+        true => Err(refuse_clause(format!(
+            "the star with EXCLUDE, REPLACE or RENAME as an argument of {name} is not supported: name the columns, as in {name}(a), or write {name} of a query, as in SELECT count(*) FROM (SELECT * EXCLUDE (a) FROM t)"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Returns an error for a window that the WINDOW clause does not define. Names of defined windows
+/// have been replaced before.
 fn check_window_name(name: &str, call: &Function) -> Result<()> {
     match &call.over {
         Some(WindowType::NamedWindow(window)) => plan_err!(
@@ -98,6 +116,109 @@ fn check_distinct_star(name: &str, call: &Function) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Returns an error for WITHIN GROUP of an aggregate such as `string_agg`, which takes its order
+/// within its parentheses.
+fn check_group_order(state: &SessionState, name: &str, call: &Function) -> Result<()> {
+    let Some(key) = call.within_group.first() else { return Ok(()) };
+    match state.aggregate_functions().get(name) {
+        Some(function) if !function.supports_within_group_clause() => Err(refuse_clause(format!(
+            "the call {name}(..) WITHIN GROUP (ORDER BY {key}) is not supported: WITHIN GROUP applies to percentile_cont, percentile_disc and mode; write the order within the parentheses, as in {name}(.. ORDER BY {key})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error for a call of `mode` or of a quantile function whose ORDER BY is not supported,
+/// or whose fraction (0.5 for the median) is out of range. The caller runs this check before it
+/// rewrites such calls, because the rewrites drop the ORDER BY.
+pub(in crate::sql) fn check_ordered_values(expr: &Expr) -> Result<()> {
+    let Expr::Function(call) = expr else { return Ok(()) };
+    let Some(name) = find_plain_name(call) else { return Ok(()) };
+    check_mode(&name, call)?;
+    check_quantiles(&name, call)
+}
+
+/// Returns an error for `mode() WITHIN GROUP (ORDER BY x DESC)`, because `mode` returns the least of
+/// several most frequent values, whatever the order.
+fn check_mode(name: &str, call: &Function) -> Result<()> {
+    match call.within_group.as_slice() {
+        [key] if name == "mode" && key.options.asc == Some(false) => Err(refuse_clause(format!(
+            "the order DESC in mode() WITHIN GROUP (ORDER BY {key}) is not supported: if several values are equally frequent, mode returns the least of them; write mode({})",
+            key.expr
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error for a call of a quantile function that has both DESC and OVER. Also returns an
+/// error for a discrete one, such as `percentile_disc(2)`, whose fraction is NULL or a literal
+/// below 0 or above 1.
+fn check_quantiles(name: &str, call: &Function) -> Result<()> {
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    let is_discrete = matches!(name, "quantile_disc" | "percentile_disc");
+    if !is_discrete && !matches!(name, "quantile_cont" | "percentile_cont") {
+        return Ok(());
+    }
+    if !is_discrete
+        && call.over.is_some()
+        && let [key] = call.within_group.as_slice()
+        && key.options.asc == Some(false)
+    {
+        return Err(refuse_clause(format!(
+            "the call {name}(..) WITHIN GROUP (ORDER BY {key}) OVER (..) is not supported: write quantile_cont({}, 0.9) OVER (..) for the quantile 0.1 of the descending values",
+            key.expr
+        )));
+    }
+    let is_descending = list.clauses.iter().any(|clause| match clause {
+        FunctionArgumentClause::OrderBy(keys) => {
+            keys.iter().any(|key| key.options.asc == Some(false))
+        }
+        _ => false,
+    });
+    if is_descending && call.over.is_some() {
+        return Err(refuse_clause(format!(
+            "the call {name}(.. ORDER BY .. DESC) OVER (..) is not supported, because a window sorts the values in ascending order; compute the quantile with GROUP BY in a subquery, and join it"
+        )));
+    }
+    let quantile = match list.args.as_slice() {
+        [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(quantile))] => quantile,
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(quantile))]
+            if !call.within_group.is_empty() =>
+        {
+            quantile
+        }
+        _ => return Ok(()),
+    };
+    let quantiles = match quantile {
+        Expr::Array(several) => several.elem.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    match quantiles.iter().find(|e| is_discrete && is_no_quantile(e)) {
+        Some(found) => plan_err!(
+            "the quantile of {name} must be a number from 0 to 1, but is {found}; write 0.5 for the value in the middle, or percentile_disc(0.1) WITHIN GROUP (ORDER BY x DESC) to count from the greatest value"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Whether an expression is NULL, or a literal number below 0 or above 1.
+fn is_no_quantile(e: &Expr) -> bool {
+    let read_number = |e: &Expr| match e {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.parse::<f64>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    match e {
+        Expr::Value(value) if value.value == Value::Null => true,
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            read_number(expr).is_some_and(|number| number > 0.0)
+        }
+        e => read_number(e).is_some_and(|number| number > 1.0),
+    }
 }
 
 /// Returns an error for clauses of aggregates and window functions, which the planner ignores in calls of scalar
@@ -133,8 +254,8 @@ fn check_scalar_call(state: &SessionState, name: &str, call: &Function) -> Resul
     Ok(())
 }
 
-/// Kind of value of a scalar function, by the prefix of its name: lists of any depth (`ragged_..`),
-/// lists of one level (`array_..`, `list_..`), or scalars.
+/// Kind of the arguments of a scalar function, by the prefix of its name: lists of any depth
+/// (`ragged_..`), lists of one level (`array_..`, `list_..`), or scalars.
 #[derive(Clone, Copy)]
 enum FunctionKind {
     Ragged,
@@ -152,7 +273,7 @@ impl FunctionKind {
     }
 }
 
-/// A call of a scalar function in error messages.
+/// A call of a scalar function, with which error messages about its clauses are made.
 struct ScalarCall<'a> {
     name: &'a str,
     kind: FunctionKind,

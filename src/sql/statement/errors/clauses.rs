@@ -10,9 +10,9 @@ use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    AssignmentTarget, CreateTable, CreateView, Cte, CteAsMaterialized, Expr, FunctionArg,
-    GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType,
-    OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
+    CreateTable, CreateView, Cte, CteAsMaterialized, Expr, FunctionArg, GroupByExpr, Ident,
+    JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
+    PipeOperator, Query, Select, SetExpr, SetOperator, SetQuantifier, Statement as SqlStatement,
     TableAlias, TableFactor, TableSampleKind, TableWithJoins, TopQuantity, UnaryOperator, Visit,
     Visitor, visit_relations,
 };
@@ -24,7 +24,10 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use crate::sql::statement::columns::position_columns::is_marked;
 use crate::sql::statement::commands::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::errors::call_clauses::check_call;
+use crate::sql::statement::errors::change_clauses::check_change;
 use crate::sql::statement::errors::misplaced_windows::{check_clauses, check_join};
+use crate::sql::statement::errors::other_statements::refuse_statement;
+use crate::sql::statement::errors::star_clauses::{check_star, find_star_form};
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::folding::fold_name;
 
@@ -160,27 +163,15 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 "ATTACH is not supported: files are read as tables, not as databases; write the file in FROM, as in FROM 'x.parquet'",
             ))
         }
-        SqlStatement::Merge(_) => Err(refuse_clause(
-            "MERGE is not supported: write UPDATE t SET a = (SELECT s.a FROM s WHERE s.id = t.id) WHERE id IN (SELECT id FROM s) for the rows that match, and INSERT INTO t SELECT * FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.id = s.id) for those that do not",
-        )),
-        SqlStatement::Update(update) => {
-            let mut targets = update.assignments.iter().map(|assignment| &assignment.target);
-            match targets.find(|target| matches!(target, AssignmentTarget::Tuple(_))) {
-                Some(columns) => Err(refuse_clause(format!(
-                    "SET {columns} = .. is not supported: write an assignment for each column, as in SET a = 1, b = 2"
-                ))),
-                None => Ok(()),
-            }
-        }
         SqlStatement::Pragma { name, .. } => Err(refuse_clause(format!(
             "PRAGMA {name} is not supported: write SET name = value to change a setting, and SHOW ALL for all settings"
         ))),
-        _ => Ok(()),
+        other => check_change(other).and_then(|()| refuse_statement(other)),
     }
 }
 
-/// Returns the first of `clauses` that a statement has. The `bool` is whether the statement has the
-/// clause.
+/// Returns the name of the first of `clauses` that a statement has, or `None` if it has none of
+/// them. The `bool` of each clause is whether the statement has it.
 fn find_clause(clauses: &[(&'static str, bool)]) -> Option<&'static str> {
     clauses.iter().find(|(_, is_written)| *is_written).map(|(clause, _)| *clause)
 }
@@ -287,6 +278,16 @@ fn check_limit(clause: &LimitClause) -> Result<()> {
     }
     let offset = offset.as_ref().map(|offset| &offset.value);
     for (clause, rows) in [("LIMIT", limit.as_ref()), ("OFFSET", offset)] {
+        if let Some(column @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) = rows {
+            return plan_err!(
+                "{clause} {column} names a column, but the number of rows must not depend on the rows; write a number, or QUALIFY row_number() OVER (ORDER BY x) <= {column} for a condition on each row"
+            );
+        }
+        if let Some(Expr::Subquery(query)) = rows {
+            return plan_err!(
+                "{clause} ({query}) is not supported: write a number, or QUALIFY row_number() OVER (ORDER BY x) <= ({query})"
+            );
+        }
         if let Some(rows @ Expr::UnaryOp { op: UnaryOperator::Minus, expr }) = rows
             && matches!(**expr, Expr::Value(_))
         {
@@ -311,6 +312,9 @@ fn check_cte(cte: &Cte, is_recursive: bool) -> Result<()> {
             name = alias.name
         )));
     }
+    if is_recursive && reads_table(&query.body, &alias.name) {
+        check_recursion(query, &alias.name)?;
+    }
     if *materialized == Some(CteAsMaterialized::Materialized) {
         return Err(refuse_clause(format!(
             "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is computed again wherever it is used; use CREATE TABLE .. AS SELECT to store its rows",
@@ -324,6 +328,41 @@ fn check_cte(cte: &Cte, is_recursive: bool) -> Result<()> {
         )));
     }
     check_alias(Some(alias))
+}
+
+/// Returns an error for clauses of a UNION that reads itself, because the planner ignores them.
+fn check_recursion(query: &Query, name: &Ident) -> Result<()> {
+    let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, .. } = query.body.as_ref()
+    else {
+        return Ok(());
+    };
+    let by_name = matches!(
+        set_quantifier,
+        SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName
+    );
+    let clauses = [
+        ("BY NAME", by_name),
+        ("WITH", query.with.is_some()),
+        ("ORDER BY", query.order_by.is_some()),
+        ("LIMIT or OFFSET", query.limit_clause.is_some()),
+        ("|>", !query.pipe_operators.is_empty()),
+    ];
+    let Some(clause) = find_clause(&clauses) else { return Ok(()) };
+    let instead = match clause {
+        "BY NAME" => "write UNION ALL, and the columns in the order of the first SELECT".to_owned(),
+        "WITH" => format!(
+            "write its queries before {name}, as in WITH RECURSIVE a AS (..), {name} AS (..)"
+        ),
+        "LIMIT or OFFSET" => format!(
+            "write a condition in the SELECT after UNION to end the recursion, as in WHERE n < 9, or LIMIT where the rows are read, as in FROM {name} LIMIT 9"
+        ),
+        clause => {
+            format!("write it where the rows are read, as in SELECT .. FROM {name} {clause} ..")
+        }
+    };
+    Err(refuse_clause(format!(
+        "the clause {clause} of the recursive query {name} is not supported: {instead}"
+    )))
 }
 
 /// Returns an error for `|> AGGREGATE sum(x) DESC`, whose sort order the planner ignores.
@@ -394,17 +433,7 @@ fn check_select(select: &Select) -> Result<()> {
             "the clause GROUP BY .. {modifier} is not supported: write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), ())"
         )));
     }
-    for item in &select.projection {
-        let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item
-        else {
-            continue;
-        };
-        if let Some(alias) = &options.opt_alias {
-            return Err(refuse_clause(format!(
-                "the alias AS {alias} after a star (*) is not supported: list the columns by name instead of the star, and give each its alias"
-            )));
-        }
-    }
+    select.projection.iter().try_for_each(check_star)?;
     check_clauses(select)?;
     select.from.iter().try_for_each(check_joins)
 }
@@ -621,7 +650,8 @@ const INSTEAD_OF_PIVOT: &str = "write an aggregate for each value: SELECT sum(x)
 const INSTEAD_OF_UNPIVOT: &str =
     "write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t";
 
-/// Returns an error with an alternative if a text that the parser rejects has PIVOT or UNPIVOT.
+/// If `text`, which the parser has rejected, has PIVOT or UNPIVOT, returns an error that says what
+/// to write instead. Otherwise, returns `None`.
 pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<DataFusionError> {
     let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
     let tokens: Vec<&TokenWithSpan> =
@@ -657,7 +687,8 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
     )))
 }
 
-/// Returns an error with an alternative if a text that the parser rejects has USING SAMPLE.
+/// If `text`, which the parser has rejected, has USING SAMPLE, returns an error that says what to
+/// write instead. Otherwise, returns `None`.
 pub(in crate::sql) fn refuse_using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -670,8 +701,8 @@ pub(in crate::sql) fn refuse_using_sample(text: &str) -> Option<DataFusionError>
         })
 }
 
-/// Returns an error with an alternative if a text that the parser rejects has syntax of DuckDB that
-/// Serrate does not support.
+/// If `text`, which the parser has rejected, has syntax of DuckDB that Serrate does not support,
+/// returns an error that says what to write instead. Otherwise, returns `None`.
 pub(in crate::sql) fn find_other_forms(
     text: &str,
     dialect: &dyn Dialect,
@@ -730,7 +761,7 @@ pub(in crate::sql) fn find_other_forms(
         {
             Some(("FILTER without WHERE", "write the condition as in FILTER (WHERE x > 1)"))
         }
-        _ => None,
+        _ => find_star_form(&written, at),
     };
     let (at, (name, instead)) = (0..written.len()).find_map(|at| Some((at, find(at)?)))?;
     let place = tokens.get(at)?.span.start;
@@ -740,8 +771,8 @@ pub(in crate::sql) fn find_other_forms(
     )))
 }
 
-pub(in crate::sql) fn reads_table(body: &SetExpr, name: &Ident) -> bool {
-    visit_relations(body, |relation| match relation.0.as_slice() {
+pub(in crate::sql) fn reads_table(part: &impl Visit, name: &Ident) -> bool {
+    visit_relations(part, |relation| match relation.0.as_slice() {
         [part] if part.as_ident().is_some_and(|own| fold_name(own) == fold_name(name)) => {
             ControlFlow::Break(())
         }

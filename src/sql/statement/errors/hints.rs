@@ -1,5 +1,4 @@
-//! Rewords errors of DataFusion's planner and adds suggestions, for example for a list that is used
-//! as a scalar.
+//! Rewords errors of DataFusion's planner and adds suggestions, as for a list used as a scalar.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,9 +13,10 @@ use crate::functions::find_list_function;
 use crate::sql::checks::elements::explain_element;
 use crate::sql::statement::functions::calls::visit_statement;
 
-/// Rewords an error of DataFusion's planner and adds a suggestion. For a list that is used as a
-/// scalar, the suggestion is as in [`check_lists`](crate::sql::checks::list_uses::check_lists). Returns
-/// other errors unchanged. `conditions` are WHERE, HAVING and QUALIFY of the original statement.
+/// Rewords an error of DataFusion's planner that does not say what to write instead, and adds a
+/// suggestion. For a list that is used as a scalar, the suggestion is that of
+/// [`check_lists`](crate::sql::checks::list_uses::check_lists). Returns other errors unchanged.
+/// `conditions` has the text of each WHERE, HAVING and QUALIFY in the original statement.
 pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {
@@ -32,11 +32,9 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
                 None => DataFusionError::SchemaError(Box::new(error), backtrace),
             }
         }
-        DataFusionError::Configuration(message)
-            if message.starts_with("Format not explicitly set") =>
-        {
+        DataFusionError::Configuration(message) if message.starts_with(NO_FORMAT) => {
             DataFusionError::Plan(
-                "the name of the file has no extension, which names the format; write COPY .. TO 'FILE' (FORMAT csv), or another format".into(),
+                "the name of the file has no extension, so its format is unknown; write COPY .. TO 'FILE' (FORMAT csv), or another format".into(),
             )
         }
         DataFusionError::NotImplemented(message) => match explain_unplanned(&message) {
@@ -50,7 +48,11 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
     }
 }
 
-/// Types of DuckDB that DataFusion has under another name, or not at all, and what to write.
+/// Start of DataFusion's error for a COPY that names no format.
+const NO_FORMAT: &str = "Format not explicitly set";
+
+/// Types of DuckDB that DataFusion has under another name, or not at all, each with the type to
+/// write instead.
 const TYPES: [(&str, &str); 6] = [
     ("UTINYINT", "TINYINT UNSIGNED"),
     ("USMALLINT", "SMALLINT UNSIGNED"),
@@ -60,8 +62,9 @@ const TYPES: [(&str, &str); 6] = [
     ("UHUGEINT", "DECIMAL(38, 0)"),
 ];
 
-/// Rewords DataFusion's message about an expression that it does not plan, which contains a dump of the syntax tree, or
-/// about a type that it does not have.
+/// Rewords DataFusion's message about a type that it does not have, or about an expression that it
+/// does not plan; this message contains a dump of the syntax tree. Returns `None` for other
+/// messages.
 fn explain_unplanned(message: &str) -> Option<String> {
     if let Some(found) = message.strip_prefix("Unsupported SQL type ") {
         let (_, known) = TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(found.trim()))?;
@@ -84,8 +87,9 @@ fn explain_unplanned(message: &str) -> Option<String> {
     })
 }
 
-/// Returns the message of an error about an unknown column without the suggested column, if that column is not similar.
-/// DataFusion suggests `code` for `nope`, because half of the letters agree. Returns `None` for other errors.
+/// Returns the message of an error about an unknown column, without the column that DataFusion
+/// suggests, if the two names are not similar. DataFusion suggests `code` for `nope`, because half
+/// of the letters agree. Returns `None` for other errors.
 fn remove_far_suggestion(error: &SchemaError) -> Option<String> {
     let SchemaError::FieldNotFound { field, valid_fields } = error else { return None };
     let message = error.to_string();
@@ -103,15 +107,17 @@ fn remove_far_suggestion(error: &SchemaError) -> Option<String> {
     (!is_near).then(|| format!("{before}.{after}"))
 }
 
-/// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and
-/// `"x.parquet".code` become `code`. Lists each column once: for GROUP BY and ORDER BY, DataFusion
-/// lists the columns of the table and those of SELECT.
+/// Removes the table name of a call, a file or an unnamed query in FROM from column names:
+/// `"meds()".code` and `"x.parquet".code` become `code`. Lists each column once: for GROUP BY and
+/// ORDER BY, DataFusion lists the columns of the table and those of SELECT.
 fn remove_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let plain = |column: Column| match &column.relation {
                 Some(table)
-                    if table.table().ends_with("()") || table.table().contains(['.', '/']) =>
+                    if table.table().ends_with("()")
+                        || table.table().contains(['.', '/'])
+                        || table.table().starts_with("__serrate") =>
                 {
                     Column::new_unqualified(column.name)
                 }
@@ -162,6 +168,7 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
         });
     }
     let explained = explain_call(message).or_else(|| explain_bits(message));
+    let explained = explained.or_else(|| explain_nested_window(message));
     if let Some(text) = explained.or_else(|| explain_repeated(message)) {
         return Some(text);
     }
@@ -177,8 +184,17 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
             "ORDER BY sorts groups by the column {column}, which is not a key of GROUP BY, so that a group may have several values of it; add the column to GROUP BY (GROUP BY ALL groups by the columns of SELECT), or sort by an aggregate such as min({column})"
         ));
     }
+    if let Some(text) = explain_ungrouped(message) {
+        return Some(text);
+    }
     if message.starts_with("Aggregate functions are not allowed in the WHERE clause") {
-        return Some("WHERE has an aggregate; write HAVING for a condition on groups, and compute an aggregate of an outer query in a subquery in FROM".into());
+        return Some("WHERE has an aggregate; write HAVING for a condition on groups, and compute an aggregate of an outer query in a subquery in FROM, as in SELECT g, (SELECT max(u.x) FROM u WHERE u.y < q.m) FROM (SELECT g, max(x) AS m FROM t GROUP BY g) q".into());
+    }
+    if message.starts_with("SELECT list is empty after resolving * expressions") {
+        return Some("SELECT has no columns, because EXCLUDE names all columns of the star; leave a column out of EXCLUDE, or write SELECT count(*) for the number of rows".into());
+    }
+    if message.starts_with("Column count doesn't match insert query") {
+        return Some("the query of INSERT has another number of columns than the table; write the columns that it fills, as in INSERT INTO t (a, b) SELECT .., or INSERT INTO t BY NAME SELECT ..".into());
     }
     let not = "Unary operator 'NOT' requires a boolean expression, got ";
     if let Some(found) = message.strip_prefix(not) {
@@ -216,7 +232,38 @@ fn explain_call(message: &str) -> Option<String> {
     })
 }
 
-/// Explains DataFusion's coercion error for a function on list elements. Returns `None` for other messages.
+/// Rewords DataFusion's message that SELECT, HAVING, QUALIFY or DISTINCT ON has a column that is
+/// not a key of GROUP BY. Returns `None` for other messages.
+fn explain_ungrouped(message: &str) -> Option<String> {
+    let (clause, rest) = message.strip_prefix("Column in ")?.split_once(" must be in GROUP BY")?;
+    let (_, rest) = rest.split_once("While expanding wildcard, column \"")?;
+    let (column, _) = rest.split_once("\" must appear")?;
+    Some(format!(
+        "{clause} has the column {column}, which is not a key of GROUP BY, so that a group may have several values of it; add the column to GROUP BY (GROUP BY ALL groups by the columns of SELECT), or use an aggregate such as min({column})"
+    ))
+}
+
+/// Rewords DataFusion's message about a window function within another window function or an
+/// aggregate. Returns `None` for other messages.
+fn explain_nested_window(message: &str) -> Option<String> {
+    let nested = message.strip_prefix("Window function calls cannot be nested: '");
+    let aggregated =
+        message.strip_prefix("Aggregate function calls cannot contain window function calls: '");
+    let (inner, outer) = nested.or(aggregated)?.split_once("' is nested inside '")?;
+    let [inner, outer] = [inner, outer].map(|call| call.split_once('(').map(|(name, _)| name));
+    let (inner, outer) = (inner?, outer?);
+    Some(match nested {
+        Some(_) => format!(
+            "the window function {outer}(..) OVER (..) contains the window function {inner}(..) or its alias, but both would be computed at once; compute {inner} in a subquery in FROM, as in SELECT sum(r) OVER () FROM (SELECT rank() OVER (ORDER BY x) AS r FROM t)"
+        ),
+        None => format!(
+            "the aggregate {outer}(..) contains the window function {inner}(..), but windows are computed after aggregates; compute {inner} in a subquery in FROM, as in SELECT max(r) FROM (SELECT rank() OVER (ORDER BY x) AS r FROM t)"
+        ),
+    })
+}
+
+/// Rewords DataFusion's message about the types in a call such as `array_has(list, value)`, if the
+/// value cannot be an element of the list. Returns `None` for other messages.
 fn explain_coercion(message: &str) -> Option<String> {
     let (_, call) = message.split_once("to satisfy a call to '")?;
     let (name, rest) = call.split_once("' function: coercion from ")?;
@@ -224,7 +271,8 @@ fn explain_coercion(message: &str) -> Option<String> {
     explain_element(name, types)
 }
 
-/// Explains that two columns of a SELECT have one alias.
+/// Rewords DataFusion's message that two columns of a SELECT have the same alias. Returns `None`
+/// for other messages.
 fn explain_repeated(message: &str) -> Option<String> {
     let (_, pair) = message.split_once(" require unique expression names but the expression \"")?;
     let (first, rest) = pair.split_once("\" at position ")?;
@@ -239,7 +287,8 @@ fn explain_repeated(message: &str) -> Option<String> {
     ))
 }
 
-/// Explains that a SELECT has a column and an alias with the same name.
+/// Returns a message for DataFusion's error that a SELECT has a column and an alias with the same
+/// name, and `None` for other errors.
 fn explain_twins(error: &SchemaError) -> Option<String> {
     let SchemaError::AmbiguousReference { field } = error else { return None };
     field.relation.as_ref()?;
@@ -260,8 +309,7 @@ fn explain_bits(message: &str) -> Option<String> {
     }
     is_list.then(|| match types.contains("BIT_XOR") {
         true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
-        // The operator may come from a short form: `to_days(n)` stands for
-        // `(n | 0) * INTERVAL '1 day'`.
+        // The operator may come from a short form: `to_days(n)` is `(n | 0) * INTERVAL '1 day'`.
         false if types.ends_with(" | Int64") => format!("bitwise operators take scalar integers, but an operand is a list ({types}); so do to_days, make_timestamp and similar functions; use ragged_map(x, lambda v: v & 1) to apply them to each value"),
         false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),
     })

@@ -1,4 +1,4 @@
-//! Rejects window functions in clauses that are evaluated before windows.
+//! Rejects window functions in clauses that are evaluated before windows, and aggregates in GROUP BY.
 
 use std::ops::ControlFlow;
 
@@ -8,13 +8,16 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, GroupByExpr, JoinConstraint, Query, Select, Visit, Visitor,
 };
 
-/// Returns an error if WHERE, GROUP BY or HAVING of a SELECT has a window function. DataFusion
-/// would plan the function, and fail when it runs the query.
+use crate::sql::statement::names::cast_arguments::is_aggregate;
+
+/// Returns an error if WHERE, GROUP BY or HAVING of a SELECT has a window function, or if GROUP BY
+/// has an aggregate. DataFusion would plan the window function, and fail when it runs the query.
 pub(in crate::sql) fn check_clauses(select: &Select) -> Result<()> {
     let keys: &[Expr] = match &select.group_by {
         GroupByExpr::Expressions(keys, _) => keys,
         GroupByExpr::All(_) => &[],
     };
+    keys.iter().try_for_each(refuse_aggregate)?;
     let clauses = [("WHERE", select.selection.as_slice()), ("GROUP BY", keys)];
     let clauses = clauses.into_iter().chain([("HAVING", select.having.as_slice())]);
     clauses.into_iter().try_for_each(|(clause, expressions)| {
@@ -30,6 +33,15 @@ pub(in crate::sql) fn check_join(condition: &JoinConstraint) -> Result<()> {
     }
 }
 
+fn refuse_aggregate(key: &Expr) -> Result<()> {
+    match key {
+        Expr::Function(call) if call.over.is_none() && is_aggregate(call) => plan_err!(
+            "GROUP BY has the aggregate {call}, but aggregates are computed from the groups; group by columns, or compute the aggregate in a subquery in FROM"
+        ),
+        _ => Ok(()),
+    }
+}
+
 fn find_window(clause: &str, e: &Expr) -> Result<()> {
     match e.visit(&mut WindowFinder { queries: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
@@ -39,7 +51,7 @@ fn find_window(clause: &str, e: &Expr) -> Result<()> {
     }
 }
 
-/// Breaks with the name of the first window function outside of subqueries.
+/// Visitor that stops at the first window function outside of subqueries, and returns its name.
 struct WindowFinder {
     /// Number of subqueries around the expression.
     queries: usize,

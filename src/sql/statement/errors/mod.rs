@@ -1,8 +1,12 @@
-//! Statements that are refused because the planner would ignore or misread a part of them, and the wording of errors.
+//! Refuses statements that contain a clause which the planner would ignore or misread, and rewords
+//! errors of the planner.
 
-mod call_clauses;
+pub(in crate::sql) mod call_clauses;
+mod change_clauses;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod hints;
 mod misplaced_windows;
+mod other_statements;
 pub(super) mod recursion_types;
+mod star_clauses;
 pub(in crate::sql) mod wording;

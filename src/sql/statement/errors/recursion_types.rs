@@ -1,5 +1,5 @@
-//! Refuses WITH RECURSIVE if a column is an integer in the first part and has fractions in the
-//! recursive part.
+//! Refuses WITH RECURSIVE if a column has integers in the first part and fractions in the recursive
+//! part.
 //!
 //! The first part gives the columns their types. DataFusion casts the values of the recursive part
 //! to these types, and a cast to an integer drops the fraction, so that
@@ -19,7 +19,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::errors::clauses::reads_table;
 use crate::sql::statement::planned_parts::{add_ctes, plan_alone};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
 /// Plans both parts of each recursive query of a statement alone, and compares the types of their
 /// columns. If a part cannot be planned, planning the whole statement reports the error.
@@ -32,9 +32,9 @@ pub(in crate::sql) async fn check_types<S: VisitMut>(
     if !any.0 {
         return Ok(());
     }
-    let mut recursions = Recursions { scopes: Scopes::default(), found: Vec::new() };
+    let mut recursions = RecursiveCtes { scopes: CteScopes::default(), found: Vec::new() };
     let _ = statement.visit(&mut recursions);
-    for Recursion { cte, first, next } in recursions.found {
+    for RecursiveCte { cte, first, next } in recursions.found {
         if let Some(first) = plan_alone(state, first).await
             && let Some(next) = plan_alone(state, next).await
         {
@@ -69,7 +69,8 @@ fn has_fractions(t: &DataType) -> bool {
     }
 }
 
-/// Whether a column of a SELECT is a call such as `floor(x)`, whose values have no fractions.
+/// Whether the column of `plan` at index `at` is a call such as `floor(x)`, whose values have no
+/// fractions.
 fn is_whole(plan: &LogicalPlan, at: usize) -> bool {
     let LogicalPlan::Projection(select) = plan else { return false };
     let Some(expr) = select.expr.get(at) else { return false };
@@ -77,8 +78,7 @@ fn is_whole(plan: &LogicalPlan, at: usize) -> bool {
         if call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name()))
 }
 
-/// Whether a statement has WITH RECURSIVE. If not, the visitor [`Recursions`], which copies queries,
-/// is skipped.
+/// Whether a statement has WITH RECURSIVE. If not, [`RecursiveCtes`], which copies queries, is skipped.
 struct AnyRecursive(bool);
 
 impl VisitorMut for AnyRecursive {
@@ -92,18 +92,18 @@ impl VisitorMut for AnyRecursive {
 
 /// A recursive query with its parts before and after UNION, each as a query that can be planned
 /// alone.
-struct Recursion {
+struct RecursiveCte {
     cte: Cte,
     first: Query,
     next: Query,
 }
 
-struct Recursions {
-    scopes: Scopes<Cte>,
-    found: Vec<Recursion>,
+struct RecursiveCtes {
+    scopes: CteScopes<Cte>,
+    found: Vec<RecursiveCte>,
 }
 
-impl Recursions {
+impl RecursiveCtes {
     /// Adds a recursive query as two queries: its first part, and its recursive part, in which the
     /// name of the recursive query stands for the first part.
     fn add_recursion(&mut self, cte: &Cte, earlier: &[Cte]) {
@@ -125,11 +125,11 @@ impl Recursions {
         let visible: Vec<&Cte> = self.scopes.iter_visible().chain(earlier).collect();
         let first = add_ctes(first, visible.iter().copied(), true);
         let next = add_ctes(next, visible.into_iter().chain([&start]), true);
-        self.found.push(Recursion { cte: cte.clone(), first, next });
+        self.found.push(RecursiveCte { cte: cte.clone(), first, next });
     }
 }
 
-impl VisitorMut for Recursions {
+impl VisitorMut for RecursiveCtes {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {

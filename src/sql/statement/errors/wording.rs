@@ -17,6 +17,9 @@ use datafusion::sql::sqlparser::parser::ParserError;
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
 
+/// Start of the error about arguments of `coalesce` without a common type. The rest of the message is about structs.
+const NO_COMMON_TYPE: &str = "Fail to find the coerced type, errors: ";
+
 pub(super) fn refuse_clause(message: impl Display) -> DataFusionError {
     plan_datafusion_err!("{message}")
 }
@@ -29,6 +32,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {
         E::Internal(message) => E::Plan(strip_blame(&message)),
+        E::Plan(message) | E::Execution(message) if message.contains(NO_COMMON_TYPE) => E::Plan(
+            "the arguments of a function such as coalesce have no common type; cast them to one type, as in coalesce(day, CAST(text AS DATE)) or coalesce(CAST(day AS VARCHAR), text)".into(),
+        ),
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
         E::Configuration(message) => {
@@ -51,8 +57,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a clearer message for the errors that EXISTS or IN cannot be planned as a value, and that
-/// a recursive query cannot be planned.
+/// Returns a clearer message for the errors that EXISTS or IN cannot be planned as a value, that a
+/// recursive query cannot be planned, and that an argument of a window function is not a literal.
+/// Returns `None` for other messages.
 fn explain_unsupported(message: &str) -> Option<&'static str> {
     if message.starts_with("Multiple recursive references to the same CTE") {
         return Some(
@@ -62,6 +69,11 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
     if message.starts_with("Recursive CTEs are not enabled") {
         return Some(
             "WITH RECURSIVE is turned off by a setting; run SET datafusion.execution.enable_recursive_ctes = true",
+        );
+    }
+    if message.starts_with("There is only support Literal types for field at idx") {
+        return Some(
+            "an argument of a window function depends on the row, but must be a literal, such as the 4 in ntile(4); write a literal, or compute the value from row_number() and count(*) OVER (..)",
         );
     }
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
@@ -78,6 +90,17 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
 /// Rewords the error about a setting such as `foo.bar`, whose first word is unknown to DataFusion.
 /// Returns `None` for any other message.
 fn explain_namespace(message: &str) -> Option<String> {
+    // The message about a name without a point.
+    if let Some(name) = message.strip_prefix("could not find config namespace for key \"") {
+        let name = name.split('"').next()?;
+        let instead = match name {
+            "memory_limit" | "max_memory" => "write serrate.memory_limit",
+            "threads" | "worker_threads" => "write datafusion.execution.target_partitions",
+            "all" => "name the setting that RESET restores",
+            _ => "SHOW ALL lists the settings",
+        };
+        return Some(format!("there is no setting {name}; {instead}"));
+    }
     let name = message.strip_prefix("Could not find config namespace \"")?.split('"').next()?;
     Some(match name {
         "cluster" => "the settings cluster.* are those of a session with workers, and this session has none; give their addresses with --workers".to_owned(),
@@ -92,11 +115,13 @@ fn strip_blame(message: &str) -> String {
     said.join("\n")
 }
 
-/// Kind of the I/O errors of a query that has lost a worker. Operations on files do not fail with it.
+/// Kind of the I/O errors of a query that has lost one of its worker processes. No operation on
+/// files fails with this kind, so it identifies these errors.
 #[cfg(feature = "cli")]
 pub(crate) const LOST_WORKER: io::ErrorKind = io::ErrorKind::HostUnreachable;
 
-/// Formats a message without backtrace and without the wrappers that name DataFusion's modules.
+/// Returns the message of an error without backtrace, and without the words that name DataFusion's
+/// modules.
 #[cfg(feature = "cli")]
 pub(crate) fn describe_error(e: &DataFusionError) -> String {
     match e {
@@ -128,7 +153,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
         DataFusionError::Collection(all) => describe_errors(all),
         DataFusionError::IoError(e) if e.kind() == LOST_WORKER => e.to_string(),
         DataFusionError::ObjectStore(e) => match e.as_ref() {
-            // This source says which store failed, and why.
+            // `source` says which store failed, and why. The words before it name only the client.
             object_store::Error::Generic { source, .. } => source.to_string(),
             e => e.to_string(),
         },
@@ -181,8 +206,8 @@ fn describe_errors(errors: &[DataFusionError]) -> String {
             messages.push(message);
         }
     }
-    // If only one error is left and it has one line, show it instead of the note "and 1 more error", which takes a
-    // line as well.
+    // If only one error of one line is left, shows it instead of the note "and 1 more error", which
+    // takes a line as well.
     let count = match messages.get(SHOWN_ERRORS..) {
         Some([last]) if !last.contains('\n') => messages.len(),
         _ => messages.len().min(SHOWN_ERRORS),
@@ -276,7 +301,7 @@ mod tests {
     #[test]
     fn words_that_name_a_step_or_a_library_go() {
         for (e, said) in [
-            (DataFusionError::Configuration("'lots' is no size".into()), "'lots' is no size"),
+            (DataFusionError::Configuration("'lots' is not a size".into()), "'lots' is not a size"),
             (
                 DataFusionError::Execution(
                     "Object Store error: Generic S3 error: s3://b: no route".into(),
@@ -308,6 +333,8 @@ mod tests {
         };
         let workers = said("cluster.bytes_per_task");
         assert!(workers.contains("with --workers"), "{workers}");
+        let threads = said("threads");
+        assert!(threads.contains("write datafusion.execution.target_partitions"), "{threads}");
         let unknown = said("nothing.at_all");
         assert!(unknown.contains("no setting nothing.*; SHOW ALL"), "{unknown}");
     }

@@ -1,4 +1,5 @@
-//! `LIKE .. ESCAPE`, which DataFusion supports only for the backslash.
+//! Rewrites `LIKE .. ESCAPE` to patterns with backslashes, the only escape character that
+//! DataFusion supports.
 
 use datafusion::logical_expr::sqlparser::ast::{Expr, Value, ValueWithSpan};
 

@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
-use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{has_query, parse_query, to_plain_name, unquote_text};
 use crate::sql::from::rewrite::find_query_text;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::multiply_bounds_of;
@@ -29,13 +29,6 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
         Expr::CompoundFieldAccess { .. } => {
             complete_slices(expr);
             name_fields(expr);
-            Ok(())
-        }
-        Expr::Array(array) => {
-            if array.elem.iter().any(names_table) {
-                let elements = std::mem::take(&mut array.elem);
-                *expr = call_function("make_array", elements);
-            }
             Ok(())
         }
         Expr::Cast { expr: value, data_type, .. } => {
@@ -59,8 +52,34 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     }
 }
 
-/// Whether an element of a list literal has a qualified column. DataFusion finds the columns of `make_array(t.x, 1)`
-/// in outer queries, but not those of `[t.x, 1]`.
+/// Rewrites a list literal such as `[t.x, 1]` to `make_array(t.x, 1)` if it has a subquery, or if it
+/// is within a subquery and has columns. DataFusion plans the elements of a list literal without the
+/// columns of outer queries and without the queries of WITH. Obsolete once the test
+/// `stock_list_literals_still_have_no_outer_columns` fails.
+///
+/// A list of a string and an unqualified column stays a literal, because the planner of list
+/// literals casts the string to the type of a date or time. The list may need this cast more than
+/// it needs the columns of outer queries, which can be qualified.
+pub(in crate::sql) fn call_lists(expr: &mut Expr, is_in_subquery: bool) {
+    let Expr::Array(array) = expr else { return };
+    let elements = array.elem.as_slice();
+    let names_tables = elements.iter().any(names_table);
+    let has_queries = elements.iter().any(has_query);
+    let has_string = elements.iter().any(|element| unquote_text(element).is_some());
+    let needs_call = match is_in_subquery {
+        true => {
+            let has_columns = has_queries || elements.iter().any(names_column);
+            names_tables || (has_columns && !has_string)
+        }
+        false => has_queries && (names_tables || !has_string),
+    };
+    if needs_call {
+        let elements = std::mem::take(&mut array.elem);
+        *expr = call_function("make_array", elements);
+    }
+}
+
+/// Whether an expression has a qualified column.
 fn names_table(element: &Expr) -> bool {
     let found = visit_expressions(element, |e| match e {
         Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
@@ -204,8 +223,19 @@ fn is_plain_text(expr: &Expr) -> bool {
         if text.is_ascii() && !text.contains('\\'))
 }
 
+/// Functions that take IGNORE NULLS.
+const NULL_TREATED: [&str; 9] =
+    ["array_agg", "first", "first_value", "lag", "last", "last_value", "lead", "list", "nth_value"];
+
+fn is_null_treated(name: &ObjectName) -> bool {
+    to_plain_name(name).is_some_and(|name| NULL_TREATED.contains(&name.as_str()))
+}
+
 /// Rewrites `f(x IGNORE NULLS)` to `f(x) IGNORE NULLS`, and RESPECT NULLS in the same way.
+///
+/// The parser reads `first_value(abs(x) IGNORE NULLS)` as `first_value((abs(x) IGNORE NULLS))`.
 fn move_null_treatment(call: &mut Function) {
+    let is_treated = is_null_treated(&call.name);
     let FunctionArguments::List(list) = &mut call.args else { return };
     if call.null_treatment.is_some() {
         return;
@@ -213,14 +243,33 @@ fn move_null_treatment(call: &mut Function) {
     let is_treatment = |clause: &FunctionArgumentClause| {
         matches!(clause, FunctionArgumentClause::IgnoreOrRespectNulls(_))
     };
-    if let Some(at) = list.clauses.iter().position(is_treatment)
-        && let FunctionArgumentClause::IgnoreOrRespectNulls(treatment) = list.clauses.remove(at)
+    if let Some(at) = list.clauses.iter().position(is_treatment) {
+        if let FunctionArgumentClause::IgnoreOrRespectNulls(treatment) = list.clauses.remove(at) {
+            call.null_treatment = Some(treatment);
+        }
+    } else if is_treated
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(last))) = list.args.last_mut()
+        && let Some(inner) = find_last_call(last)
+        && inner.over.is_none()
+        && !is_null_treated(&inner.name)
     {
-        call.null_treatment = Some(treatment);
+        call.null_treatment = inner.null_treatment.take();
     }
 }
 
-/// Converts `f(a = 5)` to a comparison, as in DuckDB. The parser returns an argument named `a`.
+/// Returns the call with which the text of an expression ends: `f(y)` for `x + f(y)`. Returns
+/// `None` if the text ends otherwise.
+fn find_last_call(e: &mut Expr) -> Option<&mut Function> {
+    match e {
+        Expr::Function(call) => Some(call),
+        Expr::BinaryOp { right, .. } => find_last_call(right),
+        Expr::UnaryOp { expr, .. } => find_last_call(expr),
+        _ => None,
+    }
+}
+
+/// Makes `a = 5` in `f(a = 5)` a comparison, as in DuckDB. The parser has read it as the argument 5
+/// with the name `a`.
 pub(in crate::sql) fn read_comparisons(expr: &mut Expr) {
     let Expr::Function(call) = expr else { return };
     let FunctionArguments::List(list) = &mut call.args else { return };
@@ -297,11 +346,12 @@ fn order_arguments(call: &mut Function) -> Result<()> {
 }
 
 /// DuckDB's names of functions, and DataFusion's names for them.
-const RENAMED: [(&str, &str); 12] = [
+const RENAMED: [(&str, &str); 13] = [
     ("approx_count_distinct", "approx_distinct"),
     ("approx_quantile", "approx_percentile_cont"),
     ("favg", "avg"),
     ("fsum", "sum"),
+    ("grouping_id", "grouping"),
     ("strlen", "octet_length"),
     ("unicode", "ascii"),
     ("list", "array_agg"),
@@ -328,14 +378,13 @@ fn read_name(name: Ident) -> Expr {
     }
 }
 
-/// Returns `left = right` for a `right` that was parsed without `left =`. An operator in `right`
-/// that binds no tighter than `=` applies to the whole comparison: `a AND b` gives
-/// `(left = a) AND b`.
+/// Returns `left = right` for a `right` that was parsed without `left =`. Operators in `right` that
+/// bind no tighter than `=` apply to the whole comparison: `a AND b` gives `(left = a) AND b`.
 fn make_equality(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
-        // Calls `find_weak_operand` twice, because the borrow checker rejects a borrow that only
-        // one branch returns.
+        // Calls `find_weak_operand` twice: the borrow checker rejects a borrow that only one branch
+        // returns.
         if find_weak_operand(first).is_none() {
             break;
         }
@@ -372,27 +421,26 @@ fn find_weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
 }
 
 fn binds_stronger(op: &BinaryOperator) -> bool {
-    use BinaryOperator as Op;
     matches!(
         op,
-        Op::Plus
-            | Op::Minus
-            | Op::Multiply
-            | Op::Divide
-            | Op::Modulo
-            | Op::StringConcat
-            | Op::DuckIntegerDivide
-            | Op::MyIntegerDivide
-            | Op::Xor
-            | Op::BitwiseOr
-            | Op::BitwiseAnd
-            | Op::BitwiseXor
-            | Op::PGBitwiseXor
-            | Op::PGBitwiseShiftLeft
-            | Op::PGBitwiseShiftRight
-            | Op::PGExp
-            | Op::PGOverlap
-            | Op::PGStartsWith
+        BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo
+            | BinaryOperator::StringConcat
+            | BinaryOperator::DuckIntegerDivide
+            | BinaryOperator::MyIntegerDivide
+            | BinaryOperator::Xor
+            | BinaryOperator::BitwiseOr
+            | BinaryOperator::BitwiseAnd
+            | BinaryOperator::BitwiseXor
+            | BinaryOperator::PGBitwiseXor
+            | BinaryOperator::PGBitwiseShiftLeft
+            | BinaryOperator::PGBitwiseShiftRight
+            | BinaryOperator::PGExp
+            | BinaryOperator::PGOverlap
+            | BinaryOperator::PGStartsWith
     )
 }
 

@@ -12,8 +12,8 @@ use crate::functions::WITH_DIGITS;
 ///
 /// * The number in `CAST(1.005 AS DECIMAL(10, 2))` becomes a string, because the double closest to
 ///   1.005 is less than 1.005.
-/// * In comparisons, BETWEEN and IN, numbers of 16 to 38 digits keep their text, in case the other
-///   operand is a decimal.
+/// * In comparisons, BETWEEN and IN, a number of 16 to 38 digits becomes a custom operator of the
+///   number and its text, so that the planner can compare all digits with a decimal.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut LongNumberRewriter);
 }
@@ -69,14 +69,15 @@ fn mark_number(e: &mut Expr) {
     }
 }
 
-/// Returns the text of a number with 16 to 38 digits that DataFusion would plan as a double.
+/// Returns the text of a number literal with 16 to 38 digits that DataFusion would plan as a
+/// double, or `None` for any other expression.
 fn find_digits(e: &Expr) -> Option<String> {
     let (text, digits) = find_plain_double(e)?;
     (16..=38).contains(&digits).then_some(text)
 }
 
-/// Returns the text of a number that DataFusion would plan as a double, if the number has at most
-/// 38 digits, the maximum of decimals.
+/// Returns the text of a number literal that DataFusion would plan as a double, if it has at most
+/// 38 digits, the maximum of decimals. Returns `None` for any other expression.
 fn find_decimal(e: &Expr) -> Option<String> {
     let (text, digits) = find_plain_double(e)?;
     (digits <= 38).then_some(text)

@@ -27,15 +27,15 @@ use crate::sql::statement::expressions::long_numbers::keep_digits;
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         keep_digits(statement);
-        let _ = statement.visit(&mut Predicates { functions: state.scalar_functions() });
+        let _ = statement.visit(&mut PredicateRewriter { functions: state.scalar_functions() });
     }
 }
 
-struct Predicates<'a> {
+struct PredicateRewriter<'a> {
     functions: &'a HashMap<String, Arc<ScalarUDF>>,
 }
 
-impl Predicates<'_> {
+impl PredicateRewriter<'_> {
     /// Whether a call names a function that can be applied to each element of a list.
     fn is_of_values(&self, call: &Function) -> bool {
         let [name] = call.name.0.as_slice() else { return false };
@@ -50,7 +50,7 @@ impl Predicates<'_> {
     }
 }
 
-impl VisitorMut for Predicates<'_> {
+impl VisitorMut for PredicateRewriter<'_> {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -117,7 +117,8 @@ fn is_typed_literal(arg: &FunctionArg) -> bool {
     match value {
         FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
         FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
-        // `sql::workarounds::types::times` has replaced a cast to TIMESTAMP with this operator.
+        // This operator stands for a cast to TIMESTAMP, which `sql::workarounds::types::times` has
+        // rewritten.
         FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
             matches!(**left, Expr::Value(_))
         }

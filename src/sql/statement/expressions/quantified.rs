@@ -78,8 +78,8 @@ fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
     }
 }
 
-/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as alias: the rewrite to
-/// CASE would change the name of the column.
+/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as alias, because the
+/// rewrite to CASE would change its name.
 pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ (Expr::AnyOp { .. } | Expr::AllOp { .. })) = item {
         let alias = Ident::with_quote('"', expr.to_string());
@@ -88,8 +88,9 @@ pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
     }
 }
 
-/// Rewrites `x = ANY(list)` in WHERE to `array_has`, which scans support. `array_has` may be false
-/// where ANY is NULL, but WHERE drops the row in both cases.
+/// Rewrites `x = ANY(list)` in WHERE to `array_has`, which Parquet scans can evaluate, unlike the
+/// CASE that [`write_out_quantified`] makes. `array_has` may be false where ANY is NULL, but WHERE
+/// drops the row in both cases.
 pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     let mut open = vec![condition];
     while let Some(expr) = open.pop() {

@@ -1,12 +1,13 @@
 //! Supports tuples: `(a, b) = (1, 2)`, `(a + 1, b) IN ((1, 2), (3, 4))` and `(a, b) IN (SELECT x, y ..)`.
 
-use datafusion::error::Result;
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    GroupByExpr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor, Value,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
+    Query, SelectItem, SetExpr, TableFactor, Value,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{parse_query, to_plain_name};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::workarounds::subqueries::rows_in::ROW_FIELD;
 
@@ -18,7 +19,12 @@ use crate::sql::workarounds::subqueries::rows_in::ROW_FIELD;
 /// the value at the same position of the tuple.
 /// [`rewrite_rows_in`](crate::sql::workarounds::subqueries::rows_in::rewrite_rows_in) therefore
 /// splits these structs in the plan.
+///
+/// # Errors
+/// If the number of columns of the query is not that of the values in the tuple, or if a tuple is
+/// compared with a query by ANY or ALL, except by `= ANY` and `<> ALL`.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
+    use_in(expr)?;
     match expr {
         Expr::BinaryOp { left, right, .. } => {
             as_struct(left);
@@ -29,7 +35,8 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
             list.iter_mut().for_each(as_struct);
         }
         Expr::InSubquery { expr: tuple, subquery, .. } => {
-            if let Some(values) = list_row_values(tuple) {
+            if let Some(values) = list_tested_values(tuple, subquery) {
+                check_columns(tuple, values.len(), subquery)?;
                 if !select_struct(values.len(), subquery) {
                     enclose_in_struct(values.len(), subquery)?;
                 }
@@ -43,6 +50,69 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// Rewrites `tuple = ANY (query)` to `tuple IN (query)`, and `tuple <> ALL (query)` to `tuple NOT IN
+/// (query)`. Leaves other expressions unchanged.
+///
+/// # Errors
+/// If ANY or ALL of a query compares a tuple with another operator.
+fn use_in(expr: &mut Expr) -> Result<()> {
+    let (of_any, left, op, right) = match &*expr {
+        Expr::AnyOp { left, compare_op, right, .. } => (true, left, compare_op, right),
+        Expr::AllOp { left, compare_op, right } => (false, left, compare_op, right),
+        _ => return Ok(()),
+    };
+    let Expr::Subquery(query) = right.as_ref() else { return Ok(()) };
+    let Some(values) = list_tested_values(left, query) else { return Ok(()) };
+    let negated = match (of_any, op) {
+        (true, BinaryOperator::Eq) => false,
+        (false, BinaryOperator::NotEq) => true,
+        _ => return Err(refuse_quantified(of_any, left, op, values.len())),
+    };
+    if let Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } =
+        std::mem::replace(expr, Expr::value(Value::Null))
+        && let Expr::Subquery(subquery) = *right
+    {
+        *expr = Expr::InSubquery { expr: left, subquery, negated };
+    }
+    Ok(())
+}
+
+fn refuse_quantified(
+    of_any: bool,
+    tuple: &Expr,
+    op: &BinaryOperator,
+    count: usize,
+) -> DataFusionError {
+    let names: Vec<String> = (1..=count).map(|at| format!("c{at}")).collect();
+    let of_query: Vec<String> = names.iter().map(|name| format!("q.{name}")).collect();
+    let compared = format!("{tuple} {op} ({})", of_query.join(", "));
+    let (word, not, condition) = match of_any {
+        true => ("ANY", "", compared),
+        false => ("ALL", "NOT ", format!("NOT ({compared})")),
+    };
+    plan_datafusion_err!(
+        "{tuple} {op} {word} (SELECT ..) is not supported: only = ANY and <> ALL compare a row with the rows of a query; write {not}EXISTS (SELECT 1 FROM (SELECT ..) AS q({}) WHERE {condition})",
+        names.join(", ")
+    )
+}
+
+/// Returns an error if the number of columns of a query is known and differs from the number of
+/// values in front of IN.
+fn check_columns(tuple: &Expr, count: usize, query: &Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    let is_one_column = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => is_simple(expr),
+        _ => false,
+    };
+    let columns = select.projection.len();
+    match columns != count && select.projection.iter().all(is_one_column) {
+        true => plan_err!(
+            "the row {tuple} has {count} values, but the subquery that it is compared with has {columns} column(s); select one column for each value"
+        ),
+        false => Ok(()),
+    }
+}
+
 fn is_simple(value: &Expr) -> bool {
     matches!(value, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_))
 }
@@ -52,6 +122,26 @@ fn list_row_values(expr: &Expr) -> Option<Vec<Expr>> {
         Expr::Tuple(values) if values.len() > 1 => Some(values.clone()),
         _ => None,
     }
+}
+
+/// Returns the values of `expr`, the operand in front of IN, ANY or ALL with the subquery `query`.
+/// Returns `None` unless `expr` is a tuple, or is a call `ROW(a, b)` and the query has several
+/// columns.
+fn list_tested_values(expr: &Expr, query: &Query) -> Option<Vec<Expr>> {
+    let Expr::Function(call) = expr else { return list_row_values(expr) };
+    let (FunctionArguments::List(list), SetExpr::Select(select)) =
+        (&call.args, query.body.as_ref())
+    else {
+        return None;
+    };
+    if to_plain_name(&call.name)? != "row" || select.projection.len() < 2 {
+        return None;
+    }
+    let values = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    values.collect()
 }
 
 /// Rewrites the `count` columns of a query to one struct. Returns false and changes nothing if the
@@ -103,22 +193,6 @@ fn make_row_expr(values: Vec<Expr>) -> Expr {
 
 fn as_struct(expr: &mut Expr) {
     if let Some(values) = list_row_values(expr) {
-        *expr = Expr::Function(Function {
-            name: ObjectName::from(vec![Ident::new("struct")]),
-            uses_odbc_syntax: false,
-            parameters: FunctionArguments::None,
-            args: FunctionArguments::List(FunctionArgumentList {
-                duplicate_treatment: None,
-                args: values
-                    .into_iter()
-                    .map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)))
-                    .collect(),
-                clauses: vec![],
-            }),
-            filter: None,
-            null_treatment: None,
-            over: None,
-            within_group: vec![],
-        });
+        *expr = call_function("struct", values);
     }
 }

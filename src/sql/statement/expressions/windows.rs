@@ -40,7 +40,8 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     written(write_out(&mut query.order_by, &windows))
 }
 
-/// Functions whose result depends on the order of the window, although its frame is the whole partition.
+/// Functions whose result depends on the order of the window, even if the frame of the window is
+/// the whole partition.
 const ORDERED: [&str; 9] = [
     "cume_dist",
     "dense_rank",
@@ -118,16 +119,16 @@ pub(in crate::sql) fn name_ordered_window(item: &mut SelectItem) {
     }
 }
 
-/// Replaces a product in the frame of a call, as in `OVER (.. RANGE 2 * INTERVAL '1 day'
-/// PRECEDING)`, with an interval.
+/// Replaces a product in the frame of a call, as in `RANGE 2 * INTERVAL '1 day' PRECEDING`, with an
+/// interval.
 pub(in crate::sql) fn multiply_bounds_of(call: &mut Function) {
     if let Some(WindowType::WindowSpec(window)) = &mut call.over {
         multiply_bounds(window);
     }
 }
 
-/// Replaces products in a frame, such as `2 * INTERVAL '1 day'`, with intervals. DataFusion accepts
-/// only literals in frames.
+/// Replaces products in a frame, such as `2 * INTERVAL '1 day'`, with intervals, because DataFusion
+/// accepts only literals in frames.
 fn multiply_bounds(window: &mut WindowSpec) {
     let Some(frame) = &mut window.window_frame else { return };
     for bound in std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound) {
@@ -140,8 +141,9 @@ fn multiply_bounds(window: &mut WindowSpec) {
     }
 }
 
-/// If QUALIFY has no window function but SELECT has one, as in `SELECT x, rank() OVER (..) .. QUALIFY x = 1`, adds a
-/// condition on that function which is always true. DataFusion requires a window function in QUALIFY, or its alias.
+/// If QUALIFY has no window function but SELECT has one, as in
+/// `SELECT rank() OVER (..) .. QUALIFY x = 1`, adds a condition that uses this function and is always
+/// true. DataFusion requires that QUALIFY uses a window function or the alias of one.
 fn qualify_by_window(select: &mut Select) {
     let Some(condition) = &mut select.qualify else { return };
     if find_call(condition).is_some() {
@@ -159,7 +161,8 @@ fn qualify_by_window(select: &mut Select) {
         Expr::BinaryOp { left: nested(written), op: BinaryOperator::And, right: nested(either) };
 }
 
-/// Returns the first window function of a part of a statement.
+/// Returns the first call with OVER in `part`, such as an item of SELECT, or `None` if `part` has
+/// no such call.
 fn find_call<V: Visit>(part: &V) -> Option<Expr> {
     let found = visit_expressions(part, |e| match e {
         Expr::Function(call) if call.over.is_some() => ControlFlow::Break(e.clone()),

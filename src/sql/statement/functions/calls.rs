@@ -1,4 +1,5 @@
-//! Errors of calls: unknown functions, and arguments that a function does not take.
+//! Rewords errors about calls of unknown functions and about arguments that a function does not
+//! take, and suggests similar names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -50,7 +51,7 @@ pub(crate) fn find_similar_names<'a>(
         }
         match levenshtein(stem, their_stem) {
             0 => None,
-            // Exchanged letters count as one mistake.
+            // Two exchanged letters, as in `smu` for `sum`, count as one mistake.
             1..=2 if allowed > 0 && sorted(their_stem) == letters => Some((1, 0)),
             distance if distance <= allowed => Some((distance, 1)),
             _ => None,
@@ -75,10 +76,11 @@ fn split_prefix(name: &str) -> (&str, &str) {
     name.split_at(prefix.map_or(0, |prefix| prefix.len()))
 }
 
-/// Finds calls of shorthands with arguments that the shorthand does not take. Returns, by the name
-/// of the shorthand, a description of the first such call.
+/// Finds calls of shorthands, such as `year(t)`, that were not expanded because the shorthand does
+/// not take their arguments. Returns a description of the first such call of each shorthand, by its
+/// name.
 pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
-    let mut found = Calls::default();
+    let mut found = ShorthandCalls::default();
     visit_statement(statement, &mut found);
     found.0
 }
@@ -105,9 +107,9 @@ pub(in crate::sql::statement) fn visit_statement<V: Visitor>(
 }
 
 #[derive(Default)]
-struct Calls(BTreeMap<String, String>);
+struct ShorthandCalls(BTreeMap<String, String>);
 
-impl Visitor for Calls {
+impl Visitor for ShorthandCalls {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
@@ -214,7 +216,7 @@ fn explain_unknown_function(
     })
 }
 
-/// Parts of DataFusion's messages about the arguments of any function.
+/// Substrings of the messages about arguments that DataFusion writes for any function.
 const GENERAL: [&str; 4] = [
     "Function '",
     "does not support zero arguments",
@@ -222,7 +224,8 @@ const GENERAL: [&str; 4] = [
     "Failed to coerce arguments",
 ];
 
-/// Shortens DataFusion's messages about arguments, which repeat each other and list all signatures.
+/// Shortens DataFusion's message about the arguments of a call, which repeats itself and lists all
+/// signatures. Returns `None` for other messages.
 fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     let (before, rest) =
         message.split_once("No function matches the given name and argument types '")?;
@@ -235,7 +238,7 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
         return Some(own.trim_end_matches('.').to_owned());
     }
     let given = given.strip_suffix(')').unwrap_or(given);
-    // `isfinite` and `isinf` expand to these functions.
+    // `isfinite` and `isinf` expand to calls of these functions, so the message names all four.
     if ["abs", "isnan"].contains(&name)
         && ["Timestamp", "Date"].iter().any(|time| given.starts_with(time))
     {
@@ -250,8 +253,10 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     })
 }
 
-/// Returns the signatures with as many arguments as `given`. If there are none or more than four,
-/// returns the documented syntax, or else all signatures.
+/// Returns signatures of the function `name` for an error message. `candidates` has one signature
+/// per line, and `given` is the list of the argument types in the call. Returns the signatures that
+/// have as many arguments as the call. If there are none or more than four, returns the documented
+/// syntax of the function, or else all its signatures.
 fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionState) -> String {
     let documented = find_documentation(name, state).map(|doc| doc.syntax_example.clone());
     let listed: Vec<&str> =

@@ -2,16 +2,16 @@
 
 /// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows,
 /// and what to write for lists. An empty string means that there is nothing to write for rows or
-/// lists.
+/// for lists.
 ///
 /// The names have no prefix `ragged_`, `list_` or `array_`, unless the function with the prefix has
 /// a meaning of its own. If a name is also that of an existing function, its entry applies only to
 /// `ragged_NAME` and `list_NAME`. In the expressions to write, `x` and `y` are numbers, `s` and `k`
 /// strings, `mask` booleans, `t`, `a` and `b` times, `time` a list of times and `at` one time or a
 /// list of times. A test plans all of them.
-type Counterpart = (&'static [&'static str], &'static str, &'static str);
+type ForeignCounterpart = (&'static [&'static str], &'static str, &'static str);
 
-const COUNTERPARTS: &[Counterpart] = &[
+const COUNTERPARTS: &[ForeignCounterpart] = &[
     // Functions that count values.
     (
         &["value_counts", "histogram", "bincount", "counter"],
@@ -66,6 +66,7 @@ const COUNTERPARTS: &[Counterpart] = &[
         "quantile_cont(x, 0.9)",
         "ragged_quantile(x, 0.9)",
     ),
+    (&["percentile_disc"], "quantile_disc(x, 0.9)", "ragged_quantile(x, 0.9)"),
     (
         &["iqr"],
         "quantile_cont(x, 0.75) - quantile_cont(x, 0.25)",
@@ -412,14 +413,16 @@ pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -
     }
     let stem = stem?;
     find_form(stem, true).or_else(|| {
-        // `list_mean` and `array_std` have the meaning of `ragged_mean` and `ragged_std`.
+        // `list_mean` and `array_std` have the meaning of `ragged_mean` and `ragged_std`, which are
+        // therefore suggested.
         let ours = format!("ragged_{stem}");
         is_function(&ours).then(|| format!("{ours}(..)"))
     })
 }
 
-/// Returns what to write for an exact name. If there is a form for rows and one for lists, the text
-/// has both, or only the form for lists if `of_lists` is true.
+/// Returns what to write instead of the function `name`, or `None` for an unknown name. If there is
+/// a form for rows and one for lists, returns both, or only the form for lists if `of_lists` is
+/// true.
 fn find_form(name: &str, of_lists: bool) -> Option<String> {
     let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
     if let Some((_, rows, lists)) = known {

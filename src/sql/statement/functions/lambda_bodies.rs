@@ -24,14 +24,14 @@ pub(in crate::sql) fn rewrite_bodies<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
 ) -> Result<()> {
-    let mut bodies = Bodies { state, within: 0, around: Vec::new() };
+    let mut bodies = LambdaBodies { state, within: 0, around: Vec::new() };
     match statement.visit(&mut bodies) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }
 }
 
-struct Bodies<'a> {
+struct LambdaBodies<'a> {
     state: &'a SessionState,
     /// Number of lambdas around the current position within the innermost query.
     within: usize,
@@ -39,7 +39,7 @@ struct Bodies<'a> {
     around: Vec<usize>,
 }
 
-impl VisitorMut for Bodies<'_> {
+impl VisitorMut for LambdaBodies<'_> {
     type Break = DataFusionError;
 
     fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<DataFusionError> {
@@ -146,7 +146,7 @@ struct ParameterUses<'a> {
     /// The number of subqueries around the current position.
     depth: usize,
     in_query: bool,
-    /// Whether a lambda in the body has a parameter of the same name.
+    /// Whether a lambda in the body also has a parameter named `name`.
     is_hidden: bool,
 }
 
@@ -180,7 +180,7 @@ impl VisitorMut for ParameterUses<'_> {
     }
 }
 
-impl Bodies<'_> {
+impl LambdaBodies<'_> {
     /// Returns an error if `call` is an aggregate or a window function, which a lambda body cannot contain.
     fn check_call(&self, call: &Function) -> ControlFlow<DataFusionError> {
         let name = match call.name.0.as_slice() {

@@ -1,4 +1,5 @@
-//! Calls of functions: DuckDB's short forms, lambdas, and suggestions for unknown functions.
+//! Rewrites calls of functions: expands DuckDB's short forms, and adapts lambdas. Also suggests
+//! functions for unknown names.
 
 pub(in crate::sql) mod calls;
 pub(in crate::sql) mod counterparts;

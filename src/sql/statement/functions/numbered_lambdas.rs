@@ -1,4 +1,5 @@
-//! Lambdas of an element and its position: `list_transform(x, lambda v, i: v * i)`, with positions from 1, as in DuckDB.
+//! Supports lambdas of an element and its position, `list_transform(x, lambda v, i: v * i)`, with
+//! positions from 1, as in DuckDB.
 //!
 //! DataFusion's functions pass only the element. The list is therefore zipped with its positions, and the parameters
 //! become the fields of each pair. Obsolete once the test `stock_lambdas_still_have_no_positions` fails.
@@ -41,7 +42,7 @@ pub(in crate::sql) fn has_position(expr: &Expr) -> bool {
 ///
 /// # Errors
 /// If the list may have another value when it is evaluated again, or if the lambda contains a query
-/// or a lambda with the same parameter.
+/// or an inner lambda that has a parameter of the same name.
 pub(in crate::sql) fn write_out_positions(expr: &mut Expr) -> Result<()> {
     let Expr::Function(call) = &*expr else { return Ok(()) };
     let Some((returns_elements, list, lambda, [element, position])) = read_call(call) else {
@@ -86,8 +87,8 @@ pub(in crate::sql) fn write_out_positions(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// A call with a lambda of an element and its position: whether it returns elements, the list, the lambda and its
-/// parameters.
+/// A call with a lambda of an element and its position: whether the call returns elements, then the
+/// list, the lambda, and the two parameters.
 type NumberedCall<'a> = (bool, &'a Expr, &'a LambdaFunction, [&'a Ident; 2]);
 
 fn read_call(call: &Function) -> Option<NumberedCall<'_>> {
@@ -127,7 +128,8 @@ fn is_hidden(body: &Expr, parameters: &[&Ident; 2]) -> bool {
     found.is_break()
 }
 
-/// Replaces the parameters in the body of a lambda with the fields of the pair.
+/// Replaces the parameters in the body of a lambda with the fields of `pair`, the struct of an
+/// element and its position.
 fn replace_names(body: &mut Expr, pair: &Ident, parameters: &[&Ident; 2]) {
     let field_of = |name: &Ident| {
         let at = parameters.iter().position(|parameter| is_same_name(name, parameter))?;

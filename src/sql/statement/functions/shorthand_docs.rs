@@ -4,8 +4,8 @@ use datafusion::logical_expr::Documentation;
 
 use crate::functions::DocumentationText;
 
-/// Returns our documentation of a short form such as `arg_max`, or of a function whose own
-/// documentation in DataFusion is incomplete.
+/// Returns Serrate's documentation of a short form such as `arg_max`, or of a function that
+/// DataFusion documents incompletely. Returns `None` for other names.
 pub(crate) fn find_shorthand_documentation(name: &str) -> Option<Documentation> {
     let (_, text) = DOCUMENTS.iter().find(|(names, _)| names.contains(&name))?;
     let call = format!("{name}(");
@@ -277,7 +277,7 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         DocumentationText {
             syntax: "quantile_disc(x, q)",
             also: &["quantile_disc(x, [q, ..])", "percentile_disc(q) WITHIN GROUP (ORDER BY x)"],
-            description: "Returns the least value that at least a fraction q of the values do not exceed: an aggregate. `quantile_cont` interpolates between two values instead.",
+            description: "Returns the least value that at least a fraction q of the values do not exceed: an aggregate. With `ORDER BY x DESC` in WITHIN GROUP, the values count from the greatest: the greatest value that at least a fraction q of the values are not below. `quantile_cont` interpolates between two values instead.",
             missing: "NULL is ignored. The result is NULL without values.",
             example: "SELECT quantile_disc(x, 0.5) FROM (VALUES (1), (2), (4)) t(x);   -- 2",
             ..DocumentationText::EMPTY

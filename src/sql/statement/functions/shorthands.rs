@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr,
-    UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut, WindowType,
+    BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderBy,
+    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, Visit, VisitMut,
+    Visitor, VisitorMut, WindowType,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -57,7 +58,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("sign", "signum($1)"),
     ("mod", "$1 % $2"),
     ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
-    // DataFusion's `nvl` converts lists to text.
+    // DataFusion's `nvl` converts lists to text, but `coalesce` does not.
     ("nvl", "coalesce($1, $2)"),
     ("ifnull", "coalesce($1, $2)"),
     ("isinf", "abs($1) = CAST('inf' AS DOUBLE)"),
@@ -73,7 +74,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("list_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
     ("array_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
     ("list_min", "array_min($1)"),
-    // DataFusion's own sum of a list converts integers to floats.
+    // DataFusion's own sum of a list converts integers to floats, but `ragged_sum` does not.
     ("list_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
     ("array_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
     ("list_first", "array_element($1, 1)"),
@@ -84,7 +85,11 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("mode", "mode_of_elements(array_agg($1))"),
     (
         "quantile_disc",
-        "array_element(array_sort(array_agg($1) FILTER (WHERE $1 IS NOT NULL)), greatest(1, CAST(ceil(count($1) * $2) AS BIGINT)))",
+        "array_element(array_sort(array_agg($1) FILTER (WHERE $1 IS NOT NULL)), CASE WHEN ceil(count($1) * $2) < 1 THEN 1 ELSE CAST(ceil(count($1) * $2) AS BIGINT) END)",
+    ),
+    (
+        DESCENDING_QUANTILE,
+        "array_element(array_sort(array_agg($1) FILTER (WHERE $1 IS NOT NULL)), -CASE WHEN ceil(count($1) * $2) < 1 THEN 1 ELSE CAST(ceil(count($1) * $2) AS BIGINT) END)",
     ),
     ("sem", "stddev_pop($1) / sqrt(count($1))"),
     ("geomean", "exp(avg(ln($1)))"),
@@ -116,8 +121,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
         "array_slice(array_agg($1 ORDER BY $1 DESC) FILTER (WHERE $1 IS NOT NULL), 1, $2)",
     ),
     (SEVERAL_LEAST, "array_slice(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), 1, $2)"),
-    // Rows where either argument is NULL are sorted last. If the first row is such a row, all rows are, and the result
-    // is NULL.
+    // The first sort key puts the rows in which an argument is NULL after all others. If the first
+    // row is such a row, all rows are, and the result is NULL.
     (
         GREATEST_OF_WINDOW,
         "first_value(CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN $1 END) OVER (ORDER BY ($1 IS NULL OR $2 IS NULL), $2 DESC, $1 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
@@ -131,6 +136,10 @@ const SHORTHANDS: &[(&str, &str)] = &[
 /// Expansions of `arg_max(x, y, n)` and `arg_min(x, y, n)`.
 const ARG_OF_GREATEST: &str = "array_slice(array_agg($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
 const ARG_OF_LEAST: &str = "array_slice(array_agg($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
+
+/// Name of the expansion of `percentile_disc(q) WITHIN GROUP (ORDER BY x DESC)`. Statements cannot use this name,
+/// because it contains blanks.
+const DESCENDING_QUANTILE: &str = "quantile_disc of descending values";
 
 /// Names of the expansions of `max(x, n)` and `min(x, n)`, and of `arg_max` and `arg_min` with OVER. Statements cannot
 /// use these names, because they contain blanks.
@@ -181,7 +190,6 @@ pub(crate) fn list_shorthand_forms(name: &str) -> Vec<(&'static str, &'static st
     forms.collect()
 }
 
-/// Returns the names of all shorthands that statements can call.
 pub(crate) fn list_shorthand_names() -> impl Iterator<Item = &'static str> {
     let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
     // `names` repeats the name of a shorthand that takes different numbers of arguments.
@@ -197,6 +205,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         return;
     }
     let Expr::Function(call) = expr else { return };
+    move_order_to_group(call);
     if let Some(plain) = remove_within_group(call) {
         *call = plain;
     }
@@ -219,7 +228,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         return;
     }
     let Some(name) = find_shorthand_name(call) else { return };
-    let Some(args) = find_plain_arguments(call) else { return };
+    let Some(mut args) = find_plain_arguments(call) else { return };
     let name = match (name, args.as_slice()) {
         ("arg_max" | "max_by" | "argmax" | "arg_min" | "min_by" | "argmin", [_, _, count])
             if !is_count(count) =>
@@ -232,6 +241,9 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     };
     let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
     let mut expansion = expansion.clone();
+    if let ("quantile_disc" | DESCENDING_QUANTILE, [_, quantile]) = (name, args.as_mut_slice()) {
+        cast_quantile(quantile);
+    }
     let (over, filter) = (call.over.take(), call.filter.take());
     let _ = VisitMut::visit(&mut expansion, &mut ArgumentInserter { args: &args, over, filter });
     *expr = match expansion {
@@ -240,13 +252,71 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     };
 }
 
+/// Casts a literal quantile such as 0.55 to a decimal, so that its product with a number of rows is
+/// exact: as floats, 100 * 0.55 is greater than 55.
+fn cast_quantile(quantile: &mut Expr) {
+    let Expr::Value(value) = &*quantile else { return };
+    let Value::Number(text, _) = &value.value else { return };
+    let Some((whole, fraction)) = text.split_once('.') else { return };
+    let is_plain = matches!(whole, "" | "0" | "1")
+        && fraction.len() <= 15
+        && fraction.bytes().all(|digit| digit.is_ascii_digit());
+    if is_plain {
+        *quantile = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(quantile.clone()),
+            data_type: DataType::Decimal(ExactNumberInfo::PrecisionAndScale(16, 15)),
+            array: false,
+            format: None,
+        };
+    }
+}
+
+/// Rewrites `quantile_cont(x, q ORDER BY x DESC)` to `quantile_cont(q) WITHIN GROUP (ORDER BY x
+/// DESC)`, and leaves calls with other sort keys unchanged.
+fn move_order_to_group(call: &mut Function) {
+    if let Some(moved) = find_moved_order(call) {
+        *call = moved;
+    }
+}
+
+fn find_moved_order(call: &Function) -> Option<Function> {
+    let name = to_plain_name(&call.name)?;
+    if !["quantile_cont", "quantile_disc"].contains(&name.as_str()) || !call.within_group.is_empty()
+    {
+        return None;
+    }
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value)), _] = list.args.as_slice() else {
+        return None;
+    };
+    let [FunctionArgumentClause::OrderBy(keys)] = list.clauses.as_slice() else { return None };
+    if keys.len() != 1 || keys.first()?.expr != *value {
+        return None;
+    }
+    let mut moved = call.clone();
+    moved.within_group.clone_from(keys);
+    if let FunctionArguments::List(list) = &mut moved.args {
+        list.args.remove(0);
+        list.clauses.clear();
+    }
+    Some(moved)
+}
+
 /// Returns `mode() WITHIN GROUP (ORDER BY x)` as `mode(x)`, and `percentile_disc(q) WITHIN GROUP (ORDER BY x)` as
-/// `quantile_disc(x, q)`; `None` for any other call.
+/// `quantile_disc(x, q)` or, with DESC, as [`DESCENDING_QUANTILE`]. With OVER, returns `percentile_cont` as
+/// `quantile_cont(x, q)`. Returns `None` for any other call.
 fn remove_within_group(call: &Function) -> Option<Function> {
     let [OrderByExpr { expr, options, .. }] = call.within_group.as_slice() else { return None };
+    let is_descending = options.asc == Some(false);
     let name = match (to_plain_name(&call.name)?.as_str(), find_plain_arguments(call)?.len()) {
         ("mode", 0) => "mode",
-        ("percentile_disc" | "quantile_disc", 1) if options.asc != Some(false) => "quantile_disc",
+        ("percentile_disc" | "quantile_disc", 1) if is_descending => DESCENDING_QUANTILE,
+        ("percentile_disc" | "quantile_disc", 1) => "quantile_disc",
+        // DataFusion takes no WITHIN GROUP with OVER, but takes `quantile_cont(x, q)` with OVER.
+        ("percentile_cont" | "quantile_cont", 1) if call.over.is_some() && !is_descending => {
+            "quantile_cont"
+        }
         _ => return None,
     };
     let mut plain = call.clone();
@@ -258,20 +328,26 @@ fn remove_within_group(call: &Function) -> Option<Function> {
     Some(plain)
 }
 
-/// Returns `quantile_cont(x, [0.1, 0.9])` as a list of one call for each quantile, or NULL if there are no values, as in
-/// DuckDB. Returns `None` for any other call.
+/// Returns, for `quantile_cont(x, [0.1, 0.9])`, an expression that makes a list of one call for
+/// each quantile, and is NULL if there are no values, as in DuckDB. Returns `None` for any other
+/// call.
 fn list_quantiles(call: &Function) -> Option<Expr> {
     let name = to_plain_name(&call.name)?;
-    if !["quantile_cont", "percentile_cont", "quantile_disc"].contains(&name.as_str()) {
+    let names = ["quantile_cont", "percentile_cont", "quantile_disc", DESCENDING_QUANTILE];
+    if !names.contains(&name.as_str()) {
         return None;
     }
     let args = find_plain_arguments(call)?;
-    let [value, Expr::Array(quantiles)] = args.as_slice() else { return None };
+    let (value, quantiles) = match (args.as_slice(), call.within_group.as_slice()) {
+        ([value, Expr::Array(quantiles)], []) => (Some(value), quantiles),
+        ([Expr::Array(quantiles)], [_]) => (None, quantiles),
+        _ => return None,
+    };
     let calls = quantiles.elem.iter().map(|quantile| {
         let mut one = call.clone();
         if let FunctionArguments::List(list) = &mut one.args {
-            let args = [value.clone(), quantile.clone()];
-            list.args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).into();
+            let args = value.into_iter().chain([quantile]).cloned();
+            list.args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
         }
         Expr::Function(one)
     });
@@ -289,7 +365,8 @@ fn list_quantiles(call: &Function) -> Option<Expr> {
     })
 }
 
-/// Names result columns after the original calls, and makes ORDER BY refer to these columns.
+/// Names result columns after the calls of shorthands in the statement instead of their expansions,
+/// and makes ORDER BY refer to these columns.
 pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     let mut names = Vec::new();
     let mut bodies = vec![query.body.as_mut()];
@@ -332,11 +409,11 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     }
 }
 
-/// Writes an expression without the quotes that `rewrite_known_forms` has added to names of
-/// arguments.
+/// Returns the SQL of an expression without the quotes around argument names, which
+/// `rewrite_known_forms` may have added.
 fn write_expr(expr: &Expr) -> String {
-    struct Unquote;
-    impl VisitorMut for Unquote {
+    struct ArgumentUnquoter;
+    impl VisitorMut for ArgumentUnquoter {
         type Break = ();
 
         fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -353,7 +430,7 @@ fn write_expr(expr: &Expr) -> String {
         }
     }
     let mut plain = expr.clone();
-    let _ = VisitMut::visit(&mut plain, &mut Unquote);
+    let _ = VisitMut::visit(&mut plain, &mut ArgumentUnquoter);
     plain.to_string()
 }
 
@@ -465,7 +542,7 @@ impl VisitorMut for ArgumentInserter<'_> {
         if let Expr::Function(call) = expr
             && to_plain_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))
         {
-            // An expansion that is a window call keeps its own OVER.
+            // If the shorthand has no OVER to insert, an OVER in the expansion itself stays.
             if self.over.is_some() {
                 call.over.clone_from(&self.over);
             }
@@ -494,7 +571,11 @@ impl Visitor for HasShorthand {
         match expr {
             Expr::Function(call) if find_shorthand_name(call).is_some() => ControlFlow::Break(()),
             Expr::Function(call) if list_quantiles(call).is_some() => ControlFlow::Break(()),
-            Expr::Function(call) if remove_within_group(call).is_some() => ControlFlow::Break(()),
+            Expr::Function(call)
+                if remove_within_group(call).is_some() || find_moved_order(call).is_some() =>
+            {
+                ControlFlow::Break(())
+            }
             Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
             Expr::Function(call) if find_window_extreme(call).is_some() => ControlFlow::Break(()),
             other if computes_interval(other) || has_position(other) => ControlFlow::Break(()),

@@ -1,7 +1,8 @@
-//! `SELECT DISTINCT ON (k) .. ORDER BY x` with an order that does not begin with the keys, as in DuckDB.
+//! Supports `SELECT DISTINCT ON (k) .. ORDER BY x` with an order that does not begin with the keys,
+//! as in DuckDB.
 //!
-//! Such a query returns the first row of each group by its order, and sorts these rows by the same order. DataFusion
-//! rejects it. Obsolete once the test `stock_orders_of_distinct_on_still_begin_with_the_keys` fails.
+//! Such a query returns, for each `k`, the first row in the order of `x`, and sorts these rows by
+//! `x`, too. DataFusion rejects it. Obsolete once the test `stock_orders_of_distinct_on_still_begin_with_the_keys` fails.
 
 use std::ops::ControlFlow;
 
@@ -32,8 +33,8 @@ pub(in crate::sql::statement) fn check_unnest(query: &Query) -> Result<()> {
             Expr::Function(call) if is_unnest(call) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
-        // A call in a subquery may belong to the subquery, so an expression with a subquery is
-        // accepted.
+        // A call of `unnest` in a subquery may belong to the subquery, so expressions with
+        // subqueries are accepted.
         call.is_break() && !has_query(expr)
     };
     let is_unnested = select.projection.iter().any(|item| match item {
@@ -50,8 +51,9 @@ pub(in crate::sql::statement) fn check_unnest(query: &Query) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the query to `SELECT .. QUALIFY row_number() OVER (PARTITION BY k ORDER BY x) = 1 ORDER
-/// BY x`. A query that has QUALIFY already, or whose order begins with the keys, stays unchanged.
+/// Rewrites a query with DISTINCT ON and ORDER BY to `SELECT .. QUALIFY row_number() OVER
+/// (PARTITION BY k ORDER BY x) = 1 ORDER BY x`. A query that has QUALIFY already, or whose order
+/// begins with the keys, stays unchanged.
 pub(in crate::sql) fn number_rows(query: &mut Query) {
     let Query { body, order_by: Some(order), .. } = query else { return };
     let (SetExpr::Select(select), OrderByKind::Expressions(sorts)) = (body.as_mut(), &order.kind)
@@ -75,7 +77,7 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
         let columns = remove_aliases(expr, &select.projection)?;
         name_columns(columns, &select.projection, table.as_ref())
     };
-    // `DISTINCT ON (a)` may mean an alias `a`. In `DISTINCT ON (a + 1)`, `a` is a column, as in
+    // `DISTINCT ON (a)` may refer to an alias `a`. In `DISTINCT ON (a + 1)`, `a` is a column, as in
     // DuckDB.
     let keys = keys.iter().map(|key| match key {
         Expr::Identifier(_) | Expr::Value(_) => without_aliases(key),
@@ -100,7 +102,8 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
     });
 }
 
-/// Returns the name of the table in FROM, if FROM has a single one.
+/// Returns the alias or the name of the only table in FROM. Returns `None` if FROM has several
+/// tables or none, or if the table has neither alias nor name.
 fn find_only_table(select: &Select) -> Option<Ident> {
     let [from] = select.from.as_slice() else { return None };
     if !from.joins.is_empty() {
@@ -140,9 +143,9 @@ fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
     }
 }
 
-/// Qualifies names in an expression, so that they are columns in QUALIFY, too. In QUALIFY,
-/// DataFusion takes an unqualified name for an alias if SELECT has this alias, so such names get
-/// the name of the only table in FROM. Returns `None` if the table has no name, or if the value of
+/// Qualifies names in an expression, so that they mean the same columns if the expression moves to
+/// QUALIFY. There, DataFusion takes an unqualified name for an alias if SELECT has this alias, so
+/// the name gets the name of the only table in FROM. Returns `None` if the table has no name, or if the value of
 /// the expression may differ each time that it is computed.
 fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -> Option<Expr> {
     let hidden = |name: &Ident| match find_alias(name, columns) {

@@ -6,10 +6,11 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select,
-    SelectItem, Value, visit_expressions,
+    CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
+    Select, SelectItem, Value, visit_expressions, visit_expressions_mut,
 };
 
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::cast_arguments::{is_aggregate, is_unnest};
 use crate::sql::statement::names::order_aliases::fold_names;
 
@@ -19,16 +20,18 @@ const MOST_SETS: usize = 4096;
 /// Rewrites the forms of GROUP BY that DataFusion 55 cannot plan.
 ///
 /// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the equivalent GROUPING SETS.
-/// * `GROUPING SETS (ROLLUP (a, b), c)` contains the sets of ROLLUP.
-/// * `ROLLUP (1, 2)` groups by columns of SELECT; DataFusion groups by the literal numbers.
-/// * `ROLLUP (a, a)` has the set of `a` twice; DataFusion would give two columns one name. Obsolete once the test
+/// * In `GROUPING SETS (ROLLUP (a, b), c)`, the sets of ROLLUP replace it: `(a, b), (a), (), c`.
+/// * In `ROLLUP (1, 2)`, the first two columns of SELECT replace the numbers, by which DataFusion
+///   would group.
+/// * `ROLLUP (a, a)` and `ROLLUP (t.a, a)` become GROUPING SETS, because DataFusion would give two
+///   columns of the ROLLUP one name. The set `(a)` occurs twice among them. Obsolete once the test
 ///   `stock_columns_in_a_rollup_are_still_distinct` fails.
-/// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` is one group of all rows.
+/// * `GROUP BY (a, b)` becomes `GROUP BY a, b`, and `GROUP BY ()` becomes one group of all rows.
 ///
 /// Obsolete once the test `stock_tuples_in_rollup_still_fail` fails.
 ///
 /// # Errors
-/// If there are more grouping sets than DataFusion plans.
+/// If there are more grouping sets than DataFusion plans, or SELECT has no column at a position.
 pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
     let is_set = |e: &Expr| {
@@ -43,15 +46,17 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
         match group {
             Expr::Tuple(parts) => written.extend(parts),
             Expr::Rollup(mut parts) => {
+                check_positions(&parts, columns)?;
                 name_positions(&mut parts, columns);
-                written.push(match are_distinct_columns(&parts) {
+                written.push(match are_distinct_columns(&parts, columns) {
                     true => Expr::Rollup(parts),
                     false => Expr::GroupingSets(list_rollup_sets(&parts)),
                 });
             }
             Expr::Cube(mut parts) => {
+                check_positions(&parts, columns)?;
                 name_positions(&mut parts, columns);
-                written.push(match are_distinct_columns(&parts) {
+                written.push(match are_distinct_columns(&parts, columns) {
                     true => Expr::Cube(parts),
                     false => Expr::GroupingSets(list_cube_sets(&parts)?),
                 });
@@ -61,6 +66,7 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
                 for part in parts {
                     sets.extend(list_grouping_sets(part)?);
                 }
+                check_positions(&sets, columns)?;
                 name_positions(&mut sets, columns);
                 written.push(Expr::GroupingSets(sets));
             }
@@ -76,13 +82,45 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
 }
 
 /// Whether each part of ROLLUP or CUBE is one expression, not a tuple such as `(a, b)`, and no two
-/// parts are the same.
-fn are_distinct_columns(parts: &[Vec<Expr>]) -> bool {
-    parts.iter().all(|part| part.len() == 1) && concat_parts(parts.iter()).len() == parts.len()
+/// parts can be the same column. Counts `t.a` and `u.a` as the same column: if this function
+/// returns false, ROLLUP or CUBE becomes GROUPING SETS, which is correct for different columns,
+/// too.
+fn are_distinct_columns(parts: &[Vec<Expr>], columns: &[SelectItem]) -> bool {
+    let mut seen = HashSet::new();
+    parts.iter().all(|part| match part.as_slice() {
+        [only] => seen.insert(remove_tables(find_named(only, columns))),
+        _ => false,
+    })
 }
 
-/// Moves the columns of `GROUP BY a, ROLLUP (b)` into the sets: `GROUP BY GROUPING SETS ((a, b),
-/// (a))`.
+/// Returns the expression of SELECT that has the alias `group`, or `group` if there is none.
+fn find_named<'a>(group: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
+    let Expr::Identifier(name) = group else { return group };
+    let named = columns.iter().find_map(|item| match item {
+        SelectItem::ExprWithAlias { expr, alias } if fold_name(alias) == fold_name(name) => {
+            Some(expr)
+        }
+        _ => None,
+    });
+    named.unwrap_or(group)
+}
+
+/// Returns an expression with unquoted names in lower case, and with `a` in place of `t.a`.
+fn remove_tables(expr: &Expr) -> Expr {
+    let mut plain = fold_names(expr);
+    let _ = visit_expressions_mut(&mut plain, |part| {
+        if let Expr::CompoundIdentifier(names) = part
+            && let Some(column) = names.pop()
+        {
+            *part = Expr::Identifier(column);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    plain
+}
+
+/// Moves plain columns of GROUP BY into the grouping sets: `GROUP BY a, ROLLUP (b)` becomes `GROUP
+/// BY GROUPING SETS ((a, b), (a))`.
 ///
 /// If `a` is unique, it determines the other columns of its table, and DataFusion 55 adds these
 /// columns as keys to every set. So the sets without `b` have `b` as well. DataFusion adds no such
@@ -135,30 +173,59 @@ fn is_column(group: &Expr, columns: &[SelectItem]) -> bool {
 
 /// Casts the 5 in `SELECT 5 AS a .. GROUP BY a`, because DataFusion 55 would group by the fifth
 /// column. Obsolete once the test `stock_integers_in_group_by_are_still_positions` fails.
+///
+/// Also casts the 5 in `SELECT 5 .. GROUP BY ROLLUP (1)`: [`write_out_sets`] replaces the position
+/// 1 with the 5. A SELECT in a subquery in FROM is rewritten twice, and the second time, the 5 in
+/// `ROLLUP (5)` would be read as a position.
 pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
     let mut grouped = HashSet::new();
+    let mut positions = HashSet::new();
     for group in groups {
+        let is_set = matches!(group, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
         let _ = visit_expressions(group, |e| {
-            if let Expr::Identifier(name) = e {
-                grouped.insert(name.value.to_lowercase());
+            match e {
+                Expr::Identifier(name) => {
+                    grouped.insert(name.value.to_lowercase());
+                }
+                Expr::Value(value) if is_set => {
+                    if let Value::Number(number, _) = &value.value {
+                        positions.extend(number.parse::<usize>().ok());
+                    }
+                }
+                _ => {}
             }
             ControlFlow::<()>::Continue(())
         });
     }
-    for item in &mut select.projection {
-        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
-        let Expr::Value(value) = &*expr else { continue };
+    for (at, item) in (1usize..).zip(&mut select.projection) {
+        let is_position = positions.contains(&at);
+        let expr = match &*item {
+            SelectItem::ExprWithAlias { expr, alias }
+                if is_position || grouped.contains(&alias.value.to_lowercase()) =>
+            {
+                expr
+            }
+            SelectItem::UnnamedExpr(expr) if is_position => expr,
+            _ => continue,
+        };
+        let Expr::Value(value) = expr else { continue };
         let Value::Number(number, _) = &value.value else { continue };
-        if number.parse::<i64>().is_ok() && grouped.contains(&alias.value.to_lowercase()) {
-            *expr = Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(expr.clone()),
-                data_type: DataType::BigInt(None),
-                array: false,
-                format: None,
-            };
+        if number.parse::<i64>().is_err() {
+            continue;
         }
+        let alias = match &*item {
+            SelectItem::ExprWithAlias { alias, .. } => alias.clone(),
+            _ => Ident::with_quote('"', number.clone()),
+        };
+        let expr = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(expr.clone()),
+            data_type: DataType::BigInt(None),
+            array: false,
+            format: None,
+        };
+        *item = SelectItem::ExprWithAlias { expr, alias };
     }
 }
 
@@ -198,6 +265,32 @@ pub(in crate::sql) fn group_constants_together(select: &mut Select) {
     if has_aggregate {
         select.group_by = GroupByExpr::Expressions(Vec::new(), Vec::new());
     }
+}
+
+/// Returns an error if a position in grouping sets is not that of an expression of SELECT. DataFusion
+/// would group by the number.
+fn check_positions(sets: &[Vec<Expr>], columns: &[SelectItem]) -> Result<()> {
+    for part in sets.iter().flatten() {
+        let Expr::Value(value) = part else { continue };
+        let Value::Number(number, _) = &value.value else { continue };
+        let at = number.parse::<u32>().ok().and_then(|at| usize::try_from(at).ok());
+        let Some(at) = at else { continue };
+        let is_star = |item: &SelectItem| {
+            !matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+        };
+        if columns.iter().take(at).any(is_star) {
+            return plan_err!(
+                "ROLLUP, CUBE or GROUPING SETS has the position {number}, but SELECT has * at or before it, so that the position names no column; write the name of the column"
+            );
+        }
+        if at == 0 || at > columns.len() {
+            return plan_err!(
+                "ROLLUP, CUBE or GROUPING SETS has the position {number}, but SELECT has {} column(s); write a position from 1, or the name of a column",
+                columns.len()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// In grouping sets, replaces a column position such as 2 with the second expression of SELECT.
@@ -271,7 +364,7 @@ fn list_cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     Ok((0..sets).rev().map(chosen).collect())
 }
 
-/// Returns the expressions of several parts in order, each only once: `a` and `A` are the same
+/// Returns the expressions of all parts in order, each only once. `a` and `A` count as the same
 /// name.
 fn concat_parts<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
     let mut merged: Vec<Expr> = Vec::new();

@@ -1,4 +1,5 @@
-//! Keys and constants of GROUP BY, DISTINCT ON, ORDER BY, PARTITION BY and HAVING.
+//! Rewrites keys and constants in GROUP BY, DISTINCT ON, ORDER BY, PARTITION BY and HAVING that
+//! DataFusion refuses or plans wrongly.
 
 pub(super) mod constants;
 pub(super) mod distinct_on;

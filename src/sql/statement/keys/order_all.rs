@@ -1,13 +1,16 @@
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value,
+    Expr, Join, JoinConstraint, JoinOperator, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr,
+    TableFactor, Value,
 };
 
 use crate::sql::base::syntax::parse_query;
 
-/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`: DataFusion plans a position for an expression
-/// such as `a + 1`, but not ALL. A query that selects `*` keeps `ORDER BY ALL`, because the columns
-/// of `*` are unknown before planning. If it also selects expressions, as in
-/// `* REPLACE (a + 1 AS a)`, it becomes a subquery, whose columns have names.
+/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`: DataFusion can plan ALL only if each selected
+/// expression is a column, but can plan the position of any expression, such as `a + 1`. A query
+/// that selects `*` keeps `ORDER BY ALL`, because the columns of `*` are unknown before planning.
+/// If such a query also selects expressions, as in `* REPLACE (a + 1 AS a)`, or if a column of `*`
+/// is the `coalesce` that USING of a FULL JOIN stands for, the query becomes a subquery, whose
+/// columns have names.
 pub(in crate::sql) fn number_columns(query: &mut Query) {
     let Query { body, order_by: Some(order), .. } = query else { return };
     let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, body.as_ref()) else {
@@ -37,7 +40,9 @@ pub(in crate::sql) fn number_columns(query: &mut Query) {
     // list with such an expression stays unchanged.
     let has_heading =
         |item: &SelectItem| is_named(item) || !matches!(item, SelectItem::UnnamedExpr(_));
-    if select.projection.iter().all(is_named) || !select.projection.iter().all(has_heading) {
+    let has_names = select.projection.iter().all(is_named);
+    let merges = select.from.iter().flat_map(|from| &from.joins).any(merges_right);
+    if (has_names && !merges) || !select.projection.iter().all(has_heading) {
         return;
     }
     let Ok(mut around) = parse_query("SELECT * FROM (SELECT 1) AS __serrate_ordered") else {
@@ -50,4 +55,14 @@ pub(in crate::sql) fn number_columns(query: &mut Query) {
         std::mem::swap(&mut subquery.body, body);
         *body = around.body;
     }
+}
+
+/// Whether a join merges columns with USING or NATURAL, and may have rows without a left row.
+fn merges_right(join: &Join) -> bool {
+    let (JoinOperator::FullOuter(by) | JoinOperator::Right(by) | JoinOperator::RightOuter(by)) =
+        &join.join_operator
+    else {
+        return false;
+    };
+    matches!(by, JoinConstraint::Using(_) | JoinConstraint::Natural)
 }

@@ -15,11 +15,12 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::expressions::predicates::call_function;
 
-/// If a SELECT has several orders, rewrites `string_agg(x, ',' ORDER BY k)` to
+/// If the `string_agg` calls of a SELECT have different orders, rewrites each
+/// `string_agg(x, ',' ORDER BY k)` to
 /// `array_to_string(array_agg(x ORDER BY k) FILTER (WHERE x IS NOT NULL), ',')`. Result columns
 /// keep their names.
 pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
-    let mut orders = Orders::default();
+    let mut orders = TextOrders::default();
     for item in &select.projection {
         let _ = Visit::visit(item, &mut orders);
     }
@@ -41,7 +42,7 @@ pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
 }
 
 fn has_order(expr: &Expr) -> bool {
-    let mut orders = Orders::default();
+    let mut orders = TextOrders::default();
     let _ = Visit::visit(expr, &mut orders);
     !orders.0.is_empty()
 }
@@ -66,9 +67,9 @@ fn find_written_order(call: &Function) -> Option<String> {
 
 /// Collects the different orders of the `string_agg` calls in a SELECT.
 #[derive(Default)]
-struct Orders(HashSet<String>);
+struct TextOrders(HashSet<String>);
 
-impl Visitor for Orders {
+impl Visitor for TextOrders {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {

@@ -1,5 +1,4 @@
-//! Supports an alias that is also the name of another column of the SELECT:
-//! `SELECT z, -z AS z FROM t`.
+//! Supports an alias that is also the name of another result column: `SELECT z, -z AS z FROM t`.
 //!
 //! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both a
 //! column of a table and an alias. So the alias gets a generated name in the plan. A projection
@@ -20,7 +19,7 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::columns::set_names::add_identifiers;
 use crate::sql::statement::folding::fold_name;
 
-/// The name that replaces the alias in the plan.
+/// The name that, in the plan, replaces an alias which is also the name of another column.
 const TWIN: &str = "__serrate_twin";
 
 /// Whether a statement is a SELECT in which an alias may be the name of another column.

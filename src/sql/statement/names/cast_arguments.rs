@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::functions;
 use crate::sql::base::syntax::to_plain_name;
-use crate::sql::statement::columns::merged::coalesce_of;
+use crate::sql::statement::columns::merged::build_coalesce;
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_unused_name, is_name, remove_casts,
 };
@@ -33,8 +33,9 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// call differs only in casts, parentheses or quotes, such as `sum(x::INT)` before `sum(x)`. Wraps
 /// keys of GROUP BY in the same way.
 ///
-/// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
-/// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
+/// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys
+/// have the same name, and computes only one of two calls of `unnest` with the same name. Obsolete
+/// once the test `stock_aggregates_of_casts_still_clash` fails.
 pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&mut OrderBy>) {
     if let Some(order) = order.as_deref() {
         name_sorted_casts(select, order);
@@ -163,7 +164,7 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
             continue;
         }
         if !others.is_empty() && !is_name(key) {
-            let wrapped = (0..others.len()).fold(key.clone(), |part, _| coalesce_of([part]));
+            let wrapped = (0..others.len()).fold(key.clone(), |part, _| build_coalesce([part]));
             clashing.push((key.clone(), wrapped));
         }
         others.push(key);
@@ -181,7 +182,8 @@ fn list_keys_within(group: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Returns the expression of SELECT to which a position or an alias in GROUP BY refers.
+/// Returns the expression of SELECT to which `key`, a position or an alias in GROUP BY, refers.
+/// Returns any other key unchanged.
 fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     let item = match key {
         Expr::Value(value) => match &value.value {
@@ -226,7 +228,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         && at > 0
         && let Some(part) = find_first_part(call).cloned()
     {
-        let wrapped = (0..at).fold(part.clone(), |part, _| coalesce_of([part]));
+        let wrapped = (0..at).fold(part.clone(), |part, _| build_coalesce([part]));
         // DISTINCT requires that ORDER BY keys equal the argument, so equal keys are wrapped, too.
         if let FunctionArguments::List(list) = &mut call.args {
             for clause in &mut list.clauses {
@@ -255,6 +257,7 @@ pub(in crate::sql) fn is_aggregate(call: &Function) -> bool {
 }
 
 /// Returns the first expression in a call: an argument, the condition of FILTER, or a key of OVER.
+/// Returns `None` for a call without expressions.
 fn find_first_part(call: &mut Function) -> Option<&mut Expr> {
     if let FunctionArguments::List(list) = &mut call.args
         && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut()

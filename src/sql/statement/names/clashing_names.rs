@@ -8,12 +8,16 @@ use std::ops::ControlFlow;
 
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, Select, SelectItem, TableFactor, TypedString, Value, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 
-use crate::sql::base::syntax::has_query;
+use crate::functions::{
+    AS_TIMESTAMP, FILTER, ON_LISTS, PREDICATES, SIGNED, TRY_AS_TIMESTAMP, WITH_DIGITS,
+};
 use crate::sql::statement::columns::set_names::{
-    add_identifiers, find_unused_name, is_name, name_of,
+    add_identifiers, find_expr_name, find_unused_name, is_name,
 };
 use crate::sql::statement::names::unnamed_queries::UNNAMED;
 
@@ -68,7 +72,7 @@ impl VisitorMut for NameComputed {
         }
         let named = select.projection.iter().filter_map(|item| match item {
             SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
-            SelectItem::UnnamedExpr(e) if is_name(e) => Some(name_of(e).to_lowercase()),
+            SelectItem::UnnamedExpr(e) if is_name(e) => Some(find_expr_name(e).to_lowercase()),
             _ => None,
         });
         let mut used: HashSet<String> = named.collect();
@@ -85,19 +89,17 @@ impl VisitorMut for NameComputed {
     }
 }
 
-/// Returns the text of an expression without the aliases that `unnamed_queries` has added to subqueries in FROM.
+/// Returns the text of an expression as it was written: without the aliases that `unnamed_queries` has added to
+/// subqueries in FROM, and without the custom operators of `times` and `predicates`.
 fn display_written(expr: &Expr) -> String {
-    if !has_query(expr) {
-        return name_of(expr);
-    }
     let mut written = expr.clone();
-    let _ = VisitMut::visit(&mut written, &mut DropAddedAliases);
-    name_of(&written)
+    let _ = VisitMut::visit(&mut written, &mut RestoreWritten);
+    find_expr_name(&written)
 }
 
-struct DropAddedAliases;
+struct RestoreWritten;
 
-impl VisitorMut for DropAddedAliases {
+impl VisitorMut for RestoreWritten {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
@@ -107,5 +109,67 @@ impl VisitorMut for DropAddedAliases {
             *alias = None;
         }
         ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::BinaryOp { left, op: BinaryOperator::Custom(word), right } = expr {
+            let [left, right] = [left, right]
+                .map(|operand| std::mem::replace(&mut **operand, Expr::value(Value::Null)));
+            let word = std::mem::take(word);
+            *expr = restore_operation(word, left, right);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Returns the expression from which an earlier rewrite made the operation `left word right` with
+/// the custom operator `word`, such as the cast to TIMESTAMP for `AS_TIMESTAMP`. An operation whose
+/// word is also that of the original expression, such as LIKE, stays an operation.
+fn restore_operation(word: String, left: Expr, right: Expr) -> Expr {
+    let [_, _, isin] = PREDICATES;
+    let negated_isin = format!("NOT {isin}");
+    match (word.as_str(), left, right) {
+        (AS_TIMESTAMP, left, Expr::Cast { data_type, .. }) => {
+            restore_cast(CastKind::Cast, left, data_type)
+        }
+        (TRY_AS_TIMESTAMP, left, Expr::Cast { data_type, .. }) => {
+            restore_cast(CastKind::TryCast, left, data_type)
+        }
+        (SIGNED | ON_LISTS | WITH_DIGITS, left, _) => left,
+        (FILTER, Expr::Function(mut call), mask) => {
+            call.filter = Some(Box::new(mask));
+            Expr::Function(call)
+        }
+        (word, left, Expr::Function(Function { args: FunctionArguments::List(list), .. }))
+            if word == isin || word == negated_isin =>
+        {
+            let items = list.args.into_iter().filter_map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(item)) => Some(item),
+                _ => None,
+            });
+            let negated = word == negated_isin;
+            Expr::InList { expr: Box::new(left), list: items.collect(), negated }
+        }
+        (word, left, right) => Expr::BinaryOp {
+            left: Box::new(left),
+            op: BinaryOperator::Custom(word.to_owned()),
+            right: Box::new(right),
+        },
+    }
+}
+
+/// Returns a cast to TIMESTAMP, or `TIMESTAMP '..'` for a string. `times` has added the precision to the type.
+fn restore_cast(kind: CastKind, value: Expr, mut data_type: DataType) -> Expr {
+    if let DataType::Timestamp(digits @ Some(6), _) = &mut data_type {
+        *digits = None;
+    }
+    match (kind, value) {
+        (CastKind::Cast, Expr::Value(value)) if value.value.clone().into_string().is_some() => {
+            Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false })
+        }
+        (kind, value) => {
+            let expr = Box::new(value);
+            Expr::Cast { kind, expr, data_type, array: false, format: None }
+        }
     }
 }

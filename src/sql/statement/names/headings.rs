@@ -51,7 +51,7 @@ pub(in crate::sql) fn set_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// Whether a heading shows the name of the table in front of each column name.
 #[derive(Clone, Copy, PartialEq)]
-enum Qualifiers {
+enum HeadingQualifiers {
     Omitted,
     /// Shown, because without the names of tables two columns would have the same heading.
     Named,
@@ -59,10 +59,11 @@ enum Qualifiers {
 
 fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
-    let mut new: Vec<String> =
-        (0..old.len()).map(|at| find_column_heading(&plan, at, Qualifiers::Omitted)).collect();
+    let mut new: Vec<String> = (0..old.len())
+        .map(|at| find_column_heading(&plan, at, HeadingQualifiers::Omitted))
+        .collect();
     for at in find_shared(&new) {
-        new[at] = find_column_heading(&plan, at, Qualifiers::Named);
+        new[at] = find_column_heading(&plan, at, HeadingQualifiers::Named);
     }
     // If two columns have the same name even with the names of tables, both keep DataFusion's names.
     for at in find_shared(&new) {
@@ -129,8 +130,9 @@ fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<L
     }
 }
 
-/// Returns the expression that defines column `at` of an aggregation. The grouping id, a column
-/// between the keys of grouping sets and the aggregates, has none.
+/// Returns the expression that defines column `at` of an aggregation. Returns `None` for the
+/// grouping id, a column between the keys of grouping sets and the aggregates, which no expression
+/// defines.
 fn find_grouped_expr(aggregate: &Aggregate, at: usize) -> Option<&Expr> {
     match aggregate.group_expr.as_slice() {
         [Expr::GroupingSet(sets)] => {
@@ -145,7 +147,7 @@ fn find_grouped_expr(aggregate: &Aggregate, at: usize) -> Option<&Expr> {
 }
 
 /// Returns the heading of column `at` of a plan: the expression that defines the column, or else its name.
-fn find_column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
+fn find_column_heading(plan: &LogicalPlan, at: usize, tables: HeadingQualifiers) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
             projection.expr.get(at).map(|expr| format_expr(expr, &projection.input, tables))
@@ -190,7 +192,7 @@ fn find_column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> Str
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-fn format_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
+fn format_expr(expr: &Expr, input: &LogicalPlan, tables: HeadingQualifiers) -> String {
     match expr {
         // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias. The
         // heading has `count(*)`.
@@ -219,22 +221,23 @@ fn format_column(
     column: &Column,
     schema: &DFSchema,
     input: &LogicalPlan,
-    tables: Qualifiers,
+    tables: HeadingQualifiers,
 ) -> String {
     let name = match schema.maybe_index_of_column(column) {
         Some(at) => find_column_heading(input, at, tables),
         None => column.name.clone(),
     };
     match &column.relation {
-        Some(table) if tables == Qualifiers::Named && name == column.name => {
+        Some(table) if tables == HeadingQualifiers::Named && name == column.name => {
             format!("{table}.{name}")
         }
         _ => name,
     }
 }
 
-/// Rewrites an expression so that its `Display` shows columns and literals as in SQL, if possible.
-fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option<Expr> {
+/// Rewrites an expression so that its `Display` shows columns and literals as in SQL. Returns
+/// `None` if a rewrite fails.
+fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: HeadingQualifiers) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         let e = match &e {
@@ -247,8 +250,8 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> O
             return Ok(Transformed::yes(make_text_column(name)));
         }
         Ok(match e {
-            // These calls display their literal arguments themselves. In the call for `a + b - c`,
-            // the operators are literals.
+            // The functions of these calls display literal arguments as in SQL, so only the other
+            // arguments change. In the call for `a + b - c`, the operators are literal arguments.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = find_displayed_expr(operand.clone(), input, tables) {
@@ -283,11 +286,11 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> O
 
 /// If a call compares the values of two lists of one depth, returns its heading with the name of
 /// its function, such as `ragged_eq(a, b)`. The operator would be wrong, because between two such
-/// lists the operator compares the whole lists.
+/// lists the operator compares the whole lists. Returns `None` for other calls.
 fn name_list_comparison(
     call: &ScalarFunction,
     input: &LogicalPlan,
-    tables: Qualifiers,
+    tables: HeadingQualifiers,
 ) -> Option<String> {
     let def = find_definition(&call.func)?;
     let [left, right] = call.args.as_slice() else { return None };
@@ -305,7 +308,8 @@ fn name_list_comparison(
     Some(format!("{}({left}, {right})", def.name))
 }
 
-/// If a cast converts a string of digits to a decimal, returns the digits.
+/// If a cast converts a string of digits, `-` and `.` to a decimal, returns the string. Otherwise,
+/// returns `None`.
 fn format_decimal_text(cast: &Cast) -> Option<String> {
     let Expr::Literal(value, _) = cast.expr.as_ref() else { return None };
     let digits = value.try_as_str().flatten()?;
@@ -402,9 +406,9 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Replaces the calls in sort keys and in the condition of FILTER by columns with their headings.
-/// DataFusion names an aggregate with the `Display` of these expressions, which shows the operator
-/// in `x > 1` as `ragged_gt(x, Int64(1))`.
+/// Replaces each call in `exprs`, the sort keys or the FILTER condition of an aggregate, with a
+/// column whose name is the heading of the call. DataFusion names an aggregate with the `Display`
+/// of `exprs`, which shows the operator in `x > 1` as `ragged_gt(x, Int64(1))`.
 fn name_calls<'a>(exprs: impl Iterator<Item = &'a mut Expr>) -> Result<()> {
     for expr in exprs {
         let named = std::mem::take(expr).transform_down(|e| {
@@ -429,7 +433,8 @@ fn make_text_column(name: String) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
 
-/// Returns `x[low:high]` for `array_slice`, without the bounds and step that planning has added.
+/// Returns the heading `x[low:high]` of a call of `array_slice`, without the bounds and step that
+/// planning has added. Returns `None` for a step other than 1, and if `x` would need parentheses.
 fn slice_name(args: &[Expr]) -> Option<String> {
     let names = display_names(args);
     let [list, low, high, step] = names.as_slice() else { return None };
@@ -447,7 +452,8 @@ fn find_operator_binding(op: Operator) -> u8 {
     find_precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
-/// Returns the precedence of the loosest operator outside parentheses in the displayed expression.
+/// Returns the precedence of the loosest operator outside parentheses in the displayed expression,
+/// or `None` if there is no such operator.
 fn find_expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(find_operator_binding(binary.op)),
@@ -482,13 +488,13 @@ fn is_ours(call: &ScalarFunction) -> bool {
     find_definition(&call.func).is_some()
 }
 
-/// Returns the heading of a call by an alias of its function, such as `mean(x)` for a call of
-/// `avg`.
+/// Returns the heading of a call that names its function by an alias, such as `mean(x)` for a call
+/// of `avg`. Returns `None` if `alias` is not the text of such a call.
 fn format_alias(
     alias: &str,
     expr: &Expr,
     input: &LogicalPlan,
-    tables: Qualifiers,
+    tables: HeadingQualifiers,
 ) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {

@@ -1,5 +1,5 @@
-//! Names: aliases, columns of outer queries, names that clash or that DataFusion resolves otherwise than SQL, and the
-//! names of result columns.
+//! Rewrites names that DataFusion refuses or resolves otherwise than SQL: aliases, columns of outer
+//! queries, and names that clash. Also names the result columns.
 
 pub(super) mod alias_twins;
 pub(super) mod cast_arguments;

@@ -27,8 +27,9 @@ const KEY: &str = "__serrate_key_";
 /// * Expressions that SELECT casts, as in `SELECT sum(x)::TEXT .. ORDER BY sum(x)`. DataFusion gives the cast and its
 ///   operand one name, and sorts by the text.
 ///
-/// A SELECT whose expressions use aliases of other columns, as in `SELECT b AS a, a AS b FROM (..) ORDER BY a`, is
-/// enclosed without further columns: DataFusion replaces the key `a` with `b`, and then sorts by the alias `b`.
+/// A SELECT whose expressions use aliases of other columns, as in `SELECT b AS a, a AS b FROM (..)
+/// ORDER BY a`, becomes a subquery, too, but without further columns: DataFusion replaces the key
+/// `a` with `b`, and then sorts by the alias `b`.
 ///
 /// Obsolete once the tests `stock_keys_still_are_columns_of_select` and `stock_swapped_aliases_still_sort_by_the_other`
 /// fail.
@@ -70,8 +71,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     name_columns(select, &HashSet::new());
     let mut hidden = Vec::new();
     for key in keys {
-        // The outer query reads only the subquery, so the other keys cannot use the columns of FROM
-        // either.
+        // The outer query reads only the subquery, so other keys cannot use columns of FROM either.
         if !names.is_column(&key.expr) {
             let name = Ident::with_quote('"', format!("{KEY}{}", hidden.len()));
             let expr = std::mem::replace(&mut key.expr, Expr::Identifier(name.clone()));
@@ -119,8 +119,8 @@ fn find_aliases(select: &Select) -> Vec<(String, usize)> {
     aliases.collect()
 }
 
-/// Whether `expr`, the column of a SELECT at the index `at`, uses an unqualified name that is the
-/// alias of another column.
+/// Whether `expr`, the column of a SELECT at index `at`, uses an unqualified name that is the alias
+/// of another column.
 fn uses_alias(expr: &Expr, at: usize, aliases: &[(String, usize)]) -> bool {
     let is_other = |part: &Expr| match part {
         Expr::Identifier(name) => {
@@ -256,8 +256,7 @@ struct SelectNames {
     /// The aliases in the SELECT list, except those that equal the name of their column, as in `a
     /// AS a`.
     aliases: HashSet<String>,
-    /// For each expression that has casts and no alias, its SQL with the casts and its SQL without
-    /// them.
+    /// For each expression with casts and no alias, its SQL with and without the casts.
     cast: Vec<(String, String)>,
 }
 

@@ -1,8 +1,7 @@
 //! Reads fields of structs whose names DataFusion 55 refuses or takes for other columns.
 //!
 //! DataFusion refuses `o.s.a` within a subquery, where `o` is a table of the query around it, but
-//! accepts `(o.s).a`. Obsolete once the test `stock_fields_of_outer_structs_are_still_refused`
-//! fails.
+//! accepts `(o.s).a`. Obsolete once `stock_fields_of_outer_structs_are_still_refused` fails.
 //!
 //! DataFusion reads `t.s.a` as the column `a` of a table `s`, if FROM has such a table: it does not
 //! check that the schema of the table is `t`. Obsolete once the test
@@ -13,13 +12,14 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Expr, FromTable, Ident, Query, Select, SetExpr, Statement, TableFactor,
-    TableWithJoins, UpdateTableFromKind, Value, VisitMut, VisitorMut,
+    AccessExpr, Expr, Ident, Query, Select, SetExpr, Statement, TableFactor, TableWithJoins, Value,
+    VisitMut, VisitorMut,
 };
 
+use crate::sql::base::syntax::list_changed_tables;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
 pub(in crate::sql) fn access_outer_fields<S: VisitMut + ?Sized>(statement: &mut S) {
     let _ = statement.visit(&mut OuterFields::default());
@@ -95,7 +95,7 @@ pub(in crate::sql) fn access_own_fields<S: VisitMut>(state: &SessionState, state
 }
 
 /// A table in FROM.
-pub(super) struct Relation {
+pub(super) struct VisibleTable {
     pub(super) name: String,
     /// The catalog and the schema, unless the table is a query or has an alias.
     pub(super) path: Option<[String; 2]>,
@@ -105,19 +105,19 @@ pub(super) struct OwnFields {
     /// The default catalog and schema.
     default: [String; 2],
     /// The names of the WITH queries that are visible at the current position.
-    queries: Scopes<String>,
+    queries: CteScopes<String>,
     /// For each statement and query around the current position, the tables of its FROM.
-    pub(super) scopes: Vec<Vec<Relation>>,
+    pub(super) scopes: Vec<Vec<VisibleTable>>,
 }
 
 impl OwnFields {
     pub(super) fn new(state: &SessionState) -> Self {
         let catalog = &state.config_options().catalog;
         let default = [catalog.default_catalog.clone(), catalog.default_schema.clone()];
-        Self { default, queries: Scopes::default(), scopes: Vec::new() }
+        Self { default, queries: CteScopes::default(), scopes: Vec::new() }
     }
 
-    fn add_relations(&self, from: &TableWithJoins, out: &mut Vec<Relation>) {
+    fn add_relations(&self, from: &TableWithJoins, out: &mut Vec<VisibleTable>) {
         let joined = from.joins.iter().map(|join| &join.relation);
         for factor in std::iter::once(&from.relation).chain(joined) {
             match factor {
@@ -125,11 +125,11 @@ impl OwnFields {
                     self.add_relations(table_with_joins, out);
                 }
                 TableFactor::NestedJoin { alias: Some(alias), .. } => {
-                    out.push(Relation { name: fold_name(&alias.name), path: None });
+                    out.push(VisibleTable { name: fold_name(&alias.name), path: None });
                 }
                 other => out.extend(table_name(other).map(|name| {
                     let name = fold_name(name);
-                    Relation { path: self.find_path(other, &name), name }
+                    VisibleTable { path: self.find_path(other, &name), name }
                 })),
             }
         }
@@ -158,7 +158,7 @@ impl OwnFields {
             return None;
         }
         // The last part of a name is a column or a field, never a table.
-        let is_table = |relations: &[Relation], at: usize| {
+        let is_table = |relations: &[VisibleTable], at: usize| {
             at + 1 < names.len() && relations.iter().any(|table| table.name == names[at])
         };
         let relations = self
@@ -194,23 +194,8 @@ impl VisitorMut for OwnFields {
 
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
         let mut relations = Vec::new();
-        match statement {
-            Statement::Delete(delete) => {
-                let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) =
-                    &delete.from;
-                let using = delete.using.iter().flatten();
-                from.iter().chain(using).for_each(|from| self.add_relations(from, &mut relations));
-            }
-            Statement::Update(update) => {
-                self.add_relations(&update.table, &mut relations);
-                if let Some(
-                    UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from),
-                ) = &update.from
-                {
-                    from.iter().for_each(|from| self.add_relations(from, &mut relations));
-                }
-            }
-            _ => {}
+        for from in list_changed_tables(statement) {
+            self.add_relations(from, &mut relations);
         }
         self.scopes.push(relations);
         ControlFlow::Continue(())
@@ -239,8 +224,8 @@ impl VisitorMut for OwnFields {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let mut relations = Vec::new();
         select.from.iter().for_each(|from| self.add_relations(from, &mut relations));
-        // The tables stay in the scope after the SELECT: ORDER BY of the query, which is visited
-        // later, sees them, too.
+        // The tables stay in the scope after the SELECT, because ORDER BY of the query, which is
+        // visited later, sees them, too.
         if let Some(scope) = self.scopes.last_mut() {
             *scope = relations;
         }
@@ -259,7 +244,7 @@ impl VisitorMut for OwnFields {
 }
 
 /// Returns the expression that reads the nested `fields` of a column, and then applies the accesses
-/// `rest` to the result.
+/// `rest`, such as subscripts.
 pub(super) fn access_fields(column: Vec<Ident>, fields: &[Ident], rest: &[AccessExpr]) -> Expr {
     let fields = fields
         .iter()

@@ -23,14 +23,14 @@ use crate::array::leaf_type;
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::outer_fields::{
-    OUTER, OwnFields, Relation, access_fields, split_name,
+    OUTER, OwnFields, VisibleTable, access_fields, split_name,
 };
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
-/// The names of the columns of a FROM. The `bool` is whether the column may have fields. `None` if
-/// the columns are unknown.
-type Columns = Option<HashMap<String, bool>>;
+/// The names of the columns of a FROM, each with whether it may have fields; `None` if the columns
+/// are unknown.
+type FromColumnNames = Option<HashMap<String, bool>>;
 
 /// Whether a statement has a name such as `t.a` where only an outer query has a table `t`.
 pub(in crate::sql::statement) fn has_outer_names<S: VisitMut>(
@@ -42,8 +42,8 @@ pub(in crate::sql::statement) fn has_outer_names<S: VisitMut>(
     names.found.iter().any(|found| found.is_needed)
 }
 
-/// Adds a schema to each name `t.a` of an enclosing query that DataFusion would read as the field
-/// `a` of a column `t`. Returns whether it has changed a name.
+/// Adds a schema to each name `t.a` that means a column of a table `t` in an enclosing query, but
+/// that DataFusion would read as the field `a` of a column `t`. Returns whether a name was changed.
 pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -90,7 +90,7 @@ pub(in crate::sql::statement) fn has_wrong_field(plan: &LogicalPlan) -> bool {
     found && walked.is_ok()
 }
 
-async fn find_columns(state: &SessionState, query: Query) -> Columns {
+async fn find_columns(state: &SessionState, query: Query) -> FromColumnNames {
     let plan = plan_alone(state, query).await?;
     let mut columns: HashMap<String, bool> = HashMap::new();
     for field in plan.schema().fields() {
@@ -108,7 +108,7 @@ fn may_have_fields(data_type: &DataType) -> bool {
 
 struct FoundFrom {
     /// A query of all columns of the FROM. `None` if the SELECT has no FROM, and in the pass that
-    /// changes the names.
+    /// changes names.
     query: Option<Query>,
     /// Whether a name in the SELECT may refer to an outer table, so that the columns of this FROM
     /// must be known.
@@ -118,19 +118,19 @@ struct FoundFrom {
 /// Visitor that collects each FROM in `found`, and changes the names if `known` is set.
 struct OuterTables {
     names: OwnFields,
-    ctes: Scopes<Cte>,
+    ctes: CteScopes<Cte>,
     /// For each entry of `names.scopes`, the index in `found` of the SELECT with these tables.
     selects: Vec<Option<usize>>,
     /// For each subquery in FROM around the current position, the last entries of `names.scopes`
     /// and `selects`. They are removed while the subquery is visited, because it does not see the
     /// tables next to it.
-    hidden: Vec<(Vec<Relation>, Option<usize>)>,
+    hidden: Vec<(Vec<VisibleTable>, Option<usize>)>,
     /// The parameters of the lambdas around the current position.
     parameters: Vec<String>,
     found: Vec<FoundFrom>,
     collects: bool,
     /// The columns of each FROM in `found`.
-    known: Option<Vec<Columns>>,
+    known: Option<Vec<FromColumnNames>>,
     is_changed: bool,
 }
 
@@ -138,7 +138,7 @@ impl OuterTables {
     fn new(state: &SessionState, collects: bool) -> Self {
         Self {
             names: OwnFields::new(state),
-            ctes: Scopes::default(),
+            ctes: CteScopes::default(),
             selects: Vec::new(),
             hidden: Vec::new(),
             parameters: Vec::new(),
@@ -169,10 +169,9 @@ impl OuterTables {
         if self.parameters.contains(&table) {
             return None;
         }
-        let find = |scope: &[Relation], name: &str| scope.iter().position(|of| of.name == name);
+        let find = |scope: &[VisibleTable], name: &str| scope.iter().position(|of| of.name == name);
         let scopes = &self.names.scopes;
-        // `s.t.a` may be the column `a` of a table `t` in the schema `s`, so the name stays
-        // unchanged.
+        // `s.t.a` may be column `a` of a table `t` in the schema `s`, so the name stays unchanged.
         let second = column.get(1).filter(|_| column.len() > 2).map(fold_name);
         if second.is_some_and(|name| scopes.iter().any(|scope| find(scope, &name).is_some())) {
             return None;
@@ -239,8 +238,8 @@ impl VisitorMut for OuterTables {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // The index stays after the SELECT: ORDER BY of the query, which is visited later, sees the
-        // same tables.
+        // The index in `found` is kept until the end of the query, because its ORDER BY, which is visited
+        // after the SELECT, sees the same tables.
         if let Some(last) = self.selects.last_mut() {
             *last = Some(self.found.len());
         }

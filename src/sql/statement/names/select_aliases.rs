@@ -22,11 +22,13 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::base::syntax::{has_query, parse_query, to_plain_name};
-use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name, name_of};
+use crate::sql::statement::columns::set_names::{
+    add_identifiers, find_expr_name, find_unused_name,
+};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::cast_arguments::is_aggregate;
 use crate::sql::statement::planned_parts::add_queries;
-use crate::sql::statement::scopes::{Scopes, is_lateral_query, track_scopes};
+use crate::sql::statement::scopes::{CteScopes, is_lateral_query, track_scopes};
 
 /// Columns that `*` omits, although FROM may have them.
 const HIDDEN: [&str; 2] = ["_file", "_row"];
@@ -122,7 +124,8 @@ impl Visitor for FindHaving {
     }
 }
 
-/// Returns an alias of a function such as `random()` that HAVING or QUALIFY uses.
+/// Returns an alias in HAVING or QUALIFY whose expression has a function such as `random()`, which
+/// returns another value for each call. Returns `None` if there is no such alias.
 ///
 /// DataFusion 55 calls the function again there (<https://github.com/apache/datafusion/issues/7976>), so
 /// that the result has rows for which the condition is false. Obsolete once the test
@@ -177,8 +180,8 @@ impl Visitor for FindRandomAlias<'_> {
     }
 }
 
-/// Visitor that finds an alias in a condition. It skips aggregates and subqueries, in which the
-/// name may be that of a column.
+/// Visitor that finds an alias in a condition. Skips aggregates and subqueries, in which the name
+/// may be that of a column.
 struct FindUse {
     aliases: HashSet<String>,
     /// Number of aggregates and subqueries around the current position.
@@ -251,8 +254,8 @@ impl VisitorMut for HavingAliases<'_> {
                     aggregates
                         .extend(alias.map(|alias| (fold_name(alias), has_query(expr), known)));
                 }
-                // HAVING keeps the names that all other columns mention: such a column may be a key
-                // of GROUP BY by its position or alias, or by GROUP BY ALL.
+                // A column without an aggregate may be a key of GROUP BY. HAVING may then use the
+                // names in its expression, so these names are not replaced.
                 _ => add_identifiers(expr, &mut grouped),
             }
         }
@@ -276,17 +279,17 @@ pub(in crate::sql::statement) enum SelectSource {
     Unknown,
 }
 
-/// Visitor of the SELECTs that may use aliases: collects their FROM in a first pass, and replaces aliases in a
-/// second one.
+/// Visitor of the SELECTs that may use aliases: collects their FROM in a first pass, and replaces
+/// aliases in a second.
 pub(in crate::sql::statement) struct SelectAliases<'a> {
     state: &'a SessionState,
-    scopes: Scopes<Cte>,
+    scopes: CteScopes<Cte>,
     /// Number of expressions and LATERAL tables around the current position. A SELECT within them
     /// may read an outer table, so it is skipped.
     enclosing: usize,
     pub(in crate::sql::statement) places: Vec<SelectSource>,
-    /// `None` in the first pass. In the second pass, the columns of each FROM in `places`, or
-    /// `None` if they are unknown.
+    /// `None` in the first pass. In the second, the columns of each FROM in `places`, or `None` if
+    /// they are unknown.
     pub(in crate::sql::statement) columns: Option<std::vec::IntoIter<Option<HashSet<String>>>>,
     pub(in crate::sql::statement) is_replaced: bool,
 }
@@ -295,7 +298,7 @@ impl<'a> SelectAliases<'a> {
     pub(in crate::sql::statement) fn new(state: &'a SessionState) -> Self {
         Self {
             state,
-            scopes: Scopes::default(),
+            scopes: CteScopes::default(),
             enclosing: 0,
             places: Vec::new(),
             columns: None,
@@ -320,7 +323,7 @@ impl<'a> SelectAliases<'a> {
             .iter()
             .filter_map(|item| match item {
                 SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
-                SelectItem::UnnamedExpr(e) => Some(name_of(e).to_lowercase()),
+                SelectItem::UnnamedExpr(e) => Some(find_expr_name(e).to_lowercase()),
                 _ => None,
             })
             .collect();
@@ -336,7 +339,7 @@ impl<'a> SelectAliases<'a> {
                 SelectItem::UnnamedExpr(expr) => {
                     let written = match &*expr {
                         Expr::Identifier(name) => fold_name(name),
-                        other => name_of(other),
+                        other => find_expr_name(other),
                     };
                     if found.replace_in(expr, false) {
                         self.is_replaced = true;
@@ -385,8 +388,8 @@ impl VisitorMut for SelectAliases<'_> {
         ControlFlow::Continue(())
     }
 
-    // Runs before the visit of the FROM, in which the second pass replaces aliases, so that both
-    // passes find the same SELECTs.
+    // Decides before FROM is visited whether this SELECT may use aliases: the second pass replaces
+    // aliases in FROM, but must find the same SELECTs as the first pass.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if self.enclosing > 0 || !reuses_alias(select) {
             return ControlFlow::Continue(());
@@ -406,8 +409,8 @@ impl VisitorMut for SelectAliases<'_> {
     }
 }
 
-/// The kind of functions in the expression of an alias, which determines in which clauses and calls
-/// the alias can be used.
+/// The kind of functions in an alias's expression, which determines the clauses and calls that can
+/// use the alias.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AliasFunctions {
     Rows,
@@ -425,8 +428,7 @@ struct KnownAlias {
 #[derive(Default)]
 struct KnownAliases {
     /// The aliases by name. `None` for an alias that is not replaced: two columns have it, or its
-    /// expression has a subquery, mentions a column of the same name (`a + 1 AS a`), or is
-    /// volatile.
+    /// expression has a subquery, has a column of the same name (`a + 1 AS a`), or is volatile.
     known: HashMap<String, Option<KnownAlias>>,
     added: usize,
 }

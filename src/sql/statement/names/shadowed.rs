@@ -7,10 +7,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
-/// Renames the inner of two WITH queries with one name. In SQL, the inner query hides the outer
-/// one, but DataFusion rejects the second name.
+/// Renames the inner of two WITH queries that have the same name. In SQL, the inner query hides the
+/// outer one, but DataFusion rejects a statement that defines a name twice.
 pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut ShadowedNames::default());
 }
@@ -18,13 +18,13 @@ pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
 struct WithQuery {
     /// The name in the statement, in lower case unless it is quoted.
     written: String,
-    /// The name after this rewrite, if it differs.
+    /// The new name, or `None` if the query keeps its name.
     new: Option<Ident>,
 }
 
 #[derive(Default)]
 struct ShadowedNames {
-    scopes: Scopes<WithQuery>,
+    scopes: CteScopes<WithQuery>,
     renamed: usize,
 }
 

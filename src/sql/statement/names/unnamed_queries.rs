@@ -23,23 +23,24 @@ use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FromTable, Ident, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins,
-    UpdateTableFromKind, Visit, VisitMut, VisitorMut, With, visit_expressions,
+    Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visit, VisitMut, VisitorMut, With,
+    visit_expressions,
 };
 
+use crate::sql::base::syntax::list_changed_tables;
 use crate::sql::statement::columns::lateral_tables::{mark_query, name_outer_columns, table_name};
 use crate::sql::statement::columns::set_names::{
-    add_identifiers, find_unused_name, is_name, name_of,
+    add_identifiers, find_expr_name, find_unused_name, is_name,
 };
 use crate::sql::statement::folding::fold_name;
 
 /// The first of the added aliases. DuckDB uses the same name. The others have a number appended.
 pub(super) const UNNAMED: &str = "unnamed_subquery";
 
-/// Adds an alias to each subquery in FROM that reads a table with the name of another table, next
-/// to the subquery or in a query around it, or that has a column that could be taken for an alias
-/// or an expression.
+/// Adds an alias to each subquery in FROM that has none, if the subquery reads a table with the
+/// name of another table (next to the subquery, or in a query around it), or if a column of the
+/// subquery could be taken for an alias or an expression.
 pub(in crate::sql::statement) fn name_ambiguous<S: VisitMut>(statement: &mut S) -> Result<()> {
     let mut tables = NamedTables::default();
     let _ = statement.visit(&mut tables);
@@ -77,7 +78,7 @@ struct NameQueries {
     /// The names of all tables, and the aliases added so far.
     used: HashSet<String>,
     added: usize,
-    /// For each statement and query around the visitor's position, the names in its FROM. A name occurs once for each
+    /// For each enclosing statement and query, the names in its FROM. A name occurs once for each
     /// table that has it.
     scopes: Vec<Vec<String>>,
     /// For each entry of `scopes`, the names in the expressions of the statement or query.
@@ -93,8 +94,8 @@ struct NameQueries {
 }
 
 impl NameQueries {
-    /// Whether another table of the current FROM, or a table of an enclosing query, has one of
-    /// `names`.
+    /// Whether one of `names`, the table names of a subquery in FROM, is also the name of another
+    /// table in this FROM, or of a table of an enclosing query.
     fn is_ambiguous(&self, names: &HashSet<String>) -> bool {
         let Some((own, outer)) = self.scopes.split_last() else { return false };
         names.iter().any(|name| {
@@ -267,7 +268,7 @@ fn list_computed(body: &SetExpr) -> Option<Vec<String>> {
     for item in &select.projection {
         match item {
             SelectItem::ExprWithAlias { alias, .. } => columns.push(alias.value.to_lowercase()),
-            SelectItem::UnnamedExpr(expr) => columns.push(name_of(expr).to_lowercase()),
+            SelectItem::UnnamedExpr(expr) => columns.push(find_expr_name(expr).to_lowercase()),
             SelectItem::Wildcard(options) if options.opt_replace.is_none() && has_only_tables() => {
             }
             _ => return None,
@@ -287,23 +288,8 @@ impl VisitorMut for NameQueries {
 
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<DataFusionError> {
         let mut names = Vec::new();
-        match statement {
-            Statement::Delete(delete) => {
-                let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) =
-                    &delete.from;
-                let using = delete.using.iter().flatten();
-                from.iter().chain(using).for_each(|from| add_tables(from, &mut names));
-            }
-            Statement::Update(update) => {
-                add_tables(&update.table, &mut names);
-                if let Some(
-                    UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from),
-                ) = &update.from
-                {
-                    from.iter().for_each(|from| add_tables(from, &mut names));
-                }
-            }
-            _ => {}
+        for from in list_changed_tables(statement) {
+            add_tables(from, &mut names);
         }
         self.scopes.push(names);
         self.used_names.push(UsedNames::default());
@@ -369,7 +355,8 @@ impl VisitorMut for NameQueries {
             *scope = hidden;
         }
         if added < self.added {
-            // `name_outer_columns` needs the alias that an inner subquery has got only now.
+            // A query in the FROM of `factor` has just got an alias. `name_outer_columns` changes
+            // nothing before every table in this FROM has a name, so it is called again.
             name_outer_columns(factor);
         }
         if let TableFactor::Derived { subquery, alias: alias @ None, .. } = factor

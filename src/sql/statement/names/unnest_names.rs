@@ -14,7 +14,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::syntax::parse_query;
 
-/// Wraps a SELECT with `unnest` in another if one of its aliases has the name of a column that it uses.
+/// Wraps a SELECT with `unnest` in another SELECT if one of its aliases is also the name of a
+/// column that one of its expressions uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     if matches!(select.distinct, Some(Distinct::On(_))) || !has_clash(&select.projection) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Options of COPY in the syntax of DuckDB, and those of `STORED AS BATCHES`.
+//! Rewrites options of COPY in the syntax of DuckDB, and those of `STORED AS BATCHES`, to the
+//! syntax of DataFusion.
 
 use std::borrow::Cow;
 
@@ -105,13 +106,11 @@ struct CopyClauses {
     options: Vec<String>,
     compression: Option<String>,
     level: Option<String>,
-    /// The first option of the statement that applies only to CSV, for the error if COPY writes
-    /// another format.
+    /// The first option that applies only to CSV, for the error if COPY writes another format.
     only_csv: Option<String>,
 }
 
-/// Options of COPY that apply only to CSV. They are those of DuckDB, and `dateformat` and
-/// `timestampformat`.
+/// DuckDB's options of COPY that are supported only for CSV.
 const ONLY_CSV: [&str; 11] = [
     "header",
     "delimiter",
@@ -317,7 +316,7 @@ fn parse_flag(option: &str, value: &str) -> Result<bool> {
     match value.to_ascii_lowercase().as_str() {
         "true" | "on" | "1" | "yes" => Ok(true),
         "false" | "off" | "0" | "no" => Ok(false),
-        _ => plan_err!("the option {option} of COPY is true or false, not '{value}'"),
+        _ => plan_err!("the option {option} of COPY must be true or false, not '{value}'"),
     }
 }
 
@@ -449,7 +448,10 @@ mod tests {
             ("COPY t TO 'x' (FORMAT json, DATEFORMAT '%d')", "DATEFORMAT of COPY applies only"),
             ("COPY t TO 'x.json' (timestampformat '%d')", "not to the format json"),
             ("COPY t TO 'x.parquet' (HEADER)", "HEADER of COPY applies only"),
-            ("COPY t TO 'x.csv' (HEADER maybe)", "HEADER of COPY is true or false, not 'maybe'"),
+            (
+                "COPY t TO 'x.csv' (HEADER maybe)",
+                "HEADER of COPY must be true or false, not 'maybe'",
+            ),
         ] {
             let refused = list_known_options(written, &DuckDbDialect {});
             assert!(refused.unwrap_err().to_string().contains(named), "{written}");

@@ -69,7 +69,7 @@ enum DepthEffect {
     Logical,
     /// `||`
     Concat,
-    /// Arithmetic, which ends a sequence of casts: `a::INT + b::INT` has one cast in a row.
+    /// Arithmetic, which ends a sequence of casts: `a::INT + b::INT` has two sequences of one cast.
     Arithmetic,
     Comparison,
     /// XOR or EXPLAIN. Each one adds a level to the tree: `EXPLAIN EXPLAIN SELECT 1` has two.
@@ -174,7 +174,7 @@ struct OperatorLevel {
 
 impl OperatorLevel {
     /// Returns the counts at the beginning of an expression that is not an operand of the operators
-    /// before it: all sequences of operators start again, except those of joins and unions.
+    /// before it: 0 for all kinds of operators, except joins and unions, whose count continues.
     fn begin_expression(self) -> Self {
         Self { relations: self.relations, ..Self::default() }
     }
@@ -190,7 +190,7 @@ impl OperatorLevel {
 #[derive(Default)]
 struct StatementDepth {
     level: OperatorLevel,
-    /// The levels of the parentheses around `level`.
+    /// The counts of the levels of parentheses around `level`, the outermost first.
     outer_levels: Vec<OperatorLevel>,
     open_cases: usize,
     /// Maximum number of parentheses and CASE around a token.
@@ -247,9 +247,9 @@ impl StatementDepth {
 
     fn check_limits(&self, most_nested: usize) -> Result<()> {
         for (longest, limit) in self.longest.iter().zip(&SEQUENCE_LIMITS) {
-            refuse_above(limit.most, *longest, limit.what, limit.instead)?;
+            check_limit(limit.most, *longest, limit.what, limit.instead)?;
         }
-        refuse_above(
+        check_limit(
             most_nested,
             self.nested,
             "nested parentheses or CASE",
@@ -258,7 +258,7 @@ impl StatementDepth {
     }
 }
 
-fn refuse_above(limit: usize, found: usize, what: &str, instead: &str) -> Result<()> {
+fn check_limit(limit: usize, found: usize, what: &str, instead: &str) -> Result<()> {
     if found > limit {
         return plan_err!(
             "the statement has {found} {what}, but at most {limit} are supported; {instead}"

@@ -39,6 +39,7 @@ pub(in crate::sql) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialec
 /// * `a ** b` is an error. Here it is `power(a, b)`.
 /// * `a IN x` of a list `x` without parentheses is an error. Here it is `list_contains(x, a)`.
 /// * `((SELECT 1) UNION (SELECT 2))` is an error in an expression, also after ANY and ALL. Here it is a subquery.
+/// * `x = ANY (VALUES (1))` and `x = ANY (FROM t)` are errors. Here they compare `x` with the rows.
 /// * `[v + 1 FOR v IN x IF v > 1]` is an error. Here it is a call of `list_transform`.
 ///
 /// Obsolete once the test `the_parser_still_has_other_precedences` fails.
@@ -109,7 +110,7 @@ impl Dialect for SqlDialect {
             let list = parser.parse_subexpr(PREDICATE);
             return Some(list.map(|list| contains_element(list, expr.clone(), is_negated)));
         }
-        if let Some((compare_op, quantifier)) = find_quantified_set_operation(parser) {
+        if let Some((compare_op, quantifier)) = find_quantified_query(parser) {
             for _token in ["=", "ANY", "("] {
                 parser.advance_token();
             }
@@ -226,8 +227,8 @@ fn raise_to_power(base: Expr, exponent: Expr) -> Expr {
     }
 }
 
-/// Returns whether the next tokens are `NOT IN x` or `IN x`, where `x` is a list without parentheses; `None` for
-/// other tokens.
+/// Returns `Some(true)` if the next tokens are `NOT IN x`, and `Some(false)` if they are `IN x`,
+/// where `x` is a list without parentheses. Returns `None` for other tokens.
 fn find_in_list(parser: &Parser<'_>) -> Option<bool> {
     let keyword_at = |at: usize| match &parser.peek_nth_token_ref(at).token {
         Token::Word(word) => word.keyword,
@@ -253,9 +254,10 @@ fn contains_element(list: Expr, element: Expr, is_negated: bool) -> Expr {
     }
 }
 
-/// If the next tokens begin like `= ANY ((SELECT 1) UNION (SELECT 2))`, returns the operator and
-/// the keyword. The first input of the set operation is in parentheses, too.
-fn find_quantified_set_operation(parser: &Parser<'_>) -> Option<(BinaryOperator, Keyword)> {
+/// If the next tokens begin like `= ANY ((SELECT 1) UNION (SELECT 2))`, `= ANY (VALUES (1))` or
+/// `= ANY (FROM t)`, returns the comparison, `=`, and the keyword, ANY, SOME or ALL. The first
+/// input of a set operation must be in parentheses. Returns `None` for other tokens.
+fn find_quantified_query(parser: &Parser<'_>) -> Option<(BinaryOperator, Keyword)> {
     let operator = match &parser.peek_nth_token_ref(0).token {
         Token::Eq => BinaryOperator::Eq,
         Token::Neq => BinaryOperator::NotEq,
@@ -271,12 +273,27 @@ fn find_quantified_set_operation(parser: &Parser<'_>) -> Option<(BinaryOperator,
     };
     let is_quantified = matches!(quantifier, Keyword::ANY | Keyword::SOME | Keyword::ALL)
         && parser.peek_nth_token_ref(2).token == Token::LParen;
-    (is_quantified && begins_set_operation(parser, 2)).then_some((operator, quantifier))
+    let is_query =
+        is_quantified && (begins_other_query(parser, 3) || begins_set_operation(parser, 2));
+    is_query.then_some((operator, quantifier))
+}
+
+/// Whether the tokens after the next `skipped` tokens are `VALUES (` or FROM.
+fn begins_other_query(parser: &Parser<'_>, skipped: usize) -> bool {
+    let Token::Word(word) = &parser.peek_nth_token_ref(skipped).token else { return false };
+    match word.keyword {
+        Keyword::FROM => true,
+        Keyword::VALUES => {
+            parser.peek_nth_token_ref(skipped.saturating_add(1)).token == Token::LParen
+        }
+        _ => false,
+    }
 }
 
 /// Whether the tokens after the next `skipped` tokens begin like `((SELECT 1) UNION (SELECT 2))`, a
-/// set operation whose first input is in parentheses. This test only looks ahead, because the
-/// parser would parse the input again after a failure.
+/// set operation whose first input is in parentheses. This test compares tokens instead of parsing
+/// the first input: after a failure, the input would be parsed again, and the time for nested
+/// parentheses would be exponential.
 fn begins_set_operation(parser: &Parser<'_>, skipped: usize) -> bool {
     let outer = skipped.saturating_add(1);
     let mut first = outer;
@@ -303,7 +320,7 @@ fn begins_set_operation(parser: &Parser<'_>, skipped: usize) -> bool {
     loop {
         match tokens.next() {
             Some(Token::LParen) => depth = depth.saturating_add(1),
-            // The end of the first input.
+            // The parenthesis that ends the first input of the set operation.
             Some(Token::RParen) if depth == 2 => break,
             Some(Token::RParen) => depth = depth.saturating_sub(1),
             Some(Token::EOF) | None => return false,
@@ -325,7 +342,7 @@ fn parse_set_operation(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     Ok(Expr::Subquery(query))
 }
 
-/// Parses the rest of `[a, b]` or `[a FOR x IN list IF condition]` after its bracket.
+/// Parses the rest of `[a, b]` or `[a FOR x IN list IF condition]` after the opening bracket.
 fn parse_list(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     let mut elem = parser.parse_comma_separated0(Parser::parse_expr, Token::RBracket)?;
     if elem.len() == 1

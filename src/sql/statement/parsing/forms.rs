@@ -9,10 +9,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
-use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH,
-/// and marks `INSERT INTO t BY NAME`. Also makes the parser accept a list of queries after IN, and
+/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and `* EXCEPT (a)` to `* EXCLUDE (a)`,
+/// removes [NOT] MATERIALIZED from WITH, and marks `INSERT INTO t BY NAME`. Also makes the parser accept a list of queries after IN, and
 /// names of arguments that are keywords, such as `order => 'desc'`.
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
@@ -39,6 +39,7 @@ pub(in crate::sql) fn rewrite_known_forms<'a>(
     drop_materialized(&tokens, &mut edits);
     enclose_first_query(&tokens, &mut edits);
     quote_argument_names(&tokens, &mut edits);
+    exclude_columns(&tokens, &mut edits);
     mark_by_name(&tokens, &mut edits);
     if edits.is_empty() {
         return Cow::Borrowed(text);
@@ -47,21 +48,22 @@ pub(in crate::sql) fn rewrite_known_forms<'a>(
     Cow::Owned(apply_edits(text, &edits))
 }
 
-/// Text to insert at a line and column (counted from 1), or characters to replace with blanks.
-struct Edit {
-    at: (u64, u64),
+/// Text to insert, or characters to replace with blanks.
+pub(super) struct TextEdit {
+    pub(super) at: Location,
     /// Number of characters that are replaced with blanks.
-    blank: usize,
-    insert: &'static str,
+    pub(super) blank: usize,
+    pub(super) insert: &'static str,
 }
 
-fn apply_edits(text: &str, edits: &[Edit]) -> String {
+pub(super) fn apply_edits(text: &str, edits: &[TextEdit]) -> String {
     let mut out = String::with_capacity(text.len().saturating_add(edits.len().saturating_mul(12)));
     let mut next = edits.iter().peekable();
     for (line, number) in text.split_inclusive('\n').zip(1u64..) {
         let mut blanks = 0usize;
         for (c, column) in line.chars().zip(1u64..) {
-            while let Some(edit) = next.next_if(|edit| edit.at == (number, column)) {
+            let here = Location { line: number, column };
+            while let Some(edit) = next.next_if(|edit| edit.at == here) {
                 out.push_str(edit.insert);
                 blanks = edit.blank;
             }
@@ -73,7 +75,7 @@ fn apply_edits(text: &str, edits: &[Edit]) -> String {
     out
 }
 
-fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
+pub(super) fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
@@ -86,7 +88,7 @@ fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
 pub(in crate::sql) const BY_NAME: &str = "INSERT BY NAME";
 
 /// Removes BY POSITION from INSERT, and replaces BY NAME with the column [`BY_NAME`].
-fn mark_by_name(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+fn mark_by_name(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     for (at, pair) in tokens.windows(2).enumerate() {
         let [insert, into] = pair else { continue };
         if find_keyword(insert) != Some(Keyword::INSERT)
@@ -108,29 +110,57 @@ fn mark_by_name(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             "position" => "",
             _ => continue,
         };
-        edits.push(Edit { at: find_token_place(by), blank: "BY".len(), insert });
-        edits.push(Edit { at: find_token_place(how), blank: word.value.len(), insert: "" });
+        edits.push(TextEdit { at: by.span.start, blank: "BY".len(), insert });
+        edits.push(TextEdit { at: how.span.start, blank: word.value.len(), insert: "" });
     }
 }
 
 /// Quotes keywords before `=>`, so that the parser accepts them as names of arguments: `order =>
 /// 'desc'` becomes `"order" => 'desc'`.
-fn quote_argument_names(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+fn quote_argument_names(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     for pair in tokens.windows(2) {
         if let [name, arrow] = pair
             && arrow.token == Token::RArrow
             && find_keyword(name).is_some_and(|keyword| keyword != Keyword::NoKeyword)
         {
-            let end = (name.span.end.line, name.span.end.column);
-            for at in [find_token_place(name), end] {
-                edits.push(Edit { at, blank: 0, insert: "\"" });
+            for at in [name.span.start, name.span.end] {
+                edits.push(TextEdit { at, blank: 0, insert: "\"" });
             }
         }
     }
 }
 
-fn find_token_place(token: &TokenWithSpan) -> (u64, u64) {
-    (token.span.start.line, token.span.start.column)
+/// Rewrites `* EXCEPT (a)` to `* EXCLUDE (a)`. The parser reads EXCEPT as a set operation.
+fn exclude_columns(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
+    for (at, token) in tokens.iter().enumerate() {
+        if find_keyword(token) == Some(Keyword::EXCEPT) && excludes_columns(tokens, at) {
+            edits.push(TextEdit { at: token.span.start, blank: "EXCEPT".len(), insert: "EXCLUDE" });
+        }
+    }
+}
+
+/// Whether the EXCEPT at `at` follows a star in SELECT, and names columns, as in `* EXCEPT (a, b)`
+/// and `* EXCEPT a`.
+fn excludes_columns(tokens: &[&TokenWithSpan], at: usize) -> bool {
+    let before = |count: usize| at.checked_sub(count).and_then(|at| tokens.get(at));
+    let (Some(star), Some(start)) = (before(1), before(2)) else { return false };
+    let begins_item = matches!(start.token, Token::Comma | Token::Period)
+        || matches!(find_keyword(start), Some(Keyword::SELECT | Keyword::DISTINCT | Keyword::ALL));
+    if star.token != Token::Mul || !begins_item {
+        return false;
+    }
+    let is_name = |token: &Token| matches!(token, Token::Word(_));
+    match tokens.get(at.saturating_add(1)..) {
+        Some([open, name, end, ..]) if open.token == Token::LParen => {
+            is_name(&name.token)
+                && matches!(end.token, Token::Comma | Token::Period | Token::RParen)
+        }
+        Some([name, ..]) => match &name.token {
+            Token::Word(word) => word.keyword == Keyword::NoKeyword,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// The clause of a query that was read last on one level of parentheses: FROM, SELECT or neither.
@@ -142,7 +172,7 @@ enum ClauseRead {
     Select,
 }
 
-fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     let mut levels = vec![ClauseRead::Nothing];
     for (at, token) in tokens.iter().enumerate() {
         let Some(level) = levels.last_mut() else { return };
@@ -167,6 +197,7 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             Some(Keyword::SELECT) => {
                 *level = ClauseRead::Select;
             }
+            Some(Keyword::EXCEPT) if excludes_columns(tokens, at) => {}
             Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => {
                 *level = ClauseRead::Nothing
             }
@@ -176,7 +207,7 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
             Some(Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::QUALIFY)
                 if *level == ClauseRead::From && !has_select(&tokens[at..]) =>
             {
-                edits.push(Edit { at: find_token_place(token), blank: 0, insert: "SELECT * " });
+                edits.push(TextEdit { at: token.span.start, blank: 0, insert: "SELECT * " });
                 *level = ClauseRead::Select;
             }
             _ => {}
@@ -238,7 +269,7 @@ fn has_select(tokens: &[&TokenWithSpan]) -> bool {
     false
 }
 
-fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     let is = |token: &&TokenWithSpan, word: Keyword| find_keyword(token) == Some(word);
     for (at, token) in tokens.iter().enumerate() {
         if !is(token, Keyword::AS) {
@@ -250,7 +281,7 @@ fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
                     && is(materialized, Keyword::MATERIALIZED)
                     && open.token == Token::LParen =>
             {
-                edits.push(Edit { at: find_token_place(not), blank: "NOT".len(), insert: "" });
+                edits.push(TextEdit { at: not.span.start, blank: "NOT".len(), insert: "" });
                 edits.push(blank_materialized(materialized));
             }
             [_, materialized, open, ..]
@@ -264,7 +295,7 @@ fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
 }
 
 /// Rewrites `x IN ((SELECT ..), y)` to `x IN (coalesce((SELECT ..)), y)`, which the parser accepts.
-fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     for (at, four) in tokens.windows(4).enumerate() {
         let [word, list, query, select] = four else { continue };
         if find_keyword(word) != Some(Keyword::IN)
@@ -296,14 +327,14 @@ fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
         if let Some(comma) = after.nth(1)
             && comma.token == Token::Comma
         {
-            edits.push(Edit { at: find_token_place(query), blank: 0, insert: "coalesce(" });
-            edits.push(Edit { at: find_token_place(comma), blank: 0, insert: ")" });
+            edits.push(TextEdit { at: query.span.start, blank: 0, insert: "coalesce(" });
+            edits.push(TextEdit { at: comma.span.start, blank: 0, insert: ")" });
         }
     }
 }
 
-fn blank_materialized(token: &TokenWithSpan) -> Edit {
-    Edit { at: find_token_place(token), blank: "MATERIALIZED".len(), insert: "" }
+fn blank_materialized(token: &TokenWithSpan) -> TextEdit {
+    TextEdit { at: token.span.start, blank: "MATERIALIZED".len(), insert: "" }
 }
 
 /// Rewrites `FETCH FIRST 3 ROWS ONLY` to `LIMIT 3`.

@@ -2,8 +2,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
+use datafusion::optimizer::OptimizerConfig;
 
-use crate::sql::base::expression_parts::rewrite_parts;
+use crate::sql::base::expression_parts::{has_part, rewrite_node, rewrite_parts};
 
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///
@@ -11,8 +12,25 @@ use crate::sql::base::expression_parts::rewrite_parts;
 /// THEN 5 END` and `coalesce(x, 5)` are 5, so DataFusion builds a set that contains 5 for every row. Obsolete
 /// once the test `stock_lists_with_case_are_still_wrong` fails.
 pub(in crate::sql) fn rewrite_computed_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let is_list = |e: &Expr| matches!(e, Expr::InList(_));
-    rewrite_parts(plan, is_list, |e, _| Ok(compare_one_by_one(e)))
+    rewrite_parts(plan, is_in_list, |e, _| Ok(compare_one_by_one(e)))
+}
+
+/// Optimizer rule, after all others: rewrites IN like [`rewrite_computed_lists`], if an element of the
+/// list was a plain column when that rule ran. An example is `c` in `SELECT .. FROM (SELECT y,
+/// coalesce(x, 5) AS c FROM t) WHERE y IN (1, c)`: when the optimizer moves the condition into the
+/// subquery, it replaces `c` with `coalesce(x, 5)`.
+pub(in crate::sql) fn rewrite_moved_lists(
+    plan: LogicalPlan,
+    _config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    match has_part(&plan, is_in_list) {
+        true => rewrite_node(plan, |e, _| Ok(compare_one_by_one(e))),
+        false => Ok(Transformed::no(plan)),
+    }
+}
+
+fn is_in_list(e: &Expr) -> bool {
+    matches!(e, Expr::InList(_))
 }
 
 fn compare_one_by_one(e: Expr) -> Transformed<Expr> {

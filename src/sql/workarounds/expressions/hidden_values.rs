@@ -14,8 +14,8 @@ use crate::functions::{find_stock_field, mask_fields, remove_hidden_values};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::sources::listing::FilesTable;
 
-/// `SELECT max(s['a']) FROM t WHERE s IS NULL` is a number, the value that Arrow stores below the
-/// NULL, without this rule.
+/// Without this rule, `SELECT max(s['a']) FROM t WHERE s IS NULL` returns a number, which Arrow
+/// stores below the NULL.
 ///
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that
 /// return the values below a NULL struct or list, and sets the fields of NULL structs to NULL
@@ -39,8 +39,8 @@ pub(in crate::sql) fn mask_hidden_values(plan: LogicalPlan) -> Result<LogicalPla
             Expr::ScalarFunction(call) => remove_hidden_values(&call.func),
             _ => None,
         })?;
-        // The fields that `mask_structs` sets to NULL are nullable, so the schemas above are
-        // computed again.
+        // `mask_structs` makes fields nullable, so the schemas of the nodes above are computed
+        // again.
         match is_masked {
             true => plan.map_data(LogicalPlan::recompute_schema),
             false => Ok(plan),
@@ -116,8 +116,9 @@ pub(in crate::sql) fn restore_parquet_fields(
     })
 }
 
-/// Whether the arguments of `get_field` are a column of structs and field names. Accepts no maps,
-/// because only Serrate's function finds map keys that are not strings.
+/// Whether the arguments of `get_field` are a column of structs, followed by the names of existing
+/// fields. Returns false for maps, because DataFusion's `get_field` does not find map keys that are
+/// not strings; the replacement of Serrate does.
 fn reads_structs(args: &[Expr], columns: &DFSchema) -> bool {
     let [column @ Expr::Column(_), path @ ..] = args else { return false };
     let Ok(of) = column.get_type(columns) else { return false };

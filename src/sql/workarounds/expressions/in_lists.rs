@@ -16,10 +16,10 @@ const APART: &str = "__serrate_apart_";
 /// expressions where the result would differ.
 ///
 /// DataFusion 55 replaces `x IN (1, 2) AND x IN (3, 4)` with `false` and `x NOT IN (1, 2) OR x NOT
-/// IN (3, 4)` with `true`. If `x` is NULL, both conditions should be NULL, and WHERE keeps too many
-/// rows. DataFusion also ignores NULL among the elements: `x IN (1, NULL) AND x NOT IN (5, NULL)`
-/// is true for 1. While the rule runs, the tested values of several IN lists have different
-/// aliases, so that the rule merges no lists. Obsolete once the test
+/// IN (3, 4)` with `true`. If `x` is NULL, both conditions should be NULL: because of the `true`,
+/// WHERE keeps rows that it should drop. DataFusion also ignores NULL among the elements: `x IN (1,
+/// NULL) AND x NOT IN (5, NULL)` is true for 1. While the rule runs, the tested values of several
+/// IN lists have different aliases, so that the rule merges no lists. Obsolete once the test
 /// `stock_in_lists_still_forget_null` fails.
 ///
 /// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. It replaces
@@ -46,8 +46,8 @@ pub(in crate::sql) fn keep_in_lists(
         e.transform_down(|e| {
             Ok(match e {
                 // Removes the aliases that [`set_lists_apart`] added, and those of the simplifier:
-                // it gives a changed expression its former name as alias, and this name contains
-                // the prefix.
+                // it gives a changed expression its former name as alias, which contains the
+                // prefix.
                 Expr::Alias(alias) if alias.name.contains(APART) => Transformed::yes(*alias.expr),
                 e => Transformed::no(e),
             })
@@ -59,8 +59,8 @@ pub(in crate::sql) fn keep_in_lists(
 /// If several IN lists test the same value, gives the value a different alias in each list. Also
 /// changes patterns, as [`keep_in_lists`] says.
 ///
-/// The aliases are numbered from 1 in each expression, so that a GROUP BY key has the same aliases
-/// in all grouping sets.
+/// Numbers the aliases from 1 in each expression, so that a GROUP BY key has the same aliases in
+/// all grouping sets.
 fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
     let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {
@@ -110,7 +110,8 @@ fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// If [`find_lossy_pattern`] returns a pattern of `e`, returns `e` with an empty group in front of
-/// this pattern: `()a\\b` for `a\\b`. An empty group matches everywhere.
+/// this pattern: `()a\\b` for `a\\b`. Otherwise, returns `None`. An empty group matches everywhere,
+/// so the pattern keeps its meaning.
 fn keep_pattern(e: &Expr) -> Option<Expr> {
     let pattern = find_lossy_pattern(e)?;
     let grouped = Some(format!("{EMPTY_GROUP}{}", pattern.try_as_str().flatten()?));
@@ -135,9 +136,9 @@ fn keep_pattern(e: &Expr) -> Option<Expr> {
 
 const EMPTY_GROUP: &str = "()";
 
-/// Returns the pattern of `x ~ pattern` or `regexp_like(x, pattern)` if the pattern is `.*`, or if
-/// it may match a backslash and does not begin with an empty group. Returns `None` for any other
-/// pattern or expression. The simplifier replaces `regexp_like(x, pattern)` with `x ~ pattern`.
+/// Returns the pattern of `x ~ pattern` or `regexp_like(x, pattern)`, which the simplifier rewrites as
+/// `x ~ pattern`, if the simplifier could change the result: if the pattern is `.*`, or may match a
+/// backslash and does not begin with the empty group of [`keep_pattern`]. Otherwise returns `None`.
 fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
     use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
     let pattern = match e {

@@ -68,8 +68,8 @@ fn update_types(
             is_cast.set(is_cast.get() || done.transformed);
             Ok(done)
         }
-        // A call in the body of a lambda fails here if it uses the parameter of the lambda. It is
-        // updated later, together with the call that has the lambda as an argument.
+        // A call in the body of a lambda fails here if it uses the parameter of the lambda. Such a
+        // call is updated later, together with the call that has the lambda as an argument.
         call @ PlanExpr::HigherOrderFunction(_) if is_cast.get() => {
             Ok(match call.clone().resolve_lambda_variables(columns) {
                 Ok(done) => Transformed::new_transformed(done.data, done.transformed),

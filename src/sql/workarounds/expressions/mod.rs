@@ -1,4 +1,5 @@
-//! Operators, functions and lambdas whose result DataFusion computes wrongly, for scalars, lists and structs.
+//! Replaces operators, functions and lambdas whose result DataFusion computes wrongly, for scalars,
+//! lists and structs.
 
 pub(in crate::sql) mod computed_lists;
 pub(in crate::sql) mod hidden_values;

@@ -65,7 +65,7 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Between(between) if is_nested(&between.expr, schema) => {
             let order = |bound: Box<Expr>| {
-                NestedFunction::Order.call(vec![between.expr.as_ref().clone(), *bound])
+                NestedFunction::Order.make_call(vec![between.expr.as_ref().clone(), *bound])
             };
             let within =
                 order(between.low).gt_eq(lit(0i8)).and(order(between.high).lt_eq(lit(0i8)));
@@ -81,13 +81,13 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             } else {
                 NestedFunction::Greatest
             };
-            Ok(Transformed::yes(nested.call(call.args)))
+            Ok(Transformed::yes(nested.make_call(call.args)))
         }
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
             let changed = split_keys(&mut params.order_by, schema, 0);
             if changed && params.distinct && func.name() == "array_agg" {
                 return plan_err!(
-                    "array_agg(DISTINCT x ORDER BY x) of lists or structs takes NULLS LAST for an ascending order and NULLS FIRST for a descending one; write the other place of NULL, or remove NULL with FILTER (WHERE x IS NOT NULL)"
+                    "array_agg(DISTINCT x ORDER BY x) of lists or structs supports only ASC NULLS LAST and DESC NULLS FIRST; write one of them, or remove NULL with FILTER (WHERE x IS NOT NULL)"
                 );
             }
             let call = Expr::AggregateFunction(AggregateFunction { func, params });
@@ -108,12 +108,13 @@ fn is_order(op: Operator) -> bool {
 }
 
 fn compare_order(left: Expr, op: Operator, right: Expr) -> Expr {
-    let order = Box::new(NestedFunction::Order.call(vec![left, right]));
+    let order = Box::new(NestedFunction::Order.make_call(vec![left, right]));
     Expr::BinaryExpr(BinaryExpr::new(order, op, Box::new(lit(0i8))))
 }
 
 /// Splits each sort key `x` of a nested type into `x IS NULL`, which places NULL lists and structs,
 /// and `x`. Keeps the first `kept` keys, and keys that already sort NULL elements as the greatest.
+/// Returns whether a key was split.
 fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
     if !keys.iter().skip(kept).any(split) {
@@ -141,7 +142,7 @@ enum NestedFunction {
 }
 
 impl NestedFunction {
-    fn call(self, args: Vec<Expr>) -> Expr {
+    fn make_call(self, args: Vec<Expr>) -> Expr {
         ScalarUDF::new_from_impl(self).call(args)
     }
 }

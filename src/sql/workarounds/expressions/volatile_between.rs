@@ -33,8 +33,8 @@ pub(in crate::sql) fn evaluate_between_once(plan: LogicalPlan) -> Result<Logical
     })
 }
 
-/// Returns the function that [`evaluate_between_once`] inserts. Worker processes need it to decode
-/// plans.
+/// Returns the function that [`evaluate_between_once`] inserts. Workers of a distributed query need
+/// it to decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn get_between_function() -> Arc<ScalarUDF> {
     Arc::clone(&BETWEEN)

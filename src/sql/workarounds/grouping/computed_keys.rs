@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::OptimizerConfig;
 
-/// Prefix of the names of the columns that hold sort keys.
+/// Prefix of the names of the columns in which this rule computes sort keys.
 const KEY: &str = "__serrate_key_";
 
 /// Logical optimizer rule: computes sort keys and PARTITION BY keys that contain comparisons, AND or OR in a projection
@@ -66,8 +66,12 @@ pub(in crate::sql) fn project_computed_keys(
     }
 }
 
-/// Replaces the sort keys of `calls` for which `is_underivable` is true with columns of the
-/// returned plan. If `has_computed_partition` is true for a call, replaces all computed keys.
+/// Replaces keys in ORDER BY and PARTITION BY of `calls` with columns. Returns the changed calls, and
+/// a projection of `input` that computes these columns.
+///
+/// If any call has a computed key among several PARTITION BY keys ([`has_computed_partition`]), this
+/// replaces the computed keys of every call. Otherwise, it replaces only the keys whose order
+/// DataFusion cannot derive ([`is_underivable`]).
 fn compute_keys(
     calls: Vec<Expr>,
     input: Arc<LogicalPlan>,
@@ -115,7 +119,8 @@ fn has_underivable_key(call: &Expr) -> bool {
     }
 }
 
-/// Whether a window has several PARTITION BY keys, and at least one key is computed.
+/// Whether a window has several PARTITION BY keys, and at least one of them is computed, which means
+/// that it is neither a column nor a literal.
 fn has_computed_partition(call: &Expr) -> bool {
     match call {
         Expr::Alias(alias) => has_computed_partition(&alias.expr),
@@ -155,7 +160,8 @@ struct DistinctKeys {
 }
 
 impl DistinctKeys {
-    /// Numbers the keys after those that an earlier pass of the optimizer has added to `input`.
+    /// Returns a value without keys. The numbers in the names of its keys will continue after those
+    /// of the keys that an earlier pass of the optimizer has added to `input`.
     fn number_after(input: &LogicalPlan) -> Self {
         let numbers = input.schema().fields().iter().filter_map(|field| {
             field.name().strip_prefix(KEY).and_then(|number| number.parse::<usize>().ok())

@@ -15,15 +15,14 @@
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Unnest, Volatility,
+    ColumnarValue, Expr, LogicalPlan, Projection, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Unnest, Volatility,
 };
 
-use crate::functions::{declare, take_first};
+use crate::functions::{declare, same_field, take_first};
 
 /// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -34,15 +33,7 @@ pub(in crate::sql) static COMPUTED_COLUMN: LazyLock<Arc<ScalarUDF>> =
 
 impl ScalarUDFImpl for ComputedColumn {
     declare!("__serrate_computed_column", Signature::any(1, Volatility::Immutable));
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        take_first(self.name(), types).cloned()
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let field = take_first(self.name(), args.arg_fields)?;
-        Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
-    }
+    same_field!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         take_first(self.name(), args.args)

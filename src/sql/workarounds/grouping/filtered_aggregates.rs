@@ -7,7 +7,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 
-/// Keeps `aggregate_statistics` from replacing an aggregate with FILTER by an aggregate below it.
+/// Keeps the optimizer rule `aggregate_statistics` from replacing an aggregate with FILTER by an
+/// aggregate of a subquery.
 ///
 /// The rule computes an aggregate without GROUP BY from the statistics of its input. To find that
 /// input, it walks from the final aggregate to the first partial aggregate without FILTER. If the

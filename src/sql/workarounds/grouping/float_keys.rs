@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -10,12 +9,12 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator,
-    ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{
-    StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, take_first,
+    StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, same_field,
 };
 use crate::sql::base::expression_parts::{has_part, map_named, rewrite_node};
 use crate::sql::workarounds::grouping::computed_keys::is_key_column;
@@ -77,13 +76,14 @@ pub(in crate::sql) fn unify_float_keys(
 
 /// `SELECT 0.0 IN (-0.0)` is false without this rule.
 ///
-/// Logical optimizer rule, before constants are folded: compares constant floats by their [`make_float_key`].
+/// Logical optimizer rule, before constants are folded: makes comparisons of constant floats treat
+/// -0.0 as 0.0, and all NaN as one NaN.
 ///
 /// [`unify_float_keys`] runs too late for these constants: constant folding has already made `0.0
 /// IN (-0.0)` false, and has also folded `coalesce(-0.0, x) IN (0.0)`. Constants that are compared
-/// with columns are canonicalized here as well: from a join on `x = y`, `x = 0.0` and `y = -0.0`
-/// are combined into conditions on one column, and the simplifier would treat two different
-/// constants as a contradiction.
+/// with columns are canonicalized here as well: if a join has the key `x = y`, DataFusion turns the
+/// conditions `x = 0.0` and `y = -0.0` into two conditions on one column, and the simplifier would
+/// treat the two different constants as a contradiction.
 pub(in crate::sql) fn unify_constant_floats(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
@@ -150,8 +150,8 @@ fn is_early_comparison(expr: &Expr) -> bool {
     is_constant_comparison(expr) || is_conditional_comparison(expr)
 }
 
-/// Whether an expression compares CASE, `coalesce` or another conditional expression, which may
-/// fold to a constant.
+/// Whether an expression compares CASE, `coalesce` or another conditional expression, which the
+/// simplifier might fold to a constant.
 fn is_conditional_comparison(expr: &Expr) -> bool {
     let compares_values = !matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_))
         && is_comparison(expr);
@@ -285,7 +285,8 @@ fn is_zero(expr: &Expr) -> bool {
     }
 }
 
-/// Wraps float group keys in [`make_float_key`], which canonicalizes zeros and NaN, and keeps their column names.
+/// Wraps float group keys in [`make_float_key`], which canonicalizes zeros and NaN. The keys keep
+/// their column names.
 fn wrap_group_keys(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
@@ -358,16 +359,7 @@ struct FloatKey;
 
 impl ScalarUDFImpl for FloatKey {
     declare!("float_key", Signature::any(1, Volatility::Immutable));
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        take_first(self.name(), types).cloned()
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        // Sets the same name for all calls, because calls with different field names are not equal.
-        let field = take_first(self.name(), args.arg_fields)?;
-        Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
-    }
+    same_field!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         call_on_arrays(self.name(), &args, |[values]| Ok(to_canonical_floats(&values)?))

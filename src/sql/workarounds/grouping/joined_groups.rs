@@ -54,8 +54,7 @@ pub(in crate::sql) fn hide_joined_keys(plan: LogicalPlan) -> Result<LogicalPlan>
         .data()
 }
 
-/// Whether the columns of a plan come from a join that may repeat the rows of a table with unique
-/// columns.
+/// Whether a plan's columns come from a join that may repeat rows of a table with unique columns.
 fn joins_unique_rows(plan: &LogicalPlan) -> Result<bool> {
     match plan {
         LogicalPlan::Join(join) => match join.join_type {
@@ -71,7 +70,7 @@ fn joins_unique_rows(plan: &LogicalPlan) -> Result<bool> {
         },
         // The schemas of these two nodes do not say which columns of their inputs are unique.
         LogicalPlan::Union(_) | LogicalPlan::Unnest(_) => Ok(false),
-        // For these two nodes, the rule has hidden already which columns of their inputs are
+        // For these two nodes, the rule has already hidden which columns of their inputs are
         // unique.
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => Ok(false),
         plan if is_barrier(plan) => Ok(false),

@@ -1,9 +1,10 @@
-//! Keys of GROUP BY and DISTINCT, aggregates, and the functional dependencies between columns that DataFusion
-//! derives from keys.
+//! Works around bugs of DataFusion in GROUP BY, DISTINCT and aggregates, and in the functional
+//! dependencies between columns that it derives from their keys.
 
 pub(in crate::sql) mod cast_groups;
 pub(in crate::sql) mod computed_keys;
 pub(in crate::sql) mod dependencies;
+pub(in crate::sql) mod distinct_counts;
 pub(in crate::sql) mod filtered_aggregates;
 pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod joined_groups;

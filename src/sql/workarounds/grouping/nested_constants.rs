@@ -26,7 +26,8 @@ pub(in crate::sql) fn hide_nested_constants(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    // Constants within other expressions are kept, because functions may need them at planning.
+    // Replaces constants only if they are whole columns of a projection. Arguments of functions
+    // stay, because a function may need a constant argument at planning.
     let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
     let names = NamePreserver::new_for_projection();
     plan.map_expressions(|e| {
@@ -66,8 +67,8 @@ impl ScalarUDFImpl for NestedConstant {
         Ok(self.value.data_type())
     }
 
-    /// The field is nullable only if the value is NULL, like that of the literal: CREATE TABLE AS
-    /// requires that the replacement has the same nullability.
+    /// The field is nullable only if the value is NULL, as is the field of the literal that this
+    /// function replaces: CREATE TABLE AS requires that both have the same nullability.
     fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.name(), self.value.data_type(), self.value.is_null());
         Ok(Arc::new(field))

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
@@ -8,19 +7,25 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::base::boxed_methods::boxed_method;
+
 /// Wraps a planner. If planning fails, plans the query again without the statistics of files.
 ///
-/// DataFusion 55 fails to estimate the rows of some conditions from the minimum and maximum of their columns:
-/// `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` is between the last microsecond of that
-/// day and the next year. Obsolete once the test `stock_estimates_of_conditions_still_fail` fails.
+/// DataFusion 55 fails to estimate the rows of some conditions from the minimum and maximum of
+/// their columns: `d - DATE '2024-01-01' > 3`, and `t::DATE > DATE '2023-12-31'` if `t` has values
+/// from the last microsecond of that day to the next year. Obsolete once the test
+/// `stock_estimates_of_conditions_still_fail` fails.
 #[derive(Debug)]
-pub(in crate::sql) struct StatisticsPlanner<P> {
-    pub(in crate::sql) inner: P,
+pub(in crate::sql) struct StatisticsPlanner {
+    pub(in crate::sql) inner: Arc<dyn QueryPlanner + Send + Sync>,
 }
 
-#[async_trait]
-impl<P: QueryPlanner + Send + Sync> QueryPlanner for StatisticsPlanner<P> {
-    async fn create_physical_plan(
+impl QueryPlanner for StatisticsPlanner {
+    boxed_method!(StatisticsPlanner: create_physical_plan = plan_with_statistics);
+}
+
+impl StatisticsPlanner {
+    async fn plan_with_statistics(
         &self,
         logical_plan: &LogicalPlan,
         session: &dyn Session,

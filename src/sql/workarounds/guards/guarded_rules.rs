@@ -17,7 +17,9 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
@@ -25,17 +27,17 @@ use datafusion::physical_plan::{
 };
 
 use crate::functions::physical_cannot_fail;
-use crate::sql::exec::{hide_node, pass_through};
+use crate::sql::exec::{hide_node, pass_through, same_rows};
 use crate::sql::workarounds::guards::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 
 /// `SELECT b.id, b.v FROM small a RIGHT JOIN big b ON a.id = b.id WHERE a.id IS NULL` over Parquet
 /// files returns no row without this function.
 ///
-/// Applies `FilterPushdown`, `FilterPushdown(Post)` or `ProjectionPushdown` so that it moves nothing past a node
-/// where columns would be mixed up.
+/// Applies `FilterPushdown`, `FilterPushdown(Post)`, `ProjectionPushdown` or `PushdownSort` so that it moves
+/// nothing past a node where columns would be mixed up, or where the rows of a LIMIT would change.
 ///
-/// While the rule runs, a [`BarrierExec`] above each such node keeps filters and projections above
+/// While the rule runs, a [`BarrierExec`] above each such node keeps filters, projections and orders above
 /// it. The node's own filters and projections, and all others below the barrier, move as usual.
 ///
 /// `FilterPushdown` of DataFusion 55 passes a filter from a node to its child by the names of its
@@ -55,13 +57,22 @@ use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 /// a filter for `max(b)` alone, which drops rows that `min(f(a))` needs. The filter that the rule
 /// gives the scan below `max(x)` of floats drops row groups with NaN, because statistics omit NaN
 /// ([`filters_too_much`]). The filters of some joins make the query wait forever
-/// ([`refuse_waiting_filters`]).
+/// ([`refuse_waiting_filters`]). The rule also gives a filter to a scan that has taken over a LIMIT, which then
+/// counts the rows that pass the filter. Obsolete once the test `stock_joins_still_filter_below_limits`
+/// in `tests/sql/limits.rs` fails.
 ///
-/// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
+/// `PushdownSort` makes a scan of Parquet that has taken over a LIMIT read its row groups and files in another
+/// order, so that the LIMIT returns other rows. Obsolete once the test
+/// `stock_limited_scans_still_reorder_rows` fails.
+///
+/// `ProjectionPushdown` has three bugs. It moves a projection below a `FilterExec` that itself projects, as
 /// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
-/// It also moves subexpressions of the condition of a nested-loop join below the join, where they are
-/// evaluated for rows without a match, and out of lambda bodies, where they cannot be evaluated. Obsolete
-/// once the test `stock_parts_of_join_conditions_still_move` fails.
+/// It moves expressions that can fail below a `FilterExec`, where they are evaluated for the rows that
+/// the filter drops ([`GuardedFilterExec`]). Obsolete once the test
+/// `stock_projections_still_move_below_filters` fails. It also moves subexpressions of the
+/// condition of a nested-loop join below the join, where they are evaluated for rows without a
+/// match, and out of lambda bodies, although they cannot be evaluated outside. Obsolete once the
+/// test `stock_parts_of_join_conditions_still_move` fails.
 pub(in crate::sql) fn guard_pushdowns(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,
@@ -70,6 +81,7 @@ pub(in crate::sql) fn guard_pushdowns(
     let resolves_rightly: fn(&Arc<dyn ExecutionPlan>) -> bool = match stock.name() {
         "FilterPushdown" => resolves_filters_rightly,
         "FilterPushdown(Post)" => takes_dynamic_filters_rightly,
+        "PushdownSort" => takes_orders_rightly,
         _ => takes_projections_rightly,
     };
     let passes_conditions = stock.name() == "FilterPushdown";
@@ -96,6 +108,9 @@ pub(in crate::sql) fn guard_pushdowns(
             true if moves_parts && has_fallible_condition(&node) => {
                 Transformed::yes(Arc::new(OpaqueJoinExec { join: node }) as _)
             }
+            true if moves_parts && node.is::<FilterExec>() => {
+                Transformed::yes(Arc::new(GuardedFilterExec { filter: node }) as _)
+            }
             true => Transformed::no(node),
             false => Transformed::yes(Arc::new(BarrierExec { input: node }) as _),
         })
@@ -113,7 +128,10 @@ pub(in crate::sql) fn guard_pushdowns(
             Some(barrier) => Transformed::yes(Arc::clone(&barrier.input)),
             None => match node.downcast_ref::<OpaqueJoinExec>() {
                 Some(opaque) => Transformed::yes(Arc::clone(&opaque.join)),
-                None => Transformed::no(node),
+                None => match node.downcast_ref::<GuardedFilterExec>() {
+                    Some(guarded) => Transformed::yes(Arc::clone(&guarded.filter)),
+                    None => Transformed::no(node),
+                },
             },
         })
     })?;
@@ -124,6 +142,12 @@ pub(in crate::sql) fn guard_pushdowns(
 /// node.
 fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
+}
+
+/// Whether a node may read its rows in another order. With a limit, it would return other rows.
+/// A sort with a limit reads all of its rows, and the rule has to find it.
+fn takes_orders_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.fetch().is_none() || node.is::<SortExec>() || node.is::<SortPreservingMergeExec>()
 }
 
 fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
@@ -158,8 +182,11 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Whether a dynamic filter may move below a node and still refer to the same columns. It must not
 /// move below an expression that can fail, because the rows that the filter drops would decide
-/// whether the query fails, nor below a volatile condition.
+/// whether the query fails, nor below a volatile condition or a limit.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
+    if node.fetch().is_some() {
+        return false;
+    }
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
         projection.expr().iter().all(|made| physical_cannot_fail(&made.expr, &schema))
@@ -255,7 +282,7 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Stops filters and projections that a rule would move down. Present only while [`guard_pushdowns`] runs.
+/// Stops filters, projections and orders that a rule would move down. Present only while [`guard_pushdowns`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -277,14 +304,7 @@ impl ExecutionPlan for BarrierExec {
     // Returns the `Arc` of the input's properties, so that the nodes above the barrier do not
     // compute their own properties again.
     pass_through!("BarrierExec", input);
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
+    same_rows!();
 }
 
 /// Hides a join from a rule, except that projections may move into it. Present while [`guard_pushdowns`] runs.
@@ -321,5 +341,50 @@ impl ExecutionPlan for OpaqueJoinExec {
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         self.join.try_swapping_with_projection(projection)
+    }
+}
+
+/// Lets a rule move a projection below a filter only if the expressions of the projection cannot
+/// fail. Other projections may still tell the filter which columns to return. Present while
+/// [`guard_pushdowns`] runs.
+#[derive(Debug)]
+struct GuardedFilterExec {
+    filter: Arc<dyn ExecutionPlan>,
+}
+
+impl GuardedFilterExec {
+    fn hide_other(&self, filter: Arc<dyn ExecutionPlan>) -> Self {
+        Self { filter }
+    }
+}
+
+impl DisplayAs for GuardedFilterExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GuardedFilterExec")
+    }
+}
+
+impl ExecutionPlan for GuardedFilterExec {
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.filter.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        self.filter.maintains_input_order()
+    }
+
+    hide_node!("GuardedFilterExec", filter);
+
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let schema = self.filter.schema();
+        let can_fail =
+            projection.expr().iter().any(|made| !physical_cannot_fail(&made.expr, &schema));
+        match self.filter.downcast_ref::<FilterExec>() {
+            Some(filter) if can_fail => try_embed_projection(projection, filter),
+            _ => self.filter.try_swapping_with_projection(projection),
+        }
     }
 }

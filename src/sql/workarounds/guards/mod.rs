@@ -5,5 +5,6 @@ pub(in crate::sql) mod conditions;
 pub(in crate::sql) mod failing_rules;
 pub(in crate::sql) mod failing_statistics;
 pub(in crate::sql) mod guarded_rules;
+pub(in crate::sql) mod repeated_constants;
 pub(in crate::sql) mod row_filters;
 mod waiting_joins;

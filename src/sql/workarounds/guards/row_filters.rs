@@ -119,8 +119,8 @@ impl FileSource for RowFilterSource {
 }
 
 /// Whether every list column of a condition is the direct argument of a function that the reader
-/// evaluates. DataFusion then cannot simplify the condition to one that has the column without the
-/// function.
+/// evaluates, such as IS NULL or `array_has`. DataFusion then cannot simplify the condition to a
+/// comparison of lists, which the reader would omit.
 fn stays_evaluable(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     if let Some(column) = e.downcast_ref::<Column>() {
         return schema

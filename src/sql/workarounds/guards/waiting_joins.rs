@@ -12,9 +12,10 @@ use datafusion::physical_plan::{
 /// Applies `refuse_filters` to each input of the joins whose dynamic filter may never be complete.
 ///
 /// In DataFusion 55, each partition of a hash join with a collected build side reads the probe side
-/// only after all partitions have reported their build side. A partitioned join above ends a
-/// partition that has no build rows without polling the same partition of the join below, which
-/// then waits forever for the report of that partition. Upstream counts a dropped partition as
+/// only after all partitions have reported their build side. Such a join may be in the probe side
+/// of another join, which is partitioned. If a partition of this outer join has no build rows, the
+/// outer join never polls the same partition of the inner join. So this partition never reports,
+/// and the other partitions of the inner join wait forever. Upstream counts a dropped partition as
 /// reported, but only for joins whose two sides are partitioned
 /// (<https://github.com/apache/datafusion/pull/21666>). Obsolete once the test
 /// `stock_joins_below_partitioned_joins_still_hang` in `tests/sql/dynamic_filters.rs` fails.
@@ -25,7 +26,8 @@ pub(super) fn refuse_waiting_filters(
     rewrite_node(plan, false, refuse_filters)
 }
 
-/// Rewrites `node` and its inputs. `may_skip` is true if a node above may skip partitions.
+/// Rewrites `node` and its inputs as [`refuse_waiting_filters`] does. `may_skip` is true if a node
+/// above may read only some partitions of `node`.
 fn rewrite_node(
     node: Arc<dyn ExecutionPlan>,
     may_skip: bool,

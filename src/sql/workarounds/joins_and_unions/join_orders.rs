@@ -32,7 +32,7 @@ pub(in crate::sql) fn hide_join_orders(
             Some(join) => Some(*join.join_type()),
             None => node.downcast_ref::<SortMergeJoinExec>().map(SortMergeJoinExec::join_type),
         };
-        // Joins of other kinds stay unchanged: they return only the columns of one input, or rows
+        // Joins of other kinds stay unchanged: they return columns of only one input, or rows
         // without a known order.
         let (Some(JoinType::Inner | JoinType::Left | JoinType::Right), &[left, right]) =
             (kind, node.children().as_slice())

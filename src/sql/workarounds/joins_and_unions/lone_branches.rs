@@ -26,8 +26,8 @@ pub(in crate::sql) fn keep_branch_tables(
     let LogicalPlan::Union(union) = &plan else { return stock.rewrite(plan, config) };
     let schema = Arc::clone(&union.schema);
     stock.rewrite(plan, config)?.map_data(|plan| match plan {
-        // This projection was added by the rule, because no other projection shares the schema of
-        // the union.
+        // Only the projection that DataFusion's rule adds in place of the union shares the `Arc` of
+        // the schema of the union.
         LogicalPlan::Projection(made) if Arc::ptr_eq(&made.schema, &schema) => {
             let columns = made.input.schema().iter().zip(schema.iter());
             let columns = columns.map(|(column, (table, field))| {

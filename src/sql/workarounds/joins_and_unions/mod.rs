@@ -1,4 +1,5 @@
-//! Nodes with several inputs: joins, UNION, EXCEPT, INTERSECT and WITH RECURSIVE.
+//! Works around bugs of DataFusion in nodes with several inputs: joins, UNION, EXCEPT, INTERSECT
+//! and WITH RECURSIVE.
 
 pub(in crate::sql) mod dictionary_keys;
 pub(in crate::sql) mod distinct_recursions;

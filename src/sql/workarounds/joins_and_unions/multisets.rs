@@ -34,10 +34,10 @@ pub(in crate::sql) fn number_equal_rows(plan: LogicalPlan) -> Result<LogicalPlan
 /// Whether a join is EXCEPT ALL or INTERSECT ALL: a semi or anti join by whole rows, with NULL
 /// equal to NULL.
 ///
-/// Before the optimizer runs, only set operations and correlated queries are such joins. A set
-/// operation without ALL is excluded, because its left input is DISTINCT. The rule may visit the
-/// query of a view twice, so the joins that it has numbered already are excluded, and those of
-/// correlated queries.
+/// Before the optimizer runs, only set operations and correlated queries are such joins. Returns
+/// false for a set operation without ALL, whose left input is DISTINCT, for the join of a
+/// correlated query (`is_match_join`), and for a join that [`number_equal_rows`] has already
+/// changed, because it may visit the query of a view twice.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull

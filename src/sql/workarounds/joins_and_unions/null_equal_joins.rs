@@ -9,7 +9,8 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 /// `SELECT a.id FROM a JOIN c ON a.k IS NOT DISTINCT FROM c.k WHERE a.s = c.s` returns rows in
 /// which both `s` are NULL without this rule.
 ///
-/// Applies two rules so that no join gets both keys for which NULL equals NULL and other keys.
+/// Applies two rules of DataFusion so that no join mixes keys for which NULL equals NULL with other
+/// keys.
 ///
 /// A join with `a.x IS NOT DISTINCT FROM b.x`, or with the outer values of a correlated subquery, compares
 /// all its keys with NULL equal to NULL. DataFusion 55 adds keys from `=` to such a join, which then returns

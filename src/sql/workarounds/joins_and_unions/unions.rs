@@ -1,8 +1,8 @@
 //! Flattens nested UNIONs, and names the columns of those that remain nested.
 //!
 //! The parser nests `a UNION ALL b UNION ALL c`. At each level, `optimize_unions` of DataFusion 55
-//! moves the inputs of the inner union into the outer union and inspects all inputs, so its time is
-//! quadratic.
+//! moves the inputs of the inner union into the outer union and inspects them all, so its time is
+//! quadratic in the number of UNIONs.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection, Union};
 ///
 /// Analyzer rule, after type coercion: if an input of a union is a union of the same types,
 /// replaces it with the inputs of this inner union. If DISTINCT is above the outer union, the inner
-/// union may be below DISTINCT, too. If an input of a union is a projection of a union, gives the
-/// inputs of the inner union its column names.
+/// union may be below DISTINCT, too. If an input of a union is a projection of an inner union,
+/// gives the inputs of the inner union the column names of the inner union.
 pub(in crate::sql) fn flatten_unions(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_open = |u: &Union| is_nested(u, true) || u.inputs.iter().any(|i| projects_union(i));
     if !plan.exists(|node| Ok(matches!(node, LogicalPlan::Union(u) if is_open(u))))? {
@@ -56,7 +56,7 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
 }
 
 /// Returns `input` if it is a union with the types of `schema`. If `distinct` is true, also returns
-/// such a union below DISTINCT.
+/// such a union below DISTINCT. Returns `None` for any other plan.
 fn find_inner_union<'a>(
     input: &'a LogicalPlan,
     schema: &DFSchema,
@@ -110,7 +110,7 @@ fn name_projected(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     }
     let LogicalPlan::Projection(projection) = Arc::unwrap_or_clone(input) else {
         return internal_err!(
-            "internal error: only projections of unions are renamed; please report it"
+            "internal error: expected a projection as input of a union; please report it"
         );
     };
     let below = match Arc::unwrap_or_clone(projection.input) {
@@ -125,7 +125,6 @@ fn name_projected(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     Ok(Arc::new(LogicalPlan::Projection(named)))
 }
 
-/// Gives the columns of a plan the names of `names`.
 pub(super) fn name_columns(input: Arc<LogicalPlan>, names: &DFSchema) -> Result<Arc<LogicalPlan>> {
     let has_name = |((table, field), named): ((Option<&TableReference>, &FieldRef), &FieldRef)| {
         table.is_none() && field.name() == named.name()

@@ -40,7 +40,8 @@ pub(in crate::sql) fn rewrite_equations(
     Ok(plan.data)
 }
 
-/// Returns `NOT (a <> b)` for `a = b`, unless each operand is a column or a literal.
+/// Returns `NOT (a <> b)` for `a = b`. Returns `None` if each operand is a column or a literal, and
+/// for other conditions.
 fn negate_inequality(condition: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     let equation = condition.downcast_ref::<BinaryExpr>()?;
     let is_plain = |e: &Arc<dyn PhysicalExpr>| {

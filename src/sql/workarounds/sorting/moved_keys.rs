@@ -24,8 +24,8 @@ pub(in crate::sql) fn hide_moved_keys(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    // A plan without sorts and windows stays unchanged, because only these use the information that
-    // columns are unique.
+    // A plan without sorts and windows stays unchanged: only these use the information that columns
+    // are unique.
     if !has_order(&plan)? {
         return Ok(plan);
     }

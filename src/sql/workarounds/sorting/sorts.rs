@@ -8,12 +8,10 @@ use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
-use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -23,7 +21,7 @@ use datafusion::physical_plan::{
     InputOrderMode, PlanProperties, ReplaceChildrenOptions,
 };
 
-use crate::sql::exec::{one_input, same_statistics};
+use crate::sql::exec::{one_input, pass_filters, same_rows, same_statistics};
 
 /// `SELECT id, k FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t
 /// WHERE id < 3) ORDER BY k` fails without this rule.
@@ -71,7 +69,8 @@ fn add_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executi
     }
 }
 
-/// If `node` is a merge and `input` a sort with a limit, returns a sort by all keys of the merge.
+/// If `node` is a merge, and its input `input` a sort with a limit by fewer keys, returns this sort
+/// with all keys of the merge. Otherwise, returns `None`.
 fn sort_by_all_keys(
     node: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
@@ -138,10 +137,14 @@ pub(in crate::sql) fn hide_unordered_keys(
 /// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
 /// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
 ///
-/// Two kinds of constants need more. The aggregation itself reports a literal key of grouping sets
-/// as constant, so the rule moves such keys to a projection below it. An input with an aggregation
-/// without keys is always hidden, because DataFusion may later replace its one row with literals
-/// from statistics.
+/// Two kinds of constants need more. An aggregation itself reports a literal key of grouping sets
+/// as constant, so the rule moves such keys to a projection below the aggregation. An input with an
+/// aggregation without keys is always hidden, because DataFusion may later replace the one row of
+/// this aggregation with literals from statistics.
+///
+/// The rule also runs after conditions are pushed into scans, which makes more columns constant: if
+/// a condition is a computed column, as in `WHERE c` over `SELECT k = 1 AS c`, the plan shows that
+/// `k` is constant only after the condition `k = 1` has moved below this SELECT.
 pub(in crate::sql) fn hide_lost_constants(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -162,6 +165,7 @@ pub(in crate::sql) fn hide_lost_constants(
                 let known = input.equivalence_properties();
                 let is_plain = known.eq_group().is_empty() && known.oeq_class().is_empty();
                 let hides = is_null_somewhere.contains(&at)
+                    && !input.is::<UnorderedExec>()
                     && (!is_plain || has_single_row_aggregate(input)?);
                 if !hides {
                     return Ok(Arc::clone(input));
@@ -260,7 +264,8 @@ fn find_nullable_inputs(join: &JoinType) -> &'static [usize] {
     }
 }
 
-/// Whether DataFusion can compare scalars of a type: lists of lists and structs have no comparison.
+/// Whether DataFusion can compare scalars of a type. It compares neither structs nor lists whose
+/// elements are lists or structs.
 pub(in crate::sql::workarounds) fn has_comparison(t: &DataType) -> bool {
     match t {
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
@@ -301,23 +306,7 @@ impl DisplayAs for UnorderedExec {
 
 impl ExecutionPlan for UnorderedExec {
     one_input!("UnorderedExec");
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
-
-    fn gather_filters_for_pushdown(
-        &self,
-        _phase: FilterPushdownPhase,
-        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
-        _config: &ConfigOptions,
-    ) -> Result<FilterDescription> {
-        FilterDescription::from_children(parent_filters, &self.children())
-    }
-
+    pass_filters!();
+    same_rows!();
     same_statistics!();
 }

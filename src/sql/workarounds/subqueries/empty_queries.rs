@@ -1,23 +1,20 @@
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery};
 
-use crate::functions::{declare, take_first};
+use crate::sql::base::nullable_mark::{NULLABLE, is_nullable_mark};
 use crate::sql::base::subquery_parts::has_one_row;
 
 /// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
 ///
-/// DataFusion 55 declares the subquery nullable only if the column of the subquery is nullable, and this can
-/// change while the plan is optimized, because `CASE WHEN true THEN 1 END` becomes a literal. `(SELECT 1 FROM t
-/// WHERE false) IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which is an
-/// error. Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete
-/// once the test `stock_queries_without_rows_are_still_values` fails.
+/// DataFusion 55 declares the subquery nullable only if the column of the subquery is nullable, and
+/// the column can become non-nullable while the plan is optimized, because `CASE WHEN true THEN 1
+/// END` becomes a literal. `(SELECT 1 FROM t WHERE false) IS NULL` then becomes false, and the
+/// value is a NULL in a non-nullable column, which is an error. Correlated subqueries are
+/// unaffected: they become joins, whose columns are nullable. Obsolete once the test
+/// `stock_queries_without_rows_are_still_values` fails.
 pub(in crate::sql) fn make_queries_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -48,9 +45,7 @@ fn is_changed(e: &Expr) -> bool {
 
 fn is_marked_nullable(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Projection(projection) = plan else { return false };
-    projection.expr.iter().all(|e| {
-        matches!(e.clone().unalias(), Expr::ScalarFunction(call) if call.func.as_ref() == &*NULLABLE)
-    })
+    projection.expr.iter().all(|e| is_nullable_mark(&e.clone().unalias()))
 }
 
 fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {
@@ -65,27 +60,4 @@ fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {
     let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(query.subquery));
     let plan = plan.project(columns.collect::<Vec<_>>())?.build()?;
     Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..query })))
-}
-
-/// The function `nullable(x)` returns its argument as nullable. It is volatile, so that no rule folds it.
-static NULLABLE: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_impl(Nullable));
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Nullable;
-
-impl ScalarUDFImpl for Nullable {
-    declare!("nullable", Signature::any(1, Volatility::Volatile));
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types.first().cloned().unwrap_or(DataType::Null))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let field = take_first(self.name(), args.arg_fields)?;
-        Ok(Arc::new(field.as_ref().clone().with_nullable(true).with_name(self.name())))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        take_first(self.name(), args.args)
-    }
 }

@@ -1,5 +1,5 @@
-//! Subqueries as conditions and as values, correlated subqueries, LATERAL, and the rows that
-//! several nodes of a plan share, such as those of a CTE.
+//! Plans subqueries that DataFusion cannot plan: subqueries as conditions and as values, correlated
+//! subqueries and LATERAL. Also lets several nodes of a plan share rows, such as those of a CTE.
 
 pub(in crate::sql) mod correlated;
 pub(in crate::sql) mod empty_queries;

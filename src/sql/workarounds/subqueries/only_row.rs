@@ -34,7 +34,7 @@ pub(in crate::sql) fn keep_only_rows(
 }
 
 /// Whether an expression is a call of `only_row`. The function is declared volatile, but its
-/// results are equal in all copies of a plan.
+/// results are equal in all copies of a plan, so copies with it need not share rows.
 pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<OnlyRow>())
 }
@@ -44,8 +44,8 @@ pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
 struct OnlyRow;
 
 impl ScalarUDFImpl for OnlyRow {
-    // The function is volatile, so that no rule moves it below a condition, where it would be evaluated for rows that
-    // the query skips.
+    // Declared volatile, so that no rule moves the call below a condition, where rows that the
+    // query skips would be evaluated.
     declare!("only_row", Signature::any(2, Volatility::Volatile));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {

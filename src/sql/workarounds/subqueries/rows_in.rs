@@ -13,16 +13,16 @@ use datafusion::logical_expr::{
 use crate::sql::base::expression_parts::map_named;
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
-/// Prefix of the struct field names that `sql::statement::expressions::tuples` gives the values of a row in front of
-/// IN.
+/// Prefix of the field names of a struct to which `sql::statement::expressions::tuples` rewrites the
+/// row `(a, b)` of `(a, b) IN (SELECT ..)`. The position of the value follows, as in `__serrate_row_0`.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
 /// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::expressions::tuples`
-/// rewrites it to a struct with fields [`ROW_FIELD`]. IN is true if all fields equal those of a row
-/// of the subquery. IN is NULL if no row is equal, but a row could be equal if its NULLs were
-/// replaced by values. EXISTS tests each of the two cases, over the same rows.
+/// rewrites the row to a struct whose field names begin with [`ROW_FIELD`]. IN is true if all fields
+/// equal those of a row of the subquery. IN is NULL if no row is equal, but a row could be equal if
+/// its NULLs were replaced by values. EXISTS tests each of the two cases, over the same rows.
 pub(in crate::sql) fn rewrite_rows_in(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -81,12 +81,14 @@ fn replace_row_tests(e: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// If an expression is `row IN (SELECT ..)`, returns the values of the row and the IN expression.
+/// Otherwise, returns `None`.
 fn find_row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     let Expr::InSubquery(test) = e else { return None };
     Some((list_row_fields(&test.expr)?, test))
 }
 
-/// If `e` is a struct that `sql::statement::expressions::tuples` made of a row, returns the row's values.
+/// If `e` is a struct that `sql::statement::expressions::tuples` made of a row, returns the values
+/// of the row. Otherwise, returns `None`.
 fn list_row_fields(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };
@@ -152,7 +154,8 @@ impl RowSubquery {
     }
 }
 
-/// Splits the struct column of a query into one column per field.
+/// Splits the only column of a query, a struct of `count` fields, into one column per field. Field
+/// `i` gets the name `name(i)`.
 fn split_columns(
     query: &LogicalPlan,
     count: usize,

@@ -121,8 +121,8 @@ pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan>
     Ok(plan.data)
 }
 
-/// The copies of one CTE in a plan: the first copy, their number, and whether all copies have the same rows and
-/// columns as the first.
+/// The copies of one CTE in a plan: the first copy, their number, and whether all copies have the
+/// same rows and columns as the first.
 struct CteCopies {
     first: SubqueryAlias,
     places: usize,
@@ -143,12 +143,12 @@ fn is_same_cte(a: &SubqueryAlias, b: &SubqueryAlias) -> bool {
     if Arc::ptr_eq(&a.schema, &b.schema) {
         return Arc::ptr_eq(&a.input, &b.input) || a.input == b.input;
     }
-    // A rewrite does not change the rows, but may insert casts, so only the names and types of the
+    // A rewrite does not change the rows, but may insert casts, so only the names and types of
     // columns are compared.
-    columns_of(a).eq(columns_of(b))
+    list_alias_columns(a).eq(list_alias_columns(b))
 }
 
-fn columns_of(alias: &SubqueryAlias) -> impl Iterator<Item = (&String, &DataType)> {
+fn list_alias_columns(alias: &SubqueryAlias) -> impl Iterator<Item = (&String, &DataType)> {
     alias.schema.fields().iter().map(|field| (field.name(), field.data_type()))
 }
 
@@ -173,7 +173,8 @@ impl AliasId {
         Self(schema.as_ptr().addr())
     }
 
-    /// Returns the identity that an alias had before a rewrite changed its input.
+    /// Returns the identity that an alias had before a rewrite changed its input, or its current
+    /// identity if no rewrite has changed it.
     fn find_original(alias: &SubqueryAlias) -> Self {
         Self::from_schema(&find_original_schema(alias))
     }
@@ -199,8 +200,9 @@ fn lock_rewritten() -> MutexGuard<'static, HashMap<AliasId, RewrittenAlias>> {
     REWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records which aliases of a plan are aliases of the plan `before` it was rewritten, so that [`share_ctes`]
-/// recognizes the copies of a CTE although rewriting gives each copy a schema `Arc` of its own.
+/// Records for each alias of `plan` which alias it was in `before`, the plan before a rewrite, so
+/// that [`share_ctes`] recognizes the copies of a CTE although rewriting gives each copy a schema
+/// `Arc` of its own.
 ///
 /// An alias is recognized by its name, and ignored if several aliases of `before` have this name.
 pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> Result<()> {
@@ -211,8 +213,9 @@ pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> R
     before.apply_with_subqueries(|node| {
         if let LogicalPlan::SubqueryAlias(alias) = node {
             let schema = find_original_schema(alias);
-            let named =
-                originals.entry(name_of(alias)).or_insert_with(|| Some(Weak::clone(&schema)));
+            let named = originals
+                .entry(read_alias_name(alias))
+                .or_insert_with(|| Some(Weak::clone(&schema)));
             if named.as_ref().is_some_and(|other| !Weak::ptr_eq(other, &schema)) {
                 *named = None;
             }
@@ -223,7 +226,7 @@ pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> R
     rewritten.retain(|_, alias| alias.schema.strong_count() > 0);
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::SubqueryAlias(alias) = node
-            && let Some(Some(original)) = originals.get(&name_of(alias))
+            && let Some(Some(original)) = originals.get(&read_alias_name(alias))
             && AliasId::from_alias(alias) != AliasId::from_schema(original)
         {
             let (schema, original) = (Arc::downgrade(&alias.schema), Weak::clone(original));
@@ -237,7 +240,7 @@ pub(in crate::sql) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> R
 /// The name of an alias, and of the alias directly below it: `FROM w AS w` has an alias of the alias of a CTE.
 type AliasName = (TableReference, Option<TableReference>);
 
-fn name_of(alias: &SubqueryAlias) -> AliasName {
+fn read_alias_name(alias: &SubqueryAlias) -> AliasName {
     let below = match alias.input.as_ref() {
         LogicalPlan::SubqueryAlias(below) => Some(below.alias.clone()),
         _ => None,
@@ -248,8 +251,8 @@ fn name_of(alias: &SubqueryAlias) -> AliasName {
 /// Name of the rule [`share_results`].
 pub(in crate::sql) const SHARED_ONCE: &str = "serrate_shared_once";
 
-/// `WITH x AS (SELECT random() AS r) SELECT count(*) FROM x p, x q WHERE p.r = q.r` is 0 without
-/// this rule and [`share_ctes`].
+/// `WITH x AS (SELECT random() AS r) SELECT count(*) FROM x p, x q WHERE p.r = q.r` returns 0
+/// without this rule and [`share_ctes`].
 ///
 /// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
 /// one result, and replaces a node by its input if no other node has its `id`.
@@ -285,8 +288,8 @@ pub(in crate::sql) fn share_results(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// Returns an error for a recursive query whose recursive part scans the rows of the previous step
-/// more than once, as a self-join does, or a correlated subquery that became a join. DataFusion
-/// passes these rows to only one scan.
+/// more than once, as by a self-join or a correlated subquery. DataFusion passes these rows to only
+/// one scan.
 fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::RecursiveQuery(query) = node else {
@@ -307,7 +310,7 @@ fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
         })?;
         match places > 1 {
             true => not_impl_err!(
-                "the recursive part of {name} reads {name} more than once, by itself or for a correlated subquery, which is not supported; name {name} once, and write a subquery as a join, as in SELECT min(u.a) FROM {name} JOIN u ON u.a > {name}.n GROUP BY {name}.n"
+                "the recursive part of {name} reads {name} more than once, in FROM or for a correlated subquery, which is not supported; name {name} once, and write a subquery as a join, as in SELECT min(u.a) FROM {name} JOIN u ON u.a > {name}.n GROUP BY {name}.n"
             ),
             false => Ok(TreeNodeRecursion::Continue),
         }
@@ -316,7 +319,7 @@ fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
 }
 
 /// If a node scans the rows of the previous step of a recursive query, returns the name of this
-/// query.
+/// query. Otherwise, returns `None`.
 fn reads_step(node: &LogicalPlan) -> Option<String> {
     let LogicalPlan::TableScan(scan) = node else { return None };
     let table = source_as_provider(&scan.source).ok()?;
@@ -403,7 +406,6 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Whether the result of an aggregate depends on the order of rows.
 fn depends_on_order(aggregate: &str) -> bool {
     find_aggregate_facts(aggregate).any_row || aggregate.starts_with("approx_")
 }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
 use datafusion::error::Result;
@@ -18,12 +19,12 @@ use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
 const VALUE: &str = "__serrate_in";
 
-/// Name of the column with the number of rows of a subquery after EXISTS.
+/// Name of the column that holds the number of rows of a subquery after EXISTS.
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
 
-/// `SELECT k FROM t WHERE 7 NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id))` returns the rows of
-/// `t` without this rule.
+/// `SELECT k FROM t WHERE 7 NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id))` returns every row
+/// of `t`, instead of none, without this rule.
 ///
 /// Analyzer rule: rewrites conditions with subqueries to conditions that DataFusion decorrelates
 /// correctly.
@@ -33,18 +34,18 @@ const ANSWER: &str = "__serrate_exists";
 /// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no outer
 ///   columns, and the condition is a conjunct of its own. If `x` is a literal, the query is correlated, or
 ///   the condition is within OR, NULL counts as a value that equals nothing. The result then has too many
-///   rows, or too few because the query has a NULL for another outer row.
+///   rows, or too few, because a NULL that the query has for one outer row counts for all outer rows.
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
 /// * `x IN (query) OR y` fails if the column of the query belongs to no table.
 /// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
 /// * `t.x >= ALL (SELECT x FROM t)` and `sum(x) >= ALL (SELECT sum(x) FROM t GROUP BY g)` compare
-///   the column of the query with itself. `x IN (SELECT x ..)` fails if neither `x` has a table.
+///   the column of the query with itself. `x IN (SELECT x ..)` fails if neither `x` belongs to a table.
 /// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
 ///
-/// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
-/// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query
-/// of one row as a scalar subquery, and returns an error for queries whose conditions DataFusion would move
-/// wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
+/// `x NOT IN (q)` is true if no row of `q` equals `x`, no row of `q` is NULL, and `q` has no row at all if `x`
+/// is NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. If a correlated `q`
+/// always has one row, the rule compares `x` with the scalar subquery `q`. It returns an error for queries whose
+/// conditions DataFusion would move wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
 pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -65,6 +66,15 @@ pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<L
                     check_correlation(query, expr)?;
                     check_names(query, expr)?;
                 }
+                match expr {
+                    Expr::InSubquery(test) if test.expr.contains_outer() => {
+                        refuse_outer_value(&test.expr, if test.negated { "NOT IN" } else { "IN" })
+                    }
+                    Expr::SetComparison(test) if test.expr.contains_outer() => {
+                        refuse_outer_value(&test.expr, "ANY or ALL")
+                    }
+                    _ => Ok(()),
+                }?;
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
@@ -78,14 +88,14 @@ pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<L
 }
 
 pub(super) fn is_correlated(query: &Subquery) -> bool {
-    // A plan whose traversal fails counts as correlated.
+    // If the search for outer columns fails, assume that there are some.
     !query.outer_ref_columns.is_empty()
         || find_outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
 }
 
-/// Rewrites IN and EXISTS in an expression that is not a condition to scalar subqueries that count rows.
-///
-/// DataFusion plans scalar subqueries without a special kind of join, and returns exactly one value for each.
+/// Rewrites every IN, ANY, ALL and EXISTS in `expr` to a scalar subquery that compares a count of rows
+/// with 0. For places such as SELECT, where DataFusion cannot plan a semi join but can plan a scalar
+/// subquery, which returns one value per outer row.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if !expr.exists(|e| Ok(is_test(e)))? {
         return Ok(expr);
@@ -114,8 +124,8 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as
-/// the condition, but may be FALSE where the condition is NULL.
+/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as the
+/// condition, but may be FALSE where the condition is NULL, because WHERE drops the row in both cases.
 pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
     if !condition.exists(|e| Ok(is_test(e)))? {
         return Ok(condition);
@@ -148,17 +158,19 @@ fn remove_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(done.data)
 }
 
-/// Tells which of TRUE, FALSE and NULL have the same effect in the place where a condition is used.
+/// Tells which of the results TRUE, FALSE and NULL of a condition its context treats alike.
 #[derive(Clone, Copy, PartialEq)]
 enum NeededResults {
-    /// The condition is a whole conjunct of WHERE, which may become a join. FALSE and NULL have the
-    /// same effect.
+    /// The condition is a whole conjunct of WHERE, so that DataFusion can plan an IN as a join. WHERE
+    /// treats FALSE and NULL alike: it drops the row.
     TrueAlone,
-    /// A part of a condition, such as an operand of OR, in which FALSE and NULL have the same effect.
+    /// The condition is part of another one, such as an operand of OR. The context treats FALSE and NULL
+    /// alike.
     True,
-    /// A part of a condition, such as the operand of NOT, in which TRUE and NULL have the same effect.
+    /// The condition is part of another one, such as the operand of NOT. The context treats TRUE and NULL
+    /// alike.
     False,
-    /// TRUE, FALSE and NULL each have a different effect.
+    /// The context distinguishes TRUE, FALSE and NULL.
     Value,
 }
 
@@ -176,7 +188,8 @@ impl NeededResults {
     }
 }
 
-/// Rewrites a condition to one with the same effect in its context, which `asked` describes.
+/// Rewrites a condition to one that its context cannot distinguish from it. `asked` says which of
+/// TRUE, FALSE and NULL the context treats alike.
 fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -207,8 +220,8 @@ fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Res
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
-                // The traversal does not enter the rewritten expression, because no IN is left in
-                // it to rewrite.
+                // The traversal does not enter the rewritten expression, which has no IN left to
+                // rewrite.
                 Expr::InSubquery(test) => Ok(Transformed::new(
                     rewrite_in(test, NeededResults::Value, schema)?,
                     true,
@@ -223,8 +236,8 @@ fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Res
     }
 }
 
-/// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS: one for rows that decide the
-/// result, one for rows whose comparison is NULL. `compare` creates the comparison.
+/// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS. The first finds a row that makes
+/// ALL false or ANY true, the second a row for which `x < row` is NULL. `compare` creates `x < row`.
 pub(in crate::sql::workarounds) fn rewrite_quantified(
     test: SetComparison,
     schema: &DFSchema,
@@ -243,8 +256,8 @@ pub(in crate::sql::workarounds) fn rewrite_quantified(
         .otherwise(lit(!answer))
 }
 
-/// Renames the column of the query in `x < ALL (query)`. DataFusion compares by name, and would
-/// compare the column of the query with itself if `x` has the same name.
+/// Renames the column of the query in `x < ALL (query)` to [`VALUE`]. DataFusion finds columns by name,
+/// and would compare the column of the query with itself if `x` has the same name.
 fn name_apart(test: SetComparison) -> Result<Expr> {
     let SetComparison { expr, subquery, op, quantifier } = test;
     let subquery = rename_column(subquery)?;
@@ -256,7 +269,7 @@ fn rename_column(query: Subquery) -> Result<Subquery> {
     Ok(Subquery { subquery, ..query })
 }
 
-/// Returns a query with its only column under the name [`VALUE`].
+/// Returns `query` with its column renamed to [`VALUE`], or an error if it has several columns.
 fn project_value(query: &LogicalPlan) -> Result<LogicalPlan> {
     let column = match query.schema().columns().as_slice() {
         [only] => Expr::Column(only.clone()),
@@ -270,7 +283,7 @@ fn project_value(query: &LogicalPlan) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(query.clone()).project([column.alias(VALUE)])?.build()
 }
 
-/// Replaces EXISTS with a literal if its query always returns a row.
+/// Replaces EXISTS with TRUE, and NOT EXISTS with FALSE, if the query always returns a row.
 fn rewrite_exists(test: Exists) -> Expr {
     match has_one_row(&test.subquery.subquery) {
         true => lit(!test.negated),
@@ -310,7 +323,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     };
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
-    // A volatile value must be computed once per outer row, so it stays before IN.
+    // A volatile `expr` stays in an IN, which computes it once per outer row. An EXISTS would compute it
+    // once per row of the query.
     let as_exists =
         has_bare_column(&subquery.subquery) && !expr.contains_outer() && !expr.is_volatile();
     match (asked, negated) {
@@ -320,8 +334,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
         (NeededResults::False, true) if as_exists => {
             Ok(!InOperands::new(*expr, &subquery, schema)?.is_found()?)
         }
-        // In these cases, FALSE and NULL have the same effect, so DataFusion's semi join, which
-        // does not distinguish them, is correct.
+        // DataFusion's semi join treats an IN that is NULL as FALSE. This is correct in the next two
+        // arms, because their contexts treat FALSE and NULL of the IN alike.
         (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
         (NeededResults::False, true) => Ok(!is_in(false)),
         (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -338,8 +352,8 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
                 let null = lit(ScalarValue::Boolean(None));
                 return found.when(tested.is_never()?, lit(negated)).otherwise(null);
             }
-            // The second WHEN is reached only if no row equals the value, because the first WHEN is
-            // true for an equal row.
+            // The second WHEN is reached only if no row equals the value. IN is then false if no
+            // comparison is NULL, and NULL otherwise.
             match conjunction(tested.has_no_null()?) {
                 Some(known) => {
                     found.when(known, lit(negated)).otherwise(lit(ScalarValue::Boolean(None)))
@@ -350,9 +364,9 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     }
 }
 
-/// Whether `value` or a query after IN uses a column of the query around IN that belongs to no
-/// table. DataFusion looks up such a column by its name alone, and may find a column of the inner
-/// query instead.
+/// Whether `value`, or an outer reference in the query `query` after IN, uses a column that belongs to
+/// no table. DataFusion looks up such a column by its name alone, and may find the column that `query`
+/// returns instead.
 fn names_bare(value: &Expr, query: &LogicalPlan) -> Result<bool> {
     let is_bare = |column: &Column| column.relation.is_none();
     Ok(value.column_refs().into_iter().any(is_bare)
@@ -386,6 +400,131 @@ fn add_projection(query: Subquery) -> Result<Subquery> {
     Ok(Subquery { subquery: Arc::new(values.build()?), ..query })
 }
 
+/// Rewrites IN, ANY and ALL in WHERE to EXISTS if the tested value has a column of an outer query,
+/// as in `SELECT i FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.i IN (SELECT i FROM c))`.
+///
+/// DataFusion would put the value into the condition of a join, from where it cannot move the
+/// condition to the query of `a`. It would fail, or compare the wrong columns.
+pub(super) fn test_outer_values(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+        let is_outer_test = |e: &Expr| match e {
+            Expr::InSubquery(InSubquery { expr, .. })
+            | Expr::SetComparison(SetComparison { expr, .. }) => expr.contains_outer(),
+            _ => false,
+        };
+        if !filter.predicate.exists(|e| Ok(is_outer_test(e)))? {
+            return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+        }
+        let condition = test_by_exists(filter.predicate, filter.input.schema())?;
+        let filter = Filter::try_new(condition, filter.input)?;
+        Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+    })?;
+    Ok(plan.data)
+}
+
+/// Rewrites the tests of values with outer columns in a condition whose context treats FALSE and
+/// NULL alike. Tests in other contexts, such as under CASE, stay unchanged.
+fn test_by_exists(condition: Expr, schema: &DFSchema) -> Result<Expr> {
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let left = Box::new(test_by_exists(*left, schema)?);
+            let right = Box::new(test_by_exists(*right, schema)?);
+            Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Not(inner) => match *inner {
+            Expr::InSubquery(mut test) => {
+                test.negated = !test.negated;
+                test_by_exists(Expr::InSubquery(test), schema)
+            }
+            inner => Ok(Expr::Not(Box::new(inner))),
+        },
+        Expr::InSubquery(test) if is_outer_value(&test.expr, schema)? => {
+            let InSubquery { expr, subquery, negated } = test;
+            if has_one_row(&subquery.subquery) {
+                let op = if negated { Operator::NotEq } else { Operator::Eq };
+                let value = Box::new(Expr::ScalarSubquery(subquery));
+                return Ok(Expr::BinaryExpr(BinaryExpr::new(expr, op, value)));
+            }
+            let (rows, equal) = compare_with_rows(*expr, Operator::Eq, &subquery, schema)?;
+            match negated {
+                false => Ok(exists(Arc::new(rows.filter(equal)?.build()?))),
+                true => {
+                    let may_be_equal = Expr::IsNotFalse(Box::new(equal));
+                    Ok(not_exists(Arc::new(rows.filter(may_be_equal)?.build()?)))
+                }
+            }
+        }
+        Expr::SetComparison(test) if is_outer_value(&test.expr, schema)? => {
+            let SetComparison { expr, subquery, op, quantifier } = test;
+            if has_one_row(&subquery.subquery) {
+                let value = Box::new(Expr::ScalarSubquery(subquery));
+                return Ok(Expr::BinaryExpr(BinaryExpr::new(expr, op, value)));
+            }
+            let (rows, holds) = compare_with_rows(*expr, op, &subquery, schema)?;
+            match quantifier {
+                SetQuantifier::Any => Ok(exists(Arc::new(rows.filter(holds)?.build()?))),
+                SetQuantifier::All => {
+                    let may_fail = Expr::IsNotTrue(Box::new(holds));
+                    Ok(not_exists(Arc::new(rows.filter(may_fail)?.build()?)))
+                }
+            }
+        }
+        other => Ok(other),
+    }
+}
+
+/// Whether a tested value has outer columns and can be compared within the query. Lists, structs and
+/// intervals cannot: the rules for their comparisons have already run.
+fn is_outer_value(value: &Expr, schema: &DFSchema) -> Result<bool> {
+    if !value.contains_outer()
+        || value.is_volatile()
+        || value.exists(|e| Ok(find_query(e).is_some()))?
+    {
+        return Ok(false);
+    }
+    let data_type = value.get_type(schema)?;
+    Ok(!data_type.is_nested() && !matches!(data_type, DataType::Interval(_)))
+}
+
+/// Returns the rows of `query`, whose column gets the name [`VALUE`], and the comparison of `value`
+/// with that column.
+fn compare_with_rows(
+    value: Expr,
+    op: Operator,
+    query: &Subquery,
+    schema: &DFSchema,
+) -> Result<(LogicalPlanBuilder, Expr)> {
+    let left = Box::new(to_outer(value, schema)?);
+    let right = Box::new(Expr::Column(Column::new_unqualified(VALUE)));
+    let rows = LogicalPlanBuilder::from(project_value(&query.subquery)?);
+    Ok((rows, Expr::BinaryExpr(BinaryExpr::new(left, op, right))))
+}
+
+/// Returns an expression over `schema` as an expression within a subquery, where its columns are
+/// outer columns.
+fn to_outer(value: Expr, schema: &DFSchema) -> Result<Expr> {
+    let outer = value.transform_up(|expr| match expr {
+        Expr::Column(column) => {
+            let (_, field) = schema.qualified_field_from_column(&column)?;
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+        }
+        expr => Ok(Transformed::no(expr)),
+    })?;
+    Ok(outer.data)
+}
+
+fn refuse_outer_value<T>(value: &Expr, test: &str) -> Result<T> {
+    let written = value.clone().transform_up(|expr| match expr {
+        Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
+        expr => Ok(Transformed::no(expr)),
+    })?;
+    not_impl_err!(
+        "the value {} before {test} (SELECT ..) uses a column of an outer query, which is not supported here; join the table of this column in the FROM clause of the query that contains {test}",
+        written.data
+    )
+}
+
 /// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
 struct InOperands {
     value: Expr,
@@ -403,24 +542,16 @@ struct InOperands {
 impl InOperands {
     fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
         if value.contains_outer() {
-            return not_impl_err!(
-                "the value in {value} NOT IN (SELECT ..) uses a column of an outer query, which is not supported; join the table of this column in the FROM clause of the query that contains NOT IN"
-            );
+            return refuse_outer_value(&value, "NOT IN");
         }
-        let outer = value.clone().transform_up(|expr| match expr {
-            Expr::Column(column) => {
-                let (_, field) = schema.qualified_field_from_column(&column)?;
-                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
-            }
-            expr => Ok(Transformed::no(expr)),
-        })?;
+        let outer = to_outer(value.clone(), schema)?;
         // The rewritten condition contains the query several times, and all copies must have the same rows.
         let rows = share_rows(&query.subquery)?;
         let stable = !value.is_volatile() && rows.is_some();
         let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
         let named = project_value(&rows)?;
         Ok(Self {
-            outer: outer.data,
+            outer,
             query_nullable: named.schema().field(0).is_nullable(),
             query: named,
             correlated: is_correlated(query),
@@ -432,7 +563,8 @@ impl InOperands {
 
     fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
         // Rows that do not depend on the outer query get LIMIT 1, because EXISTS needs only one
-        // row.
+        // row. A correlated query gets none, because DataFusion would move its condition above the
+        // LIMIT.
         let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
         let mut rows = LogicalPlanBuilder::from(self.query.clone());
         if let Some(condition) = condition {
@@ -459,12 +591,14 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.build_equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Separate subqueries test NULL, because `(x = y) IS NOT FALSE` cannot become a hash join.
+        // Other subqueries look for NULL, because a single subquery with the condition `(x = y) IS NOT
+        // FALSE` could not become a hash join.
         let never = not_exists(self.rows(Some(self.build_equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }
 
-    /// Returns conditions that are all true if no comparison of the value with a row is NULL.
+    /// Returns conditions that together are true exactly if no comparison of the value with a row of
+    /// the query is NULL. Returns no condition if no comparison can be NULL.
     fn has_no_null(&self) -> Result<Vec<Expr>> {
         let mut conditions = Vec::new();
         if self.query_nullable {
@@ -479,15 +613,16 @@ impl InOperands {
     }
 }
 
-/// Returns an error if DataFusion would move a correlated condition past a node and so change its
-/// effect.
+/// Returns an error if DataFusion would move a condition on outer columns in `query` above a node
+/// of `query`, such as a LIMIT, and thereby change the result.
 fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     if !is_correlated(query) {
         return Ok(());
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // Skips projections and, for EXISTS, a LIMIT above all conditions: they do not change the result.
+    // Skips projections at the top of the query and, for EXISTS, a LIMIT there: a condition that moves
+    // above these gives the same result.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
@@ -512,8 +647,8 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Window(_) => Some("a window function"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
             LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
-            // A LATERAL query uses columns of the left side of its join, which are not outer columns of the
-            // join.
+            // The second condition excludes the join of a LATERAL query, whose outer columns are
+            // columns of the left input and so no outer columns of the join as a whole.
             LogicalPlan::Join(join)
                 if names_outer(list_optional_sides(join))?
                     && !find_outer_columns(node)?.is_empty() =>
@@ -530,8 +665,9 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error if DataFusion would confuse a column of a correlated query with a column of
-/// the query around it. The rule `serrate_query_values` rewrites such conditions if it can.
+/// Returns an error if DataFusion would confuse a column of the correlated query `query` with a
+/// column of the same name in the query around it. The rule `serrate_query_values`, which runs earlier,
+/// has already rewritten such queries where it can.
 fn check_names(query: &Subquery, expr: &Expr) -> Result<()> {
     let is_value = matches!(expr, Expr::ScalarSubquery(_));
     if is_value || !is_correlated(query) || !hides_outer(expr, &query.subquery)? {
@@ -578,7 +714,7 @@ fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool>
     Ok(found)
 }
 
-/// Whether an aggregate without GROUP BY is above a condition on outer columns.
+/// Whether `plan` has an aggregate without GROUP BY above a condition on outer columns.
 fn holds_lone_aggregate(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {

@@ -6,8 +6,8 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, 
 
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`, and casts a boolean to a decimal by way of
-/// an integer, because Arrow has no such cast.
+/// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`. Also casts a boolean to an integer before
+/// a cast to a decimal, because Arrow cannot cast booleans to decimals.
 ///
 /// DataFusion 55 derives from `WHERE CAST(i AS BOOLEAN)` that `i` is 1, because true cast to an integer is 1,
 /// and omits `i` from ORDER BY and from windows. Obsolete once the test

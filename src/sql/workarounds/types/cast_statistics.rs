@@ -18,13 +18,12 @@ use crate::sql::workarounds::types::compared_casts::is_utc;
 /// Obsolete once the tests `stock_casts_still_keep_statistics` and
 /// `stock_casts_still_skip_row_groups` fail.
 ///
-/// DataFusion also skips row groups for which a condition on the cast minimum and maximum is false.
-/// DataFusion excludes only casts between strings and other types, so that
-/// `t::TIME = TIME '12:00:00'` skips the row group of the times from 23:00 on one day to 01:00 on
-/// the next. In a filter, the rule hides the statistics only below casts that do not keep the
-/// order, because a cast that makes different values equal skips no row group wrongly. The rule
-/// tests TRY_CAST in all nodes as in a filter, because the optimizer may move a TRY_CAST from a
-/// projection into a filter.
+/// DataFusion also skips row groups for which a condition on the cast minimum and maximum is false,
+/// unless the cast is between a string and another type. So `t::TIME = TIME '12:00:00'` skips the row
+/// group of the times from 23:00 on one day to 01:00 on the next. In a filter, the rule hides the
+/// statistics only below casts that do not keep the order, because a cast that makes different values
+/// equal skips no row group wrongly. In other nodes, the rule treats TRY_CAST as in a filter, because
+/// the optimizer may move a TRY_CAST into a filter.
 pub(in crate::sql) fn hide_cast_statistics(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let is_scan = matches!(plan, LogicalPlan::TableScan(_));
@@ -75,8 +74,8 @@ fn is_column_cast(e: &Expr) -> bool {
     match e {
         Expr::Cast(cast) => is_cast_column(&cast.expr),
         Expr::TryCast(cast) => is_cast_column(&cast.expr),
-        // These calls count as casts, because the simplifier replaces `arrow_cast` and
-        // `arrow_try_cast` with casts.
+        // These calls count as casts: the simplifier replaces `arrow_cast` and `arrow_try_cast`
+        // with casts.
         Expr::ScalarFunction(call) => {
             is_named_cast(e) && call.args.first().is_some_and(is_cast_column)
         }
@@ -84,8 +83,8 @@ fn is_column_cast(e: &Expr) -> bool {
     }
 }
 
-/// Whether an expression is a column, or a cast or the negative of a column, so that DataFusion
-/// derives its statistics from those of the column.
+/// Whether an expression is a column, or a cast or the negative of a column. DataFusion derives the
+/// statistics of such an expression from those of the column.
 fn is_cast_column(e: &Expr) -> bool {
     match e {
         Expr::Column(_) => true,

@@ -43,14 +43,15 @@ pub(in crate::sql) fn round_times_down(plan: LogicalPlan) -> Result<LogicalPlan>
     })
 }
 
-/// Returns the functions that [`round_times_down`] inserts. Worker processes need them to decode
-/// plans.
+/// Returns the functions that [`round_times_down`] inserts. Workers of a distributed query need
+/// them to decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn count_functions() -> [Arc<ScalarUDF>; 3] {
     COUNTS.clone()
 }
 
-/// If an expression casts a value to a timestamp or to a count of seconds, returns this value.
+/// If an expression casts a value to a timestamp, or to a number of seconds as `to_unixtime` does,
+/// returns this value.
 fn find_cast_source(e: &Expr) -> Option<&Expr> {
     match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
@@ -64,7 +65,8 @@ fn find_cast_source(e: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Whether an expression is a call of a function that casts a value to the type with a given name.
+/// Whether an expression is a call of a function that casts a value to the type with a given name,
+/// such as `arrow_cast(x, 'Date32')`.
 pub(in crate::sql) fn is_named_cast(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::CastsToNamedType))
 }
@@ -85,8 +87,8 @@ fn make_plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     })
 }
 
-/// Returns a cast of the timestamp `of` to `to` (Int64 for a count of seconds) that rounds down.
-/// Returns `None` if the cast drops no digits.
+/// Returns a cast of the timestamp `of` to the type `to` that rounds down. If `to` is Int64, the result is
+/// the number of seconds since 1970. Returns `None` if the cast drops no digits.
 fn round_down(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {
@@ -114,7 +116,7 @@ fn round_down(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     })
 }
 
-/// Counts the whole units between 1970 and a timestamp.
+/// The function that returns the number of whole `unit`s from 1970 to a timestamp, rounded down.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CountIn {
     unit: TimeUnit,

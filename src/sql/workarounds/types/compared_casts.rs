@@ -80,7 +80,7 @@ pub(in crate::sql) fn is_utc(zone: &str) -> bool {
     ["UTC", "Etc/UTC", "GMT", "Z", "+00:00", "+00"].contains(&zone)
 }
 
-/// Whether a comparison with this cast may have another result than without the cast:
+/// Whether a comparison of the cast `e` may have another result than a comparison of its operand:
 ///
 /// * A cast of a timestamp without a time zone to one with a zone other than UTC changes the stored integer, and
 ///   TRY_CAST to a finer unit makes distant times NULL.
@@ -98,12 +98,12 @@ fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
             other_zone || (may_be_null && from < to)
         }
         (from, to) if is_exact_number(from) && is_exact_number(to) => {
-            scale_of(to) < scale_of(from) || (may_be_null && from != to)
+            find_scale(to) < find_scale(from) || (may_be_null && from != to)
         }
         _ => false,
     };
-    // The operand of the cast is checked, too: once the simplifier has moved the outer cast, it
-    // moves an inner cast.
+    // Also checks the operand, because the simplifier moves a cast in the operand once it has moved
+    // this cast.
     moves || is_moved(expr, schema)
 }
 
@@ -111,7 +111,7 @@ fn is_exact_number(t: &DataType) -> bool {
     t.is_integer() || t.is_decimal()
 }
 
-fn scale_of(t: &DataType) -> i8 {
+fn find_scale(t: &DataType) -> i8 {
     match t {
         DataType::Decimal32(_, scale)
         | DataType::Decimal64(_, scale)
@@ -144,7 +144,8 @@ fn hide_moved(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Gives a cast to a finer unit an alias if it is compared with an expression that may become a literal.
+/// Hides a cast to a finer unit from the simplifier with the alias [`HELD`], if the cast is
+/// compared with an expression that the simplifier may turn into a literal.
 fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_held = |e: &Expr, other: &Expr| {
         !matches!(other, Expr::Literal(..) | Expr::Column(_))
@@ -168,8 +169,8 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites comparisons of a cast timestamp with a literal if the cast is to a finer unit, and the
-/// literal has digits that the unit of the timestamp lacks.
+/// Rewrites comparisons such as `CAST(time AS TIMESTAMP(6)) < t`, in which the literal `t` has digits that
+/// the unit of `time` lacks, to comparisons of `time` itself with the last time in this unit before `t`.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {
@@ -247,8 +248,8 @@ fn compare_time(cast: &Expr, op: Operator, value: &ScalarValue, schema: &DFSchem
     })
 }
 
-/// Returns the result of `time = t`, which is FALSE, or of `time <> t` if `negated`, which is TRUE,
-/// for a `t` that no time in the unit of `time` can equal. The result is NULL where `time` is NULL.
+/// Replaces `time = t`, or `time <> t` if `negated`, for a `t` that no time in the unit of `time` can
+/// equal. The result is FALSE, or TRUE if `negated`, but NULL where `time` is NULL.
 fn make_equal_to_none(time: Expr, negated: bool) -> Expr {
     let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
     match negated {

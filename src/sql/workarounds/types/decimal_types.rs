@@ -6,20 +6,21 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
-/// Returns doubles in place of `types` if some are decimals and some floats, or some float16 and
-/// some integers that float16 lacks: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does the same
-/// for the elements of lists and the fields of structs. Returns `None` if no type changes.
+/// Returns doubles in place of `types` if they mix decimals with floats, or float16 with an integer
+/// type whose values float16 cannot all represent: `[DECIMAL, FLOAT]` becomes `[DOUBLE, DOUBLE]`. Does
+/// the same for the elements of lists and the fields of structs. Returns `None` if no type changes.
 pub(super) fn convert_types_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     convert_if(types, lose_values)
 }
 
-/// Does the same as [`convert_types_to_doubles`] for values that are compared: also if some are
-/// integers and some are floats of a type that rounds these integers.
+/// Does the same as [`convert_types_to_doubles`], but for values that are compared. Therefore it also
+/// returns doubles if integers and float32 are mixed, because a float32 would round the integers.
 pub(super) fn convert_compared_to_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     convert_if(types, compare_as_doubles)
 }
 
-/// Returns the type of a list with other elements. Returns `None` if the type is not that of a list.
+/// Returns the list type `list` with elements of the type `to`, or `None` if `list` is not a list
+/// type.
 pub(super) fn replace_elements(list: &DataType, to: DataType) -> Option<DataType> {
     let field = find_element_field(list)?.as_ref().clone().with_data_type(to);
     let field = Arc::new(field);
@@ -30,7 +31,7 @@ pub(super) fn replace_elements(list: &DataType, to: DataType) -> Option<DataType
     })
 }
 
-/// Whether a float type lacks some values of an integer type.
+/// Whether the float type `float` cannot represent some values of `t`, an integer type.
 pub(super) fn rounds_integers(float: &DataType, t: &DataType) -> bool {
     use DataType::{Float16, Float32, Int8, Int32, Int64, UInt8, UInt32, UInt64};
     match float {
@@ -40,8 +41,8 @@ pub(super) fn rounds_integers(float: &DataType, t: &DataType) -> bool {
     }
 }
 
-/// Whether the common type that DataFusion chooses would lose values: a decimal for decimals and
-/// floats, float16 for float16 and any integers.
+/// Whether the common type that DataFusion chooses for `types` would lose values: it chooses a
+/// decimal for decimals and floats, and float16 for float16 and any integers.
 fn lose_values(types: &[&DataType]) -> bool {
     let has_half = types.iter().any(|t| **t == DataType::Float16);
     let rounds = has_half && types.iter().any(|t| rounds_integers(&DataType::Float16, t));
@@ -57,8 +58,8 @@ fn mixes_decimals(types: &[&DataType]) -> bool {
     types.iter().any(|t| t.is_decimal()) && types.iter().any(|t| t.is_floating())
 }
 
-/// Replaces `types` by doubles if `is_mixed` is true for them, or for the types of their elements
-/// or of one field.
+/// Returns doubles in place of numeric `types` if `is_mixed` is true for them. Does the same for
+/// the elements of lists, and for each field of structs. Returns `None` if no type changes.
 fn convert_if(types: &[DataType], is_mixed: fn(&[&DataType]) -> bool) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {
@@ -87,8 +88,8 @@ pub(super) fn find_element_field(list: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// Does the same as [`convert_if`] for structs. Returns `None` if the structs differ in the names of
-/// their fields.
+/// Does the same as [`convert_if`] for each field of struct types. Returns `None` if no field
+/// changes, or if the structs differ in the names of their fields.
 fn convert_structs_if(
     types: &[&DataType],
     is_mixed: fn(&[&DataType]) -> bool,
@@ -115,7 +116,8 @@ fn convert_structs_if(
     changed.then(|| structs.into_iter().map(|fields| DataType::Struct(fields.into())).collect())
 }
 
-/// Returns the decimal with the digits of a double literal, or `None` for more than 15 digits.
+/// Returns a decimal literal with the digits of the double literal `e`. Returns `None` if `e` has
+/// more than 15 digits or is not a double literal.
 pub(super) fn to_written_decimal(e: &Expr) -> Option<Expr> {
     let Expr::Literal(ScalarValue::Float64(Some(value)), _) = e else { return None };
     let text = value.to_string();

@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, StringArray};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -12,12 +10,13 @@ use datafusion::logical_expr::{
     Subquery, Union,
 };
 
+use super::decimal_literals::cast_digits;
 use super::decimal_types::{
     convert_compared_to_doubles, convert_types_to_doubles, find_element_field, replace_elements,
     rounds_integers, to_written_decimal,
 };
-use super::decimal_values::convert_values_to_doubles;
-use crate::array::{RaggedArray, leaf_type, list_depth};
+use super::decimal_values::rewrite_values;
+use crate::array::leaf_type;
 use crate::functions::{
     StockFact, check_precision, checks_precision, find_long_number, has_fact,
     make_decimal_of_digits,
@@ -44,8 +43,7 @@ use crate::sql::workarounds::types::times::take_branch_types;
 /// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
 /// * Checks that results of decimal arithmetic fit their precision ([`check_precision`]).
 pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // VALUES in an INSERT are not converted: the planner casts them to the types of the table's
-    // columns.
+    // VALUES in an INSERT are not converted: the planner casts them to the table's types.
     let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
     let plan = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {
@@ -56,7 +54,13 @@ pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPla
                 return Ok(done);
             }
             LogicalPlan::Values(values) if !inserts => {
-                return convert_values_to_doubles(values);
+                let none = DFSchema::empty();
+                return rewrite_values(values, |e| {
+                    match e.exists(|part| Ok(may_change(part)))? {
+                        true => rewrite_all(e, &none),
+                        false => Ok(Transformed::no(e)),
+                    }
+                });
             }
             plan => plan,
         };
@@ -68,15 +72,7 @@ pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPla
             return Ok(Transformed::new_transformed(plan, keys_changed));
         }
         let schema = find_columns_below(&plan)?;
-        let changed = map_named(plan, |expr| {
-            let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
-            let (data, transformed) = (changed.data, changed.transformed);
-            let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
-            let transformed = transformed || doubles.transformed;
-            let doubles = check_results(doubles.data, &schema)?;
-            let transformed = transformed || doubles.transformed;
-            Ok(Transformed::new_transformed(doubles.data, transformed))
-        })?;
+        let changed = map_named(plan, |expr| rewrite_all(expr, &schema))?;
         // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
         let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;
         changed.transformed |= keys_changed;
@@ -97,7 +93,20 @@ pub(in crate::sql) fn stabilize_decimals(plan: LogicalPlan) -> Result<LogicalPla
     }
 }
 
-/// Whether the rule may change an expression that contains `part`.
+/// Rewrites all parts of an expression, innermost first, as [`stabilize_decimals`] does.
+fn rewrite_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let changed = expr.transform_up(|expr| rewrite_expr(expr, schema))?;
+    let (data, transformed) = (changed.data, changed.transformed);
+    let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
+    let transformed = transformed || doubles.transformed;
+    let doubles = check_results(doubles.data, schema)?;
+    let transformed = transformed || doubles.transformed;
+    Ok(Transformed::new_transformed(doubles.data, transformed))
+}
+
+/// Whether [`stabilize_decimals`] may change `part`, or an expression that has `part` as an operand.
+/// If this is false for all expressions of a plan node, the rule skips the node, and does not
+/// compute types for it.
 fn may_change(part: &Expr) -> bool {
     match part {
         Expr::Cast(cast) => {
@@ -129,8 +138,8 @@ fn returns_arguments(function: &str) -> bool {
     function == "make_array" || (has_fact(function, StockFact::Chooses) && !compares)
 }
 
-/// Adds to decimal arithmetic a check that the result fits its type, except where an earlier pass
-/// over the plan has added the check.
+/// Adds to decimal arithmetic a check that the result fits its type, unless an earlier pass has
+/// added the check.
 fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_down_up(
         |expr| {
@@ -150,7 +159,7 @@ fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     )
 }
 
-fn is_comparison(op: Operator) -> bool {
+pub(super) fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
@@ -220,30 +229,8 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Returns a double literal, or a list of doubles, as a literal of decimals with the same digits.
-/// The double closest to 1.005 is less than 1.005, so its cast to DECIMAL(10, 2) would be 1.00.
-/// Returns `None` for other operands.
-fn cast_digits(operand: &Expr, to: &DataType) -> Option<Expr> {
-    let Expr::Literal(value, metadata) = operand else { return None };
-    let from = value.data_type();
-    if !leaf_type(to).is_decimal()
-        || *leaf_type(&from) != DataType::Float64
-        || list_depth(&from) != list_depth(to)
-    {
-        return None;
-    }
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let values = RaggedArray::try_from_arrow(&value.to_array().ok()?).ok()?;
-    let digits =
-        values.leaves().as_primitive::<Float64Type>().iter().map(|x| x.map(|x| x.to_string()));
-    let digits: ArrayRef = Arc::new(digits.collect::<StringArray>());
-    let decimals = cast_with_options(&digits, leaf_type(to), &strict).ok()?;
-    let decimals = values.with_leaves(decimals).ok()?.to_arrow().ok()?;
-    let decimals = cast_with_options(&decimals, to, &strict).ok()?;
-    Some(Expr::Literal(ScalarValue::try_from_array(&decimals, 0).ok()?, metadata.clone()))
-}
-
-/// Rewrites `nullif(i, x)` of an integer and a float to CASE: DataFusion returns an inexact float.
+/// Rewrites `nullif(i, x)` of an integer and a float to a CASE that returns the integer. DataFusion
+/// converts the integer to a float, which is inexact for large integers.
 fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let [value, other] = call.args.as_slice() else { return None };
     let is_integer = value.get_type(schema).ok()?.is_integer();
@@ -258,8 +245,8 @@ fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::Case(Case::new(None, vec![equal], Some(Box::new(value.clone())))))
 }
 
-/// Casts compared expressions to doubles if some are decimals and some floats, or if some are
-/// integers that the float type of another cannot represent. Returns whether it did so.
+/// Casts compared expressions to doubles if decimals are compared with floats, or integers with floats
+/// of a type that would round the integers. Returns whether it cast them.
 fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if use_digits(&mut parts, schema) {
         return true;
@@ -288,8 +275,8 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
 }
 
-/// Casts expressions to doubles if some are float16 and some integers that float16 may lack.
-/// Returns whether it did so.
+/// Casts expressions to doubles if float16 is mixed with integers that float16 may not represent.
+/// Returns whether it cast them.
 fn widen_halves(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types: Option<Vec<DataType>> = parts.iter().map(|e| e.get_type(schema).ok()).collect();
     let Some(types) = types else { return false };
@@ -304,7 +291,8 @@ fn widen_halves(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
 }
 
-/// Casts each expression to its paired type. Returns true, so that callers report a change.
+/// Casts each expression to the type that is paired with it. Always returns true, which callers
+/// return in turn to report the change.
 fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &DFSchema) -> bool {
     for (part, to) in parts {
         if part.get_type(schema).ok().as_ref() != Some(&to) {
@@ -314,9 +302,9 @@ fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &
     true
 }
 
-/// Casts a list in which a function such as `array_has` searches, and the value or list that it
-/// searches for, to doubles if some are integers and some floats of a type that rounds these
-/// integers. Returns whether it did so.
+/// Casts the first two arguments of a function such as `array_has`, a list and the value or list that
+/// is searched in it, to doubles if they mix integers and floats of a type that rounds these integers.
+/// Returns whether it cast them.
 fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let [list, wanted, ..] = args else { return false };
     let types = (list.get_type(schema), wanted.get_type(schema));
@@ -343,11 +331,13 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     cast_all([(list, to_list), (wanted, to_wanted.clone())].into_iter(), schema)
 }
 
-fn searches_list(function: &str) -> bool {
+pub(super) fn searches_list(function: &str) -> bool {
     has_fact(function, StockFact::FindsElement) || has_fact(function, StockFact::FindsElements)
 }
 
-/// Casts two equated join keys to doubles if they must be compared as such, also within lists.
+/// Casts two equated join keys to doubles if one is a decimal and the other a float, or one is an
+/// integer and the other a float that rounds integers. Does the same for keys that are lists.
+/// Returns the join, and whether a key was cast.
 fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     let mut changed = false;
     for (left, right) in &mut join.on {
@@ -362,7 +352,8 @@ fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     Ok((LogicalPlan::Join(join), changed))
 }
 
-/// Whether a float type may lack the value of an expression of the type `t`, which is an integer.
+/// Whether the float type `float` may not represent the value of the expression `e`, whose type is
+/// `t`. True only if `t` is an integer type.
 fn is_rounded_to(float: &DataType, e: &Expr, t: &DataType) -> bool {
     let digits = match float {
         DataType::Float16 => 11,
@@ -379,9 +370,9 @@ fn is_rounded_to(float: &DataType, e: &Expr, t: &DataType) -> bool {
     }
 }
 
-/// Replaces literals with 16 to 38 digits, which a double cannot represent, with decimals. The other compared
-/// values must be decimals or integers, at least one a decimal, and one decimal type must hold all values.
-/// Returns whether it replaced a literal.
+/// Turns literals of 16 to 38 digits, which a double cannot represent, into decimals, if the values that they
+/// are compared with are decimals and perhaps integers, and one decimal type holds all values. Returns whether
+/// it changed the literals.
 fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
     if !parts.iter().any(|part| find_long_number(part).is_some()) {
         return false;
@@ -439,8 +430,8 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces the call that holds the digits of a long literal
-/// (`sql::statement::expressions::long_numbers`) with the literal as a double.
+/// Replaces the call that stands for a literal of many digits with the double that DataFusion plans for
+/// such a literal. `sql::statement::expressions::long_numbers` has made the call to keep all digits.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match find_long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),
@@ -448,7 +439,7 @@ fn drop_digits(e: Expr) -> Transformed<Expr> {
     }
 }
 
-/// Gives the results of CASE, or the arguments of a function such as `coalesce`, one type if some
+/// Casts the results of CASE, or the arguments of a function such as `coalesce`, to one type if some
 /// are decimals and some floats. If all floats are literals of at most 15 digits, such as 0.0,
 /// these become decimals; otherwise all become doubles. Returns whether it changed an expression.
 fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
@@ -516,7 +507,9 @@ fn cast_union_to_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(union)))
 }
 
-/// Casts a value and the column of a subquery to doubles if they must be compared as such.
+/// Casts `value` and the column of `query`, with which `value` is compared, to doubles if one is a
+/// decimal and the other a float, or one is an integer and the other a float that rounds integers.
+/// Returns whether it cast them.
 fn convert_query_to_doubles(
     value: &mut Expr,
     query: &mut Subquery,
@@ -542,7 +535,7 @@ fn convert_query_to_doubles(
     Ok(true)
 }
 
-/// Gives `round(x, n)` a type that does not change when the optimizer rewrites `n`.
+/// Changes `round(x, n)` so that its type stays the same when the optimizer rewrites `n`.
 fn keep_type(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { args, .. }) = &mut expr else {
         return Ok(Transformed::no(expr));

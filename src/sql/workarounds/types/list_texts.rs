@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{
     Array, ArrayRef, AsArray, LargeStringArray, StringArray, StringViewArray, make_array,
 };
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::DataType;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::DFSchema;
 use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
 use datafusion::common::tree_node::Transformed;
@@ -25,8 +25,9 @@ static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_imp
 /// Analyzer rule: casts of lists to strings write NULL elements as `NULL`, casts of durations and intervals to
 /// strings write `60d 03:00`, as query results show them, and casts of structs write `{'a': 1}`.
 ///
-/// Strings that the text of a list could not tell from other elements are in quotes, as in DuckDB:
-/// `['a, b']` and `['a', 'b']` give different strings, from which casts to lists return the same lists.
+/// A string element that a cast back to a list would split or change, such as `a, b` or `null`, is put in
+/// quotes, as in DuckDB: `['a, b']` and `['a', 'b']` give different strings, and casts of these strings to
+/// lists return the original lists.
 ///
 /// Arrow has no cast of structs to strings. Arrow writes NULL elements as empty strings, so that
 /// `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have the same text. Obsolete once the
@@ -68,17 +69,33 @@ fn find_text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, Da
 }
 
 fn is_list(t: &DataType) -> bool {
-    matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+    use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView};
+    matches!(t, List(_) | LargeList(_) | ListView(_) | LargeListView(_) | FixedSizeList(..))
 }
 
-/// Returns the function that [`rewrite_list_texts`] inserts. Worker processes need it to decode
-/// plans.
+/// Returns `t` with lists in place of list views and lists of a fixed size, which Arrow does not
+/// cast to strings.
+fn find_list_type(t: &DataType) -> DataType {
+    let inner =
+        |f: &FieldRef| Arc::new(f.as_ref().clone().with_data_type(find_list_type(f.data_type())));
+    match t {
+        DataType::List(f) | DataType::ListView(f) | DataType::FixedSizeList(f, _) => {
+            DataType::List(inner(f))
+        }
+        DataType::LargeList(f) | DataType::LargeListView(f) => DataType::LargeList(inner(f)),
+        other => other.clone(),
+    }
+}
+
+/// Returns the function that [`rewrite_list_texts`] inserts. Workers of a distributed query need it
+/// to decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_text_function() -> ScalarUDF {
     LIST_TEXT.clone()
 }
 
-/// Quotes strings, also those within lists, structs and dictionaries.
+/// Puts quotes around each string, such as `a, b` or `null`, that would be split or changed if the text
+/// of its list were cast back to a list. Does so also within lists, structs and dictionaries.
 fn quote_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let quote = |text: Option<&str>| text.map(|text| quote_text(text).into_owned());
     Ok(match values.data_type() {
@@ -130,7 +147,11 @@ impl ScalarUDFImpl for ListText {
         call_on_arrays(self.name(), &args, |[lists]| {
             let format_options = DEFAULT_FORMAT_OPTIONS.with_null("NULL");
             let options = CastOptions { safe: false, format_options };
-            let quoted = quote_texts(&lists)?;
+            let list_type = find_list_type(lists.data_type());
+            let quoted = match list_type == *lists.data_type() {
+                true => quote_texts(&lists)?,
+                false => quote_texts(&cast(&lists, &list_type)?)?,
+            };
             Ok(cast_with_options(&write_spans(&quoted)?, &DataType::Utf8, &options)?)
         })
     }

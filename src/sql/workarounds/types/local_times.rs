@@ -10,11 +10,11 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::scalar::ScalarValue;
+use serrate_core::internal::zones::{add_intervals, local_to_instants, may_change};
 
 use super::coarser_times::is_named_cast;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{declare, to_columnar};
-use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
 use crate::sql::base::expression_parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
@@ -26,12 +26,12 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
 /// skip, fails without this rule.
 ///
 /// Analyzer rule: converts local times that clocks skip or repeat to instants, as in PostgreSQL and
-/// DuckDB ([`zones`](crate::kernels::zones)).
+/// DuckDB ([`zones`](serrate_core::internal::zones)).
 ///
 /// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
-/// time, so that one row makes the query fail. The rule also converts the local time in a difference of an
-/// instant and a local time, which DataFusion takes as a time in UTC (no issue was found upstream). Obsolete
-/// once the test `stock_changes_of_clocks_are_still_errors` fails.
+/// time, so that one row makes the query fail. In a difference of an instant and a local time, DataFusion takes
+/// the local time as a time in UTC (no issue was found upstream); the rule converts it to an instant in the zone
+/// of the other operand. Obsolete once the test `stock_changes_of_clocks_are_still_errors` fails.
 pub(in crate::sql) fn convert_local_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_change = |e: &Expr| {
         matches!(e, Expr::Cast(_) | Expr::TryCast(_))
@@ -46,8 +46,8 @@ pub(in crate::sql) fn convert_local_times(plan: LogicalPlan) -> Result<LogicalPl
     })
 }
 
-/// Returns the functions that [`convert_local_times`] inserts. Worker processes need them to decode
-/// plans.
+/// Returns the functions that [`convert_local_times`] inserts. Workers of a distributed query need
+/// them to decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_zoned_functions() -> [Arc<ScalarUDF>; 4] {
     FUNCTIONS.clone()
@@ -57,8 +57,9 @@ fn is_sum(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus)
 }
 
-/// Returns the call that replaces a cast of a local time or of lists of them, or a sum of an instant and an interval, in a zone whose
-/// clocks change. Returns `None` for any other expression.
+/// Returns the expression that replaces `e` if `e` casts local times to a zone whose clocks change, adds an
+/// interval to an instant in such a zone or subtracts one, or is the difference of an instant and a local time.
+/// Otherwise returns `None`.
 fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     let [cast, try_cast, add, subtract] = &*FUNCTIONS;
     match e {
@@ -106,14 +107,17 @@ fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Returns the call that converts a local time of the zone `zone` to an instant.
+/// Returns a call that converts `local`, a local time of the zone `zone`, to an instant in the unit
+/// `unit`. Returns `None` if [`make_cast`] does so.
 fn read_in_zone(local: &Expr, unit: TimeUnit, zone: Arc<str>) -> Option<Box<Expr>> {
     let [cast, ..] = &*FUNCTIONS;
     make_cast(cast, local, &DataType::Timestamp(unit, Some(zone))).map(Box::new)
 }
 
-/// Returns a call that casts a local time to the type `to`. The last argument is the name of this type, because
-/// values of two zones are equal as [`ScalarValue`], so that calls for two zones would be taken for one.
+/// Returns a call of `function`, which casts a local time to the type `to`. Its arguments are the time, a NULL of the
+/// type `to` and the name of this type. Without the name, the optimizer would take calls for two zones for the same
+/// call, because [`ScalarValue`]s that differ only in their zone are equal. Returns `None` if no [`ScalarValue`] can
+/// have the type `to`.
 fn make_cast(function: &ScalarUDF, local: &Expr, to: &DataType) -> Option<Expr> {
     let none = ScalarValue::try_from(to).ok()?;
     let name = ScalarValue::from(to.to_string());
@@ -124,7 +128,8 @@ fn is_zoned(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(_, Some(zone)) if may_change(zone))
 }
 
-/// Whether a cast from `from` to `to`, a timestamp with a zone or lists of them, reads local times.
+/// Whether a cast from `from` to `to` (a timestamp with a zone, or lists of such timestamps)
+/// interprets its operand as local times of this zone.
 fn reads_local_times(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Timestamp};
     match (from, to) {
@@ -155,7 +160,8 @@ fn convert_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<Ar
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ZonedTime {
-    /// Casts the first argument to the type of the second, whose name is the third.
+    /// Casts the first argument to the type of the second argument. The third argument is the name
+    /// of this type.
     Cast,
     TryCast,
     Add,

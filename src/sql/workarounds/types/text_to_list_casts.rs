@@ -35,8 +35,8 @@ pub(in crate::sql) fn cast_texts_to_lists(plan: LogicalPlan) -> Result<LogicalPl
     })
 }
 
-/// Returns the functions that [`cast_texts_to_lists`] inserts. Worker processes need them to decode
-/// plans.
+/// Returns the functions that [`cast_texts_to_lists`] inserts. Workers of a distributed query need
+/// them to decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_text_list_functions() -> [Arc<ScalarUDF>; 2] {
     FUNCTIONS.clone()

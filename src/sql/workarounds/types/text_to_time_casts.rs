@@ -36,7 +36,8 @@ enum TextForm {
 }
 
 impl TextForm {
-    /// Returns the form of text that a cast to a type reads, or `None` for other types.
+    /// Returns the form of the strings that a cast to the type `t` parses. Returns `None` if the leaves
+    /// of `t` are neither dates, timestamps nor intervals.
     fn from_type(t: &DataType) -> Option<Self> {
         match leaf_type(t) {
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(Self::Time),
@@ -57,9 +58,10 @@ impl TextForm {
     }
 }
 
-/// Analyzer rule: reads strings such as `2024-01-01 10:00` and `2024/1/5` as dates and times
-/// ([`complete_times`]), as PostgreSQL and DuckDB do, and strings such as `1d 03:00` as intervals, as literals of
-/// intervals do ([`intervals`](crate::sql::statement::expressions::intervals)).
+/// Analyzer rule: casts strings such as `2024-01-01 10:00` and `2024/1/5` to dates and times
+/// ([`complete_times`]), as PostgreSQL and DuckDB do, and strings such as `1d 03:00` to intervals,
+/// like the literal `INTERVAL '1d 03:00'`
+/// ([`intervals`](crate::sql::statement::expressions::intervals)).
 ///
 /// Arrow requires the seconds and two digits for each field of a time, and the names of the units of an interval, so
 /// a cast of such a text fails. Obsolete once the tests `stock_times_without_seconds_are_still_errors` and
@@ -98,20 +100,22 @@ pub(in crate::sql) fn cast_texts_to_times(plan: LogicalPlan) -> Result<LogicalPl
     })
 }
 
-/// Returns the functions that [`cast_texts_to_times`] inserts. Worker processes need them to decode
-/// plans.
+/// Returns the functions that [`cast_texts_to_times`] inserts. Workers of a distributed query need
+/// them to decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_time_text_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&TIMES), Arc::clone(&INTERVALS)]
 }
 
-/// Whether an expression reads a time from text in the default format.
+/// Whether an expression calls a function such as `to_timestamp` with one argument, and so without
+/// a format: the function then parses a string as a cast does.
 fn is_reader(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call)
         if call.args.len() == 1 && has_fact(call.name(), StockFact::ReadsTime))
 }
 
-/// Rewrites `e`, the operand of a cast to `to`, if `to` is a type of times or intervals.
+/// Rewrites `e`, the operand of a cast to `to`, with [`complete_text`] if `to` is a type of times or
+/// intervals. Otherwise returns `e` unchanged.
 fn complete_cast(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match TextForm::from_type(to) {
         Some(form) => complete_text(e, form, columns),
@@ -144,8 +148,8 @@ fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transfor
     }
 }
 
-/// Spells out the short units and times of day in strings of intervals, also in lists and
-/// dictionaries.
+/// Spells out the short units and times of day in strings of intervals such as `1d 03:00`, also in
+/// lists and dictionaries.
 fn complete_intervals(texts: &ArrayRef) -> Result<ArrayRef> {
     if let DataType::Dictionary(..) = texts.data_type() {
         let dictionary = texts.as_any_dictionary();

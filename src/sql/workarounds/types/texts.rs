@@ -2,18 +2,32 @@ use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
 
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// Analyzer rule, before type coercion: if the tested value of LIKE is a dictionary of strings,
-/// casts the pattern to the type of the dictionary's values.
+/// Analyzer rule, before type coercion, that casts what DataFusion does not accept, mostly dictionaries:
 ///
-/// Type coercion keeps the dictionary and casts the pattern to another string type, so `code LIKE pattern`
-/// fails if the pattern is a column of a Parquet file.
-pub(in crate::sql) fn cast_like_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let is_like = |e: &Expr| matches!(e, Expr::Like(_));
-    rewrite_parts(plan, is_like, |e, columns| Ok(cast_pattern(e, columns)))
+/// * The pattern of LIKE, if the tested value is a dictionary of strings, to the type of the dictionary's values. Type
+///   coercion keeps the dictionary and casts the pattern to another string type, so `code LIKE pattern` fails if the
+///   pattern is a column of a Parquet file.
+/// * A dictionary in `approx_distinct` and in `string_agg` with DISTINCT to its values. Type coercion casts the
+///   argument of `string_agg(DISTINCT code, ',' ORDER BY code)`, but not the expression of ORDER BY, which must be equal.
+/// * Floats in `approx_distinct`, which has no implementation for them, to strings.
+pub(in crate::sql) fn cast_dictionaries(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_affected = |e: &Expr| match e {
+        Expr::Like(_) => true,
+        Expr::AggregateFunction(call) => needs_values(call),
+        _ => false,
+    };
+    rewrite_parts(plan, is_affected, |e, columns| {
+        Ok(match e {
+            Expr::Like(_) => cast_pattern(e, columns),
+            Expr::AggregateFunction(call) if needs_values(&call) => cast_argument(call, columns),
+            e => Transformed::no(e),
+        })
+    })
 }
 
 fn cast_pattern(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -31,4 +45,44 @@ fn cast_pattern(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
     like.pattern = Box::new(Expr::Cast(Cast::new(like.pattern, values)));
     Transformed::yes(Expr::Like(like))
+}
+
+fn needs_values(call: &AggregateFunction) -> bool {
+    match call.func.name() {
+        "approx_distinct" => true,
+        "string_agg" => call.params.distinct,
+        _ => false,
+    }
+}
+
+/// Casts the first argument of an aggregate, if it is a dictionary, to its values. Does the same in ORDER BY. Casts
+/// floats in `approx_distinct` to strings.
+fn cast_argument(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_estimate = call.func.name() == "approx_distinct";
+    let params = &mut call.params;
+    let Some(argument) = params.args.first_mut() else {
+        return Transformed::no(Expr::AggregateFunction(call));
+    };
+    let Ok(given) = argument.get_type(schema) else {
+        return Transformed::no(Expr::AggregateFunction(call));
+    };
+    let old = argument.clone();
+    let (mut new, values) = match given {
+        DataType::Dictionary(_, values) => {
+            (Expr::Cast(Cast::new(Box::new(old.clone()), *values.clone())), *values)
+        }
+        values => (old.clone(), values),
+    };
+    if is_estimate && values.is_floating() {
+        // The sum is 0.0 for -0.0, so that both zeros have one text.
+        new = Expr::Cast(Cast::new(Box::new(new + lit(0.0)), DataType::Utf8));
+    }
+    if new == old {
+        return Transformed::no(Expr::AggregateFunction(call));
+    }
+    *argument = new.clone();
+    for key in params.order_by.iter_mut().filter(|key| key.expr == old) {
+        key.expr = new.clone();
+    }
+    Transformed::yes(Expr::AggregateFunction(call))
 }

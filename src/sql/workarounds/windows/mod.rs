@@ -1,4 +1,4 @@
-//! Window functions: the keys, frames and orders of windows.
+//! Workarounds for bugs of DataFusion in window functions: in their keys, frames and orders.
 
 pub(in crate::sql) mod duration_windows;
 pub(in crate::sql) mod nested_windows;

@@ -13,10 +13,10 @@ use datafusion::physical_plan::windows::BoundedWindowAggExec;
 /// Applies `LimitPushPastWindows`, except to plans with a window over the results of a window that
 /// reads later rows.
 ///
-/// The rule gives the LIMIT above a window to the sort below it, plus the number of later rows that the
-/// frames read. If the input of the window is another window, both numbers of rows are needed, but the
-/// rule adds only the greater one. The last rows that the lower window returns are then wrong. Obsolete
-/// once the test `stock_limits_still_forget_nested_windows` fails.
+/// `LimitPushPastWindows` limits the sort below a window to the rows of the LIMIT above the window plus the
+/// number of later rows that the frames read. If the input of the window is another window, the later rows of
+/// both windows are needed, but the rule adds only the greater of the two numbers. The last rows that the
+/// lower window returns are then wrong. Obsolete once the test `stock_limits_still_forget_nested_windows` fails.
 pub(in crate::sql) fn keep_nested_windows(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,
@@ -28,7 +28,7 @@ pub(in crate::sql) fn keep_nested_windows(
     }
 }
 
-/// Whether a node is a window, and a window below it reads later rows of the same order.
+/// Whether a node is a window, and a window between it and the next sort below reads later rows.
 fn is_over_following(node: &Arc<dyn ExecutionPlan>) -> bool {
     if !node.is::<BoundedWindowAggExec>() {
         return false;

@@ -11,7 +11,8 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::plain_order::PlainOrderExec;
 
-/// Physical optimizer rule: hides unique columns from a window with several PARTITION BY keys.
+/// Physical optimizer rule: hides from a window with several PARTITION BY keys that columns of its input
+/// are unique.
 ///
 /// Rows sorted by a unique column are also sorted by that column and any other. DataFusion 55 omits the sort
 /// of a window for this reason, but the window then requires that the input declares an order by both keys.

@@ -16,8 +16,8 @@ const FARTHEST: u128 = 10u128.pow(37);
 /// Maximum number of rows or groups in a bound of a frame.
 const MOST_ROWS: u64 = 1 << 62;
 
-/// `SELECT count(*) OVER (ORDER BY j RANGE BETWEEN CURRENT ROW AND 50 FOLLOWING) FROM t` counts the
-/// rows whose `j` is NULL for a TINYINT `j` of 100 without this rule.
+/// Without this rule, `SELECT count(*) OVER (ORDER BY j RANGE BETWEEN CURRENT ROW AND 50 FOLLOWING)
+/// FROM t` also counts the rows whose `j` is NULL, if `j` is a TINYINT and 100 in the current row.
 ///
 /// Analyzer rule, before type coercion: widens integer keys of RANGE frames with an offset `n`.
 ///
@@ -68,13 +68,22 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
         return Ok(());
     };
     match by {
-        ScalarValue::Utf8(Some(text)) if text.contains('-') => plan_err!(
+        ScalarValue::Utf8(Some(text)) if is_negative(text) => plan_err!(
             "the bound {text} of a window frame is negative; write the bound without a minus sign, and exchange PRECEDING and FOLLOWING"
         ),
         ScalarValue::UInt64(Some(rows)) if *rows > MOST_ROWS => plan_err!(
             "the bound {rows} of a window frame is greater than 2^62; write UNBOUNDED, or a smaller bound"
         ),
         _ => Ok(()),
+    }
+}
+
+/// Whether a bound is a negative number or an INTERVAL with a negative part. A number such as 15e-1,
+/// of which only the exponent is negative, is not negative.
+fn is_negative(bound: &str) -> bool {
+    match bound.parse::<f64>() {
+        Ok(number) => number.is_sign_negative(),
+        Err(_) => bound.contains('-'),
     }
 }
 

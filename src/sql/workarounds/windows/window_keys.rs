@@ -26,9 +26,9 @@ use serrate_core::internal::to_canonical_floats;
 /// aggregates with strings that sort in the same order.
 ///
 /// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails
-/// with "Uncomparable values" for lists of lists. DataFusion also does not recognize constant keys
-/// of these types as ordered, and it rejects RANGE, the default frame, for structs. Obsolete once
-/// the test `stock_windows_over_lists_of_lists_still_fail` fails.
+/// with "Uncomparable values" for lists of lists. DataFusion also does not recognize that rows are
+/// sorted by a constant key of such a type, and rejects RANGE, the default frame, for structs.
+/// Obsolete once the test `stock_windows_over_lists_of_lists_still_fail` fails.
 ///
 /// An ordered aggregate such as `array_agg(x ORDER BY y)` compares its keys as scalars where it merges the
 /// results of partitions. The comparison of structs skips fields that are NULL, and lists of lists fail.
@@ -99,7 +99,8 @@ fn replace_distinct_keys(mut on: DistinctOn) -> Transformed<LogicalPlan> {
     Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed)
 }
 
-/// Replaces the keys whose types DataFusion does not order. Returns whether a key changed.
+/// Wraps in calls of [`TextKey`] the keys whose type satisfies `lacks_order`. Returns whether a key
+/// changed.
 fn replace_keys<'a>(
     keys: impl Iterator<Item = &'a mut Expr>,
     schema: &DFSchema,

@@ -54,8 +54,9 @@ fn mark_frame(mut e: Expr) -> Transformed<Expr> {
     if !is_aggregate || !frame.is_causal() || frame.start_bound.is_unbounded() {
         return Transformed::no(e);
     }
-    // `new_bounds` decides from the end of a frame whether it is causal. So make the frame with an
-    // end that is not causal, then put back the end of `frame`.
+    // Mark the frame as not causal, so that DataFusion does not assume that the results are sorted. The
+    // mark cannot be set directly, but `new_bounds` sets it for a frame whose end depends on later rows:
+    // make such a frame, then replace its end with the end of `frame`.
     let later = match frame.units {
         WindowFrameUnits::Rows => WindowFrameBound::Following(ScalarValue::UInt64(Some(1))),
         WindowFrameUnits::Range | WindowFrameUnits::Groups => WindowFrameBound::CurrentRow,

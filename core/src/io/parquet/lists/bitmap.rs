@@ -1,15 +1,13 @@
-//! Operations on 64-bit words, and a growing bitmap.
+//! Bit operations of the list decoder: on 64-bit words, and a bitmap to which bits are appended.
 
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 
-/// Number of 64-bit words that hold one bit of each level of a window.
+/// Number of 64-bit words that hold one bit of each of the 4096 levels of a window.
 pub(super) const WORDS: usize = 64;
 
-/// A bit plane: one of the bits of every level of a window. The spare word at the end lets
-/// `set_bits` always write two words.
-pub(super) type Plane = [u64; WORDS + 1];
+/// One bit of every level of a window. The spare word lets `set_bits` always write two words.
+pub(super) type BitPlane = [u64; WORDS + 1];
 
-/// Returns a mask of the lowest `n` bits, at most 64.
 #[inline(always)]
 pub(super) fn make_low_mask(n: usize) -> u64 {
     if n == 0 { 0 } else { u64::MAX >> (64 - n.min(64)) }
@@ -50,13 +48,11 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// Packs the bits of `word` that `mask` selects into the lowest bits: `0b1010` and the mask
-/// `0b1100` give `0b10`. This is the portable form of the instruction `pext`.
+/// Packs the bits that `mask` selects into the lowest bits, like the instruction `pext`.
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
-    // Each selected bit moves down by a distance: the number of unset mask bits below it. Step `s`
-    // moves a bit by `1 << s` if binary digit `s` of its distance is 1; `parity` has this digit for
-    // every bit.
+    // A selected bit moves down by the number of unset mask bits below it. `parity` has digit `s`
+    // of this binary number for every bit; step `s` moves the bit by `1 << s` if the digit is 1.
     let mut below = !mask << 1;
     for step in 0..6 {
         let mut parity = below;

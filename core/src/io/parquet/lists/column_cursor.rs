@@ -13,13 +13,12 @@ use super::hybrid::DecodeFault;
 use super::level_window::{ENTRIES, LevelWindow};
 use super::list_builder::ListsBuilder;
 use super::page_values::{EncodedValues, ValueSink, new_sink};
-use super::pages::{ColumnChunk, DataPage, ErrorPlace, PageContent, Pages};
+use super::pages::{ColumnChunk, DataPage, ErrorPlace, ListPages, PageContent};
 use super::{DecodedParts, ListsFile};
 use crate::error::Result;
 use crate::kernels::simd::for_avx2;
 
-/// Memory is reserved for at most this many entries (pairs of levels) per compressed byte, because
-/// a damaged footer may declare any number of entries.
+/// Limits reserved memory: a damaged footer could declare any number of entries (level pairs).
 const ENTRIES_PER_BYTE: u64 = 16;
 
 /// Memory is reserved for at most this many values before the first value is decoded.
@@ -33,13 +32,13 @@ struct OpenPage {
 }
 
 struct PageCursor<R: ChunkReader> {
-    pages: Pages<R>,
+    pages: ListPages<R>,
     place: ErrorPlace,
     open: Option<OpenPage>,
     window: Box<LevelWindow>,
     /// Number of entries of the chunk according to the footer, minus the entries of the pages opened so far.
     entries: usize,
-    /// Whether `pages` has all pages of the chunk, so that `entries` must be 0 after the last page.
+    /// Whether `pages` has all pages of the chunk: then they must have all entries of the footer.
     whole: bool,
     /// Number of rows begun so far. The field `all` is the number of rows in the pages to read.
     rows: usize,
@@ -71,7 +70,6 @@ impl<R: ChunkReader> RowReader<R> {
         }
     }
 
-    /// Moves to the start of `rows` in a row group.
     pub(super) fn open(
         &mut self,
         source: &ListsFile<'_, R>,
@@ -83,7 +81,7 @@ impl<R: ChunkReader> RowReader<R> {
         let selected = chunk.find_pages_of_rows(rows);
         let (window, held) = selected.unzip();
         let held = held.unwrap_or(0..chunk.rows);
-        let pages = Pages::new(source, &chunk, &self.shape, window.clone())?;
+        let pages = ListPages::new(source, &chunk, &self.shape, window.clone())?;
         self.sink.clear_dictionary();
         self.cursor = Some(PageCursor {
             pages,
@@ -98,7 +96,6 @@ impl<R: ChunkReader> RowReader<R> {
         self.move_rows(rows.start - held.start, false)
     }
 
-    /// Returns an estimate of the number of values, including nulls, in `rows` rows of a row group.
     pub(super) fn estimate_values(
         &self,
         source: &ListsFile<'_, R>,
@@ -116,8 +113,7 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == DecodedParts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Ignore a failure, because `values` is an estimate: if memory is too small for the
-            // actual values, decoding returns an error.
+            // Ignore a failure: `values` is an estimate, and decoding reports a lack of memory.
             let _ = self.sink.grow(values);
         }
     }
@@ -157,9 +153,8 @@ struct DecodeTarget<'a> {
 }
 
 impl<R: ChunkReader> PageCursor<R> {
-    /// Appends the next `rows` rows to `to` if `keep` is true, otherwise skips them. The last row
-    /// may continue in the next page, so this reads until another row begins. Returns an error if
-    /// fewer rows are left, or the pages have other numbers of rows or entries than the footer.
+    /// Appends or skips the next `rows` rows, up to the start of another row, because the last row
+    /// may continue in the next page. Row and value counts that differ from the footer are errors.
     fn pass_rows(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());
@@ -243,9 +238,8 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Returns whether the page has at most `rows` rows, so that the caller can skip the whole
-    /// page. If so, subtracts their number from `rows` and adds it to `begun`. Reads only
-    /// repetition levels.
+    /// If the page has at most `rows` rows, returns true, subtracts their number from `rows` and
+    /// adds it to `begun`. Reads only repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, DecodeFault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -258,9 +252,8 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Appends the next `rows` rows if `keep` is true, otherwise skips them. Returns whether the
-    /// last row ends within the page. If not, `rows` is the number of rows that are left for the
-    /// next pages.
+    /// Appends or skips rows: subtracts the number that begin in this page from `rows`, and adds it
+    /// to `begun`. Returns whether all `rows` rows end in this page.
     fn pass_page_rows(
         &mut self,
         window: &mut LevelWindow,
@@ -306,8 +299,8 @@ impl OpenPage {
     }
 }
 
-/// Appends the entries in the window that belong to the next `rows` rows, and subtracts the rows
-/// that begin there from `rows`. Returns whether the last row ends in the window.
+/// Appends the next `rows` rows, up to the end of the window: subtracts the number that begin in it
+/// from `rows`. Returns whether all of them end in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -336,9 +329,7 @@ fn append_inline(
     Ok(false)
 }
 
-/// Consumes the entries of the next `rows` rows in the window: adds the number of their valid
-/// values to `values`, and subtracts the rows that begin there from `rows`. Returns whether the
-/// last row ends in the window.
+/// Skips rows as [`append_entries`] appends them. Adds their number of valid values to `values`.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -23,9 +23,8 @@ pub(super) struct ListLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeafKind {
     Boolean,
-    /// A one-byte value, which Parquet stores in the lowest of four bytes.
+    /// Parquet stores a value of one or two bytes in the lowest of four bytes.
     Narrow1,
-    /// A two-byte value, which Parquet stores in the lowest two of four bytes.
     Narrow2,
     Four,
     Eight,
@@ -142,8 +141,7 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // By Parquet's backward compatibility rules, a repeated group with the name `array`, or with
-    // the name of the list and `_tuple`, is itself the element.
+    // Parquet's compatibility rules: a group named `array` or `<list>_tuple` is itself the element.
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

@@ -38,7 +38,6 @@ impl<R: ChunkReader> fmt::Debug for ColumnsReader<R> {
 }
 
 impl<R: ChunkReader + 'static> ColumnsReader<R> {
-    /// Creates a reader of the row groups and rows in `spans`; [`add`](Self::add) adds its columns.
     pub(in crate::io::parquet) fn new(
         reader: Arc<R>,
         metadata: Arc<ParquetMetaData>,
@@ -61,8 +60,7 @@ impl<R: ChunkReader + 'static> ColumnsReader<R> {
         true
     }
 
-    /// Reads the next `rows` rows of all columns, in the order in which the columns were added. At
-    /// least `rows` rows must be left.
+    /// Returns columns in the order in which they were added. At least `rows` rows must be left.
     pub(in crate::io::parquet) fn next(
         &mut self,
         file: &Path,

@@ -8,7 +8,7 @@ const LARGEST_BLOCK: u64 = 1 << 24;
 
 /// Decoder of DELTA_BINARY_PACKED integers. Sums wrap at 64 bits; narrower types take the low bits.
 #[derive(Debug)]
-pub(super) struct Delta {
+pub(super) struct DeltaDecoder {
     data: Bytes,
     at: usize,
     /// Number of integers left in the page.
@@ -23,14 +23,13 @@ pub(super) struct Delta {
     least: u64,
     /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Bit offset of the next difference, which has `width` bits; `here` differences are left in
-    /// the miniblock.
+    /// Bit offset of the next difference, of `width` bits; `here` are left in the miniblock.
     bit: usize,
     width: usize,
     here: usize,
 }
 
-impl Delta {
+impl DeltaDecoder {
     pub(super) fn new(data: Bytes) -> Result<Self, DecodeFault> {
         let mut out = Self {
             data,
@@ -78,7 +77,6 @@ impl Delta {
         ))
     }
 
-    /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative values.
     fn read_zigzag(&mut self) -> Result<u64, DecodeFault> {
         self.read_varint().map(|n| n >> 1 ^ (n & 1).wrapping_neg())
     }
@@ -109,8 +107,7 @@ impl Delta {
             )));
         }
         let bytes = self.part / 8 * self.width;
-        // An encoder may omit the rest of the last miniblock, so require only the bytes of the
-        // integers that are left in the page.
+        // An encoder may omit the rest of the last miniblock: require only integers that are left.
         let needed = self.part.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if (needed * self.width).div_ceil(8) > self.data.len() - self.at {
             return Err(self.make_end_error());

@@ -2,7 +2,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::bitmap::{Plane, count_ones, load_u64, make_low_mask};
+use super::bitmap::{BitPlane, count_ones, load_u64, make_low_mask};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
@@ -23,10 +23,9 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of Parquet's RLE/bit-packed hybrid: levels, dictionary indices or booleans, of
-/// 0 to 32 bits each.
+/// Decoder of Parquet's RLE/bit-packed hybrid: levels, indices or booleans, of 0 to 32 bits.
 #[derive(Clone, Debug)]
-pub(super) struct Hybrid {
+pub(super) struct HybridDecoder {
     data: Bytes,
     /// Byte offset of the next RLE or bit-packed run.
     at: usize,
@@ -36,8 +35,7 @@ pub(super) struct Hybrid {
     left: usize,
 }
 
-impl Hybrid {
-    /// Creates a decoder of all runs in `data`; the numbers have `width` bits, at most 32.
+impl HybridDecoder {
     pub(super) fn new(data: Bytes, width: usize) -> Self {
         // Numbers of width 0 take no data, so start with an endless run of zeros.
         let left = if width == 0 { usize::MAX } else { 0 };
@@ -62,8 +60,7 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // A run has groups of 8 numbers, but the data may end within the last group.
-                    // Therefore, count only the numbers that are in the data.
+                    // Data may end within the last group of 8 numbers: count those that it has.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -124,12 +121,11 @@ impl Hybrid {
         ))
     }
 
-    /// Decodes `n` levels of up to four bits into zeroed planes; plane `b` receives bit `b` of each
-    /// level.
+    /// Decodes the next `n` levels, of up to 4 bits, into zeroed `planes`: plane `b` gets bit `b`.
     #[inline(always)]
     pub(super) fn decode_levels<P: GatherBits>(
         &mut self,
-        planes: &mut [Plane; 4],
+        planes: &mut [BitPlane; 4],
         n: usize,
         picks: P,
     ) -> Result<(), DecodeFault> {
@@ -146,7 +142,7 @@ impl Hybrid {
     #[inline(always)]
     fn fill_planes<const W: usize, P: GatherBits>(
         &mut self,
-        mut planes: [&mut Plane; W],
+        mut planes: [&mut BitPlane; W],
         n: usize,
         picks: P,
     ) -> Result<(), DecodeFault> {
@@ -173,8 +169,7 @@ impl Hybrid {
                 EncodedRun::Packed(bit) => {
                     while filled < end {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
-                        // Up to 7 of the 64 loaded bits belong to earlier numbers, so at least 57
-                        // bits are usable.
+                        // The shift drops up to 7 of the 64 loaded bits: at least 57 are valid.
                         let step = (end - filled).min(57 / W);
                         for (b, plane) in planes.iter_mut().enumerate() {
                             set_bits(
@@ -196,7 +191,7 @@ impl Hybrid {
     pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, DecodeFault> {
         let levels = self;
         for_avx2!(
-            fn[](levels: &mut Hybrid, n: usize) -> Result<usize, DecodeFault>
+            fn[](levels: &mut HybridDecoder, n: usize) -> Result<usize, DecodeFault>
                 = levels.count_zeros_inline(n)
         )
     }
@@ -275,10 +270,9 @@ impl Hybrid {
     }
 }
 
-/// Sets bit `at + i` of `plane` for each set bit `i` of `bits`. Always writes two words, so it
-/// needs no branch.
+/// Sets bit `at + i` for each set bit `i` of `bits`. Writes two words to avoid a branch.
 #[inline(always)]
-fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
+fn set_bits(plane: &mut BitPlane, at: usize, bits: u64) {
     let (word, shift) = (at / 64, at % 64);
     if let Some([this, next]) = plane.get_mut(word..word + 2) {
         *this |= bits << shift;
@@ -291,8 +285,7 @@ const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
 pub(super) trait GatherBits: Copy {
-    /// Packs every `W`-th bit of `word`, from bit 0 on, into the lowest bits of the result.
-    /// At least the lowest `57 / W` bits of the result are valid.
+    /// Packs every `W`-th bit, from bit 0 on; at least the lowest `57 / W` bits are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
 }
 
@@ -306,8 +299,7 @@ impl GatherBits for PortableBits {
     }
 }
 
-/// Uses the instruction `pext`. It takes as long as one step of the portable form, which needs four
-/// or five steps.
+/// The instruction `pext` takes as long as one of the four or five steps of the portable form.
 #[cfg(target_arch = "x86_64")]
 impl GatherBits for Avx2 {
     #[inline(always)]
@@ -378,8 +370,7 @@ fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
     let (eights, rest) = out.as_chunks_mut::<8>();
     let mut at = 0;
     for eight in eights {
-        // Each number is read by a four-byte load, so three bytes past the end of the group must be
-        // readable.
+        // Numbers are read by four-byte loads, so three bytes past the group must be readable.
         match data.get(at..at + W + 3) {
             Some(bytes) =>
             {
@@ -450,9 +441,9 @@ mod tests {
                 }
                 bytes.extend([100 << 1, 0]);
                 let mut all = vec![0; 100];
-                Hybrid::new(Bytes::from(bytes.clone()), width).read(&mut all).unwrap();
+                HybridDecoder::new(Bytes::from(bytes.clone()), width).read(&mut all).unwrap();
                 for (skipped, n) in [(0, 100), (3, 50), (round, 64), (99, 1), (50, 0)] {
-                    let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
+                    let mut runs = HybridDecoder::new(Bytes::from(bytes.clone()), width);
                     runs.skip_values(skipped).unwrap();
                     let expected = all[skipped..skipped + n].iter().filter(|v| **v == 0).count();
                     assert_eq!(
@@ -460,15 +451,14 @@ mod tests {
                         expected,
                         "{width} bits, {skipped}, {n}"
                     );
-                    // `count_zeros` has consumed the counted numbers, so the next number is the one
-                    // after them.
+                    // `count_zeros` has consumed the counted numbers, so the next one follows them.
                     let mut next = [9];
                     runs.read(&mut next).unwrap();
                     assert!(skipped + n >= 100 || next[0] == all[skipped + n]);
                 }
             }
         }
-        assert_eq!(Hybrid::new(Bytes::new(), 0).count_zeros(17).unwrap(), 17);
+        assert_eq!(HybridDecoder::new(Bytes::new(), 0).count_zeros(17).unwrap(), 17);
     }
 
     #[test]
@@ -492,13 +482,13 @@ mod tests {
             bytes.extend(packed);
             let expected: Vec<u32> = [number(0); 3].into_iter().chain((0..n).map(number)).collect();
             for step in [1, 5, 8, 64, 500] {
-                let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
+                let mut runs = HybridDecoder::new(Bytes::from(bytes.clone()), width);
                 let mut got = vec![0; expected.len()];
                 for out in got.chunks_mut(step) {
                     runs.read(out).unwrap();
                 }
                 assert_eq!(got, expected, "{width} bits, {step} at a time");
-                let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
+                let mut runs = HybridDecoder::new(Bytes::from(bytes.clone()), width);
                 runs.skip_values(step.min(100)).unwrap();
                 let mut one = [0];
                 runs.read(&mut one).unwrap();

@@ -16,9 +16,9 @@
 //! valid            1 1 0 0    definition >= 3: an element that is not null
 //! ```
 
-use super::bitmap::{Plane, WORDS, count_ones, find_nth_bit, make_low_mask};
+use super::bitmap::{BitPlane, WORDS, count_ones, find_nth_bit, make_low_mask};
 use super::column_shape::ColumnShape;
-use super::hybrid::{DecodeFault, GatherBits, Hybrid, PortableBits};
+use super::hybrid::{DecodeFault, GatherBits, HybridDecoder, PortableBits};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
@@ -29,7 +29,7 @@ pub(super) const ENTRIES: usize = WORDS * 64;
 /// Levels of up to four bits: bit `i` of plane `b` is bit `b` of level `i`.
 #[derive(Debug)]
 pub(super) struct BitPlanes {
-    planes: [Plane; 4],
+    planes: [BitPlane; 4],
     bits: usize,
 }
 
@@ -41,7 +41,7 @@ impl BitPlanes {
     #[inline(always)]
     fn refill_planes(
         &mut self,
-        from: &mut Hybrid,
+        from: &mut HybridDecoder,
         n: usize,
         picks: impl GatherBits,
     ) -> Result<(), DecodeFault> {
@@ -80,9 +80,8 @@ impl BitPlanes {
     }
 }
 
-/// A window of the entries of a page. An entry is a pair of a repetition and a definition level:
-/// one pair per value, one per null, and one per list without elements. Bit `i` of a mask is for
-/// entry `i`; bits past the end are unspecified.
+/// Entries of a page: a pair of a repetition and a definition level per value, per null, and per
+/// list without elements. Mask bits past the last entry are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,
@@ -90,13 +89,12 @@ pub(super) struct LevelWindow {
     /// Number of consumed entries; `n` is the number of all entries.
     pub(super) at: usize,
     pub(super) n: usize,
-    /// Mask of the entries that begin a row.
+    /// Masks of the entries that begin a row (`rows`) or an innermost list (`begun`).
     pub(super) rows: [u64; WORDS],
-    /// Mask of the entries that begin an innermost list.
     pub(super) begun: [u64; WORDS],
-    /// Mask of the entries that are elements of an innermost list, or rows if there are no lists.
+    /// Mask of the entries that are elements of innermost lists, or rows if there are no lists.
     pub(super) slots: [u64; WORDS],
-    /// Mask of the entries that are valid values.
+    /// Mask of the entries in `slots` that are not null.
     pub(super) valid: [u64; WORDS],
 }
 
@@ -117,8 +115,8 @@ impl LevelWindow {
 
     pub(super) fn refill_window(
         &mut self,
-        rep: &mut Hybrid,
-        def: &mut Hybrid,
+        rep: &mut HybridDecoder,
+        def: &mut HybridDecoder,
         n: usize,
         shape: &ColumnShape,
     ) -> Result<(), DecodeFault> {
@@ -126,8 +124,8 @@ impl LevelWindow {
         for_avx2!(
             fn[](
                 window: &mut LevelWindow,
-                rep: &mut Hybrid,
-                def: &mut Hybrid,
+                rep: &mut HybridDecoder,
+                def: &mut HybridDecoder,
                 n: usize,
                 shape: &ColumnShape,
             ) -> Result<(), DecodeFault> = window.refill_inline(rep, def, n, shape, Avx2::new()),
@@ -138,8 +136,8 @@ impl LevelWindow {
     #[inline(always)]
     fn refill_inline(
         &mut self,
-        rep: &mut Hybrid,
-        def: &mut Hybrid,
+        rep: &mut HybridDecoder,
+        def: &mut HybridDecoder,
         n: usize,
         shape: &ColumnShape,
         picks: impl GatherBits,
@@ -183,10 +181,9 @@ impl LevelWindow {
         any != 0
     }
 
-    /// Consumes the entries of the next `rows` rows, but only up to the end of the current word (64
-    /// entries). Subtracts the number of rows that begin among the consumed entries from `rows`.
-    /// Returns the index of the word, the mask of the consumed entries, and whether the last row
-    /// ends in the word.
+    /// Consumes entries of the next `rows` rows, up to the end of the current word (64 entries),
+    /// and subtracts the rows that begin in it from `rows`. Returns the index of the word, the mask
+    /// of the consumed entries, and whether all `rows` rows end in the word.
     #[inline(always)]
     pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);

@@ -20,8 +20,7 @@ struct LevelBuilder {
     present: BitmapBuilder,
 }
 
-/// For each list of a level, the index of its first element among the elements of all lists of the
-/// level, as Arrow offsets of 32 or 64 bits. An element is a list of the next level, or a value.
+/// For each list of a level, the index of its first element among those of all lists.
 #[derive(Debug)]
 enum ListStarts {
     Narrow(Vec<i32>),
@@ -77,17 +76,15 @@ impl ListsBuilder {
         }
     }
 
-    /// Returns the number of values, including nulls, that have been appended so far.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Returns the validity of the values; `None` if the column cannot have nulls.
     pub(super) fn valid(&self) -> Option<&BitmapBuilder> {
         self.nullable.then_some(&self.valid)
     }
 
-    /// Appends entries of a window: bit `i` of `now` selects entry `i` of the word at index `word`.
+    /// Appends the entries of `window` that `now` selects: bit `i` is for entry `64 * word + i`.
     #[inline(always)]
     pub(super) fn append_levels(
         &mut self,
@@ -99,8 +96,7 @@ impl ListsBuilder {
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
             // An entry that continues a list needs a previous entry with an element of this list.
-            // If the entry is the first of the word, `filled` tells whether the previous entry has
-            // such an element.
+            // For the first entry of the word, `filled` tells whether there is one.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -124,9 +120,8 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// Starts the lists that an entry with the levels `rep` and `def` begins: one at depth `rep`
-    /// and, as long as the new list has elements, one inside it. `slots` is the number of values
-    /// before the entry.
+    /// Starts the lists that an entry begins: one at depth `rep` and, while the new list has
+    /// elements, one inside it. `slots` is the number of values before the entry.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), DecodeFault> {
         let outer = usize::from(rep);
@@ -170,7 +165,6 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// Builds lists of type `data_type`; `leaves` builds the values from their type and validity.
     pub(super) fn finish(
         self,
         data_type: &DataType,

@@ -32,13 +32,14 @@ use crate::error::{Error, Result};
 pub use pages::ListsFile;
 pub use stream::{ColumnReader, is_indexed};
 
-/// Parts of a column to decode.
+/// The parts of a column that are decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DecodedParts {
     /// Lists and values.
     #[default]
     Values,
-    /// Lists and validity, for callers that only count. The values are zeros instead of decoded.
+    /// Lists and validity, for callers that only count. The values are not decoded; the result has
+    /// zeros in their place.
     Lists,
 }
 

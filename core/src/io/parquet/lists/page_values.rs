@@ -12,8 +12,8 @@ use parquet::basic::Encoding;
 
 use super::bitmap::{BitmapBuilder, count_ones, find_lowest_bit, make_low_mask};
 use super::column_shape::LeafKind;
-use super::delta::Delta;
-use super::hybrid::{DecodeFault, Hybrid};
+use super::delta::DeltaDecoder;
+use super::hybrid::{DecodeFault, HybridDecoder};
 use crate::array::prefetch::request_huge_pages;
 use crate::error::Result as Outcome;
 
@@ -23,12 +23,10 @@ const MAPPED: usize = 1 << 16;
 /// Buffers of values of at least this size in bytes (two huge pages) use huge pages.
 const LARGE: usize = 4 << 20;
 
-/// Number of values decoded at a time.
-const STEP: usize = 1024;
+const VALUES_PER_STEP: usize = 1024;
 
 pub(super) trait DecodedValue: ArrowNativeType + Default {
-    /// Size of a value in a page, in bytes.
-    const STORED: usize;
+    const STORED_BYTES: usize;
 
     fn from_stored(bytes: &[u8]) -> Self;
 
@@ -39,7 +37,7 @@ pub(super) trait DecodedValue: ArrowNativeType + Default {
 macro_rules! impl_native {
     ($($t:ty, $stored:literal, [$($byte:literal)*];)*) => {
         $(impl DecodedValue for $t {
-            const STORED: usize = $stored;
+            const STORED_BYTES: usize = $stored;
 
             #[inline(always)]
             fn from_stored(bytes: &[u8]) -> Self {
@@ -66,9 +64,9 @@ impl_native! {
 #[derive(Debug)]
 pub(super) enum EncodedValues {
     Plain(Bytes),
-    Indices(Hybrid),
-    Numbers(Hybrid),
-    Delta(Delta),
+    Indices(HybridDecoder),
+    Numbers(HybridDecoder),
+    Delta(DeltaDecoder),
     /// BYTE_STREAM_SPLIT: the first bytes of all values, then all second bytes, and so on.
     Split {
         data: Bytes,
@@ -83,11 +81,13 @@ impl EncodedValues {
         leaf: LeafKind,
     ) -> Result<Self, DecodeFault> {
         Ok(match (encoding, leaf) {
-            (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::from_packed(data, 1)),
+            (Encoding::PLAIN, LeafKind::Boolean) => {
+                Self::Numbers(HybridDecoder::from_packed(data, 1))
+            }
             (Encoding::RLE, LeafKind::Boolean) => {
                 // Skip the first four bytes, which are the length of the encoded runs.
                 let runs = if data.is_empty() { data } else { data.split_off(4.min(data.len())) };
-                Self::Numbers(Hybrid::new(runs, 1))
+                Self::Numbers(HybridDecoder::new(runs, 1))
             }
             (_, LeafKind::Boolean) => return Err(make_encoding_error(encoding, "booleans")),
             (Encoding::PLAIN, _) => Self::Plain(data),
@@ -102,9 +102,9 @@ impl EncodedValues {
                         "the page declares dictionary indices of {width} bits, but at most 32 bits are allowed; create the file again"
                     )));
                 }
-                Self::Indices(Hybrid::new(data, width))
+                Self::Indices(HybridDecoder::new(data, width))
             }
-            (Encoding::DELTA_BINARY_PACKED, _) => Self::Delta(Delta::new(data)?),
+            (Encoding::DELTA_BINARY_PACKED, _) => Self::Delta(DeltaDecoder::new(data)?),
             (Encoding::BYTE_STREAM_SPLIT, _) => Self::Split { data, at: 0 },
             (_, _) => return Err(make_encoding_error(encoding, "numbers")),
         })
@@ -129,8 +129,7 @@ pub(super) trait ValueSink: Send {
     /// Grows the buffer to at least `slots` elements; new elements are zero.
     fn grow(&mut self, slots: usize) -> Result<(), DecodeFault>;
 
-    /// Decodes values of a page into the elements of the range `slots` that are not null. `valid`
-    /// has a set bit for each element that is not null; if it is `None`, no element is null.
+    /// Decodes values into the elements of `slots` whose bit in `valid` is set; all if `None`.
     fn append(
         &mut self,
         page: &mut EncodedValues,
@@ -161,7 +160,7 @@ struct SlotValues<T> {
     /// One element per value or null. An element is zero and takes no memory until it is written.
     out: Vec<T>,
     dictionary: Option<Vec<T>>,
-    /// Scratch buffer for values without nulls, before they are copied to the valid elements of `out`.
+    /// Scratch buffer for values without nulls, before they are scattered to `out`.
     dense: Vec<T>,
 }
 
@@ -175,14 +174,14 @@ impl<T> SlotValues<T> {
 
 impl<T: DecodedValue> ValueSink for SlotValues<T> {
     fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), DecodeFault> {
-        let bytes = count.checked_mul(T::STORED).and_then(|n| values.get(..n));
+        let bytes = count.checked_mul(T::STORED_BYTES).and_then(|n| values.get(..n));
         let bytes = bytes.ok_or_else(|| {
             DecodeFault::new(format!(
                 "a dictionary of {count} value(s) does not fit its {} byte(s), so the file is damaged; create it again",
                 values.len()
             ))
         })?;
-        self.dictionary = Some(bytes.chunks_exact(T::STORED).map(T::from_stored).collect());
+        self.dictionary = Some(bytes.chunks_exact(T::STORED_BYTES).map(T::from_stored).collect());
         Ok(())
     }
 
@@ -208,8 +207,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             return Ok(());
         }
         if len == 0 {
-            // `vec![0; n]` gets zeroed memory without writing to it, but aborts the process if
-            // memory runs out. So try first whether the memory can be reserved.
+            // `vec![0; n]` writes nothing, but aborts if memory runs out: try to reserve it first.
             Vec::<T>::new().try_reserve_exact(slots).map_err(DecodeFault::new)?;
             self.out = vec![T::default(); slots];
             self.use_huge_pages();
@@ -232,11 +230,11 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
         let Self { out, dictionary, dense } = self;
         let dictionary = dictionary.as_deref();
         let Some(valid) = valid else { return decode_values(page, dictionary, &mut out[slots]) };
-        dense.resize(STEP, T::default());
+        dense.resize(VALUES_PER_STEP, T::default());
         let mut at = slots.start;
         while at < slots.end {
-            let n = STEP.min(slots.end - at);
-            let mut words = [0; STEP / 64];
+            let n = VALUES_PER_STEP.min(slots.end - at);
+            let mut words = [0; VALUES_PER_STEP / 64];
             let mut values = 0;
             for (i, word) in words.iter_mut().enumerate() {
                 *word = valid.read_word(at + i * 64) & make_low_mask(n.saturating_sub(i * 64));
@@ -277,7 +275,6 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
     }
 }
 
-/// Returns an array of zeros. Its memory is never written to.
 fn build_zero_array<T: DecodedValue>(
     slots: usize,
     data_type: &DataType,
@@ -287,7 +284,7 @@ fn build_zero_array<T: DecodedValue>(
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
     }
     let bytes = slots.saturating_mul(size_of::<T>());
-    // Mapped pages are zero and take memory only when read. An allocator would clear reused memory.
+    // Mapped pages are zero and take memory only on access; an allocator must clear reused memory.
     let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),
@@ -328,7 +325,7 @@ fn decode_values<T: DecodedValue>(
     match page {
         EncodedValues::Plain(data) => {
             let bytes = split_plain::<T>(data, out.len())?;
-            for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(T::STORED)) {
+            for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(T::STORED_BYTES)) {
                 *out = T::from_stored(bytes);
             }
         }
@@ -338,8 +335,8 @@ fn decode_values<T: DecodedValue>(
                     "the page has dictionary indices, but the chunk has no dictionary, so the file is damaged; create it again",
                 ));
             };
-            let mut indices = [0; STEP];
-            for out in out.chunks_mut(STEP) {
+            let mut indices = [0; VALUES_PER_STEP];
+            for out in out.chunks_mut(VALUES_PER_STEP) {
                 let indices = &mut indices[..out.len()];
                 runs.read(indices)?;
                 let mut largest = 0;
@@ -358,8 +355,8 @@ fn decode_values<T: DecodedValue>(
             }
         }
         EncodedValues::Numbers(runs) => {
-            let mut numbers = [0; STEP];
-            for out in out.chunks_mut(STEP) {
+            let mut numbers = [0; VALUES_PER_STEP];
+            for out in out.chunks_mut(VALUES_PER_STEP) {
                 let numbers = &mut numbers[..out.len()];
                 runs.read(numbers)?;
                 for (out, number) in out.iter_mut().zip(numbers) {
@@ -378,10 +375,10 @@ fn decode_values<T: DecodedValue>(
         }
         EncodedValues::Split { data, at } => {
             let end = split_end::<T>(data, *at, out.len())?;
-            let count = data.len() / T::STORED;
+            let count = data.len() / T::STORED_BYTES;
             for (i, out) in out.iter_mut().enumerate() {
                 let mut bytes = [0; 8];
-                for (b, byte) in bytes[..T::STORED].iter_mut().enumerate() {
+                for (b, byte) in bytes[..T::STORED_BYTES].iter_mut().enumerate() {
                     *byte = data[b * count + *at + i];
                 }
                 *out = T::from_stored(&bytes);
@@ -393,24 +390,23 @@ fn decode_values<T: DecodedValue>(
 }
 
 fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, DecodeFault> {
-    match count.checked_mul(T::STORED).filter(|n| *n <= data.len()) {
+    match count.checked_mul(T::STORED_BYTES).filter(|n| *n <= data.len()) {
         Some(bytes) => Ok(data.split_to(bytes)),
         None => Err(make_missing_values_error::<T>(count, data.len())),
     }
 }
 
-/// Returns the index after `count` values from index `at` on. Returns an error if the data has
-/// fewer values.
+/// Returns the end of `count` values from value `at` on; an error if `data` has fewer values.
 fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, DecodeFault> {
-    let all = data.len() / T::STORED;
+    let all = data.len() / T::STORED_BYTES;
     let end = at.checked_add(count).filter(|end| *end <= all);
-    end.ok_or_else(|| make_missing_values_error::<T>(count, (all - at) * T::STORED))
+    end.ok_or_else(|| make_missing_values_error::<T>(count, (all - at) * T::STORED_BYTES))
 }
 
 #[cold]
 fn make_missing_values_error<T: DecodedValue>(count: usize, bytes: usize) -> DecodeFault {
     DecodeFault::new(format!(
         "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left, so the file is damaged; create it again",
-        T::STORED
+        T::STORED_BYTES
     ))
 }

@@ -13,7 +13,7 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::column_shape::ColumnShape;
-use super::hybrid::{DecodeFault, Hybrid};
+use super::hybrid::{DecodeFault, HybridDecoder};
 use crate::error::{Error, Result};
 
 /// An open Parquet file.
@@ -27,7 +27,6 @@ pub struct ListsFile<'a, R> {
     pub metadata: &'a ParquetMetaData,
 }
 
-/// The location that error messages name: file, column, row group and page.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorPlace {
     file: PathBuf,
@@ -114,8 +113,7 @@ impl<'a> ColumnChunk<'a> {
         Ok(out)
     }
 
-    /// Checks the offset index: pages must follow each other within the chunk, and their first rows
-    /// must ascend from 0.
+    /// Checks that pages follow each other within the chunk, and their first rows ascend from 0.
     fn check_index(&self) -> Result<()> {
         let (mut end, mut row) = (self.bytes.start, 0);
         for (i, page) in self.pages.iter().enumerate() {
@@ -190,8 +188,8 @@ impl<'a> ColumnChunk<'a> {
 
 #[derive(Debug)]
 pub(super) struct DataPage {
-    pub(super) rep: Hybrid,
-    pub(super) def: Hybrid,
+    pub(super) rep: HybridDecoder,
+    pub(super) def: HybridDecoder,
     pub(super) entries: usize,
     pub(super) encoding: Encoding,
     pub(super) values: Bytes,
@@ -203,7 +201,7 @@ pub(super) enum PageContent {
     Data(DataPage),
 }
 
-pub(super) struct Pages<R: ChunkReader> {
+pub(super) struct ListPages<R: ChunkReader> {
     reader: SerializedPageReader<R>,
     /// Range of data pages to read (earlier pages are skipped); `None` to read all pages.
     window: Option<Range<usize>>,
@@ -213,8 +211,7 @@ pub(super) struct Pages<R: ChunkReader> {
     rep_bits: usize,
 }
 
-impl<R: ChunkReader> Pages<R> {
-    /// Opens the pages with the indices `window` in the offset index; all pages if `None`.
+impl<R: ChunkReader> ListPages<R> {
     pub(super) fn new(
         source: &ListsFile<'_, R>,
         chunk: &ColumnChunk<'_>,
@@ -320,8 +317,8 @@ impl<R: ChunkReader> Pages<R> {
                         buf.len()
                     )));
                 }
-                let rep = Hybrid::new(buf.split_to(rep), self.rep_bits);
-                let def = Hybrid::new(buf.split_to(def), self.def_bits);
+                let rep = HybridDecoder::new(buf.split_to(rep), self.rep_bits);
+                let def = HybridDecoder::new(buf.split_to(def), self.def_bits);
                 Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
             }
             Page::DictionaryPage { .. } => Err(DecodeFault::new(
@@ -331,16 +328,15 @@ impl<R: ChunkReader> Pages<R> {
     }
 }
 
-/// Splits the levels off the front of `buf`, the data of a version 1 page. `levels` names the
-/// levels in errors.
+/// Splits levels off the data `buf` of a version 1 page. `levels` names them in errors.
 fn split_levels(
     buf: &mut Bytes,
     bits: usize,
     encoding: Encoding,
     levels: &str,
-) -> Result<Hybrid, DecodeFault> {
+) -> Result<HybridDecoder, DecodeFault> {
     if bits == 0 {
-        return Ok(Hybrid::new(Bytes::new(), 0));
+        return Ok(HybridDecoder::new(Bytes::new(), 0));
     }
     if encoding != Encoding::RLE {
         return Err(DecodeFault::new(format!(
@@ -352,7 +348,7 @@ fn split_levels(
     match length {
         Some(length) if length <= left => {
             let _ = buf.split_to(4);
-            Ok(Hybrid::new(buf.split_to(length), bits))
+            Ok(HybridDecoder::new(buf.split_to(length), bits))
         }
         Some(length) => Err(DecodeFault::new(format!(
             "the {levels} take {length} byte(s), but only {left} are left in the page, so the file is damaged; create it again"

@@ -30,7 +30,8 @@ impl<R: ChunkReader> fmt::Debug for ColumnReader<R> {
 }
 
 impl<R: ChunkReader + 'static> ColumnReader<R> {
-    /// Opens a reader at the first of `rows`; it reads the bytes of [`ranges`](super::ranges).
+    /// Opens a reader at the first of `rows`. The reader reads the bytes that
+    /// [`ranges`](super::ranges) returns.
     ///
     /// # Errors
     /// See [`read_column`](super::read_column).
@@ -51,12 +52,12 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
         Ok(Self { reader, field: field.clone(), all: rows.len(), rows, values })
     }
 
-    /// Returns the rows still to be read.
+    /// Returns the range of rows of the row group that are still to be read.
     pub fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }
 
-    /// Skips the next rows.
+    /// Skips the next `rows` rows.
     ///
     /// # Errors
     /// If fewer rows are left, or the file is damaged.
@@ -65,7 +66,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
         self.reader.skip_rows(rows)
     }
 
-    /// Reads the next rows as one array.
+    /// Reads the next `rows` rows as one array.
     ///
     /// # Errors
     /// If fewer rows are left, or the file is damaged.

@@ -14,8 +14,8 @@ pub struct WideFloat {
 impl WideFloat {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. `more` means that the exact number has lower nonzero bits;
-    /// `whole` must then have at least 63 bits.
+    /// `more` means that the number has nonzero bits below `whole`, and sets the lowest bit.
+    /// `whole` then has at least 63 bits, so that this bit is lower than the 53 bits of a float.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -33,7 +33,7 @@ impl WideFloat {
         Self::new(self.negative != other.negative, whole, exponent, false)
     }
 
-    /// Returns the quotient; 0 if the divisor is 0.
+    /// Returns `self / other`; 0 if `other` is 0.
     pub fn divide_by(self, other: Self) -> Self {
         let (whole, by) = (u128::from(self.whole) << 63, u128::from(other.whole));
         let (Some(quotient), Some(rest)) = (whole.checked_div(by), whole.checked_rem(by)) else {
@@ -56,11 +56,10 @@ impl WideFloat {
         if self.whole == 0 {
             return (0.0, true);
         }
-        let cut = (LOWEST - self.exponent).max(11);
+        let cut = (SMALLEST_FLOAT_EXPONENT - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // If more than 64 bits are cut, the number is less than half of the smallest subnormal, so
-        // `bits` stays 0.
+        // A cut of more than 64 bits leaves less than half of the smallest subnormal.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
@@ -68,10 +67,9 @@ impl WideFloat {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // `bits` includes the highest bit of the significand, which a normal float does not store.
-        // In the sum below, this bit adds 1 to the exponent field, so `doubled` is the exponent
-        // field minus 1.
-        let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
+        // The highest bit of the significand, which a normal float does not store, adds 1 to the
+        // exponent field in the sum below, so `doubled` is the field minus 1.
+        let doubled = u64::try_from(lowest - SMALLEST_FLOAT_EXPONENT).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
             (bits, exact) = (infinite, false);
@@ -90,8 +88,7 @@ impl WideFloat {
     }
 }
 
-/// Exponent of the smallest positive `f64`, which is a power of 2.
-const LOWEST: i64 = -1074;
+const SMALLEST_FLOAT_EXPONENT: i64 = -1074;
 
 #[expect(clippy::cast_possible_truncation, reason = "the halves are wanted")]
 pub(super) fn split_u128(wide: u128) -> (u64, u64) {
@@ -109,7 +106,7 @@ pub struct ScaledInteger {
 }
 
 impl ScaledInteger {
-    /// Creates a number from an integer.
+    /// Returns the integer `n` as a [`ScaledInteger`].
     pub fn of(n: u64) -> Self {
         Self::new(false, vec![n], 0)
     }
@@ -140,19 +137,20 @@ impl ScaledInteger {
         self.limbs.is_empty()
     }
 
-    /// Returns `a b - c d` exactly. The exponents of the two products must differ by a multiple of 64.
+    /// Returns `a * b - c * d` exactly. The exponents of the two products must differ by a multiple
+    /// of 64.
     pub fn compute_determinant([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> Self {
         let products = [(a, b, false), (c, d, true)];
-        let products = products.map(|(a, b, minus)| Product { a, b, minus });
+        let products = products.map(|(a, b, minus)| ScaledProduct { a, b, minus });
         let nonzero = || products.iter().filter(|p| !p.a.is_zero() && !p.b.is_zero());
-        let Some(lowest) = nonzero().map(Product::exponent).min() else {
+        let Some(lowest) = nonzero().map(ScaledProduct::exponent).min() else {
             return Self::new(false, Vec::new(), 0);
         };
         let limb_of = |exponent: i64| usize::try_from((exponent - lowest) / 64).unwrap_or(0);
         let len =
             nonzero().map(|p| limb_of(p.exponent()) + p.a.limbs.len() + p.b.limbs.len()).max();
         let mut limbs = vec![0; len.unwrap_or(0) + 1];
-        for Product { a, b, minus } in nonzero() {
+        for ScaledProduct { a, b, minus } in nonzero() {
             let at = limb_of(a.exponent + b.exponent);
             let negative = *minus != (a.negative != b.negative);
             for (i, x) in a.limbs.iter().enumerate() {
@@ -167,7 +165,6 @@ impl ScaledInteger {
     /// Returns the number divided by an integer, rounded to odd (see [`WideFloat`]); 0 for divisor 0.
     pub fn divide_by(&self, by: u128) -> WideFloat {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
-        // `top` has the two highest limbs of the number, `next` the limb below them.
         let (top, next) = (u128::from(at(1)) << 64 | u128::from(at(2)), at(3));
         if top == 0 || by == 0 {
             return WideFloat::ZERO;
@@ -203,13 +200,13 @@ impl ScaledInteger {
     }
 }
 
-struct Product<'a> {
+struct ScaledProduct<'a> {
     a: &'a ScaledInteger,
     b: &'a ScaledInteger,
     minus: bool,
 }
 
-impl Product<'_> {
+impl ScaledProduct<'_> {
     fn exponent(&self) -> i64 {
         self.a.exponent + self.b.exponent
     }
@@ -219,8 +216,7 @@ fn count_bits(limbs: usize) -> i64 {
     i64::try_from(limbs).map_or(i64::MAX, |limbs| limbs.saturating_mul(64))
 }
 
-/// Adds `value` to `limbs`; subtracts it if `negative` is set. Has no branch, because branches on
-/// random signs would be mispredicted.
+/// Has no branch, because branches on random signs would be mispredicted.
 #[inline]
 pub(super) fn add_limbs<const N: usize>(limbs: &mut [u64], value: [u64; N], negative: bool) {
     let Some((here, above)) = limbs.split_first_chunk_mut::<N>() else { return };
@@ -261,12 +257,12 @@ mod tests {
 
     use super::*;
 
-    fn whole(n: i128) -> ScaledInteger {
+    fn make_integer(n: i128) -> ScaledInteger {
         let (high, low) = split_u128(n.cast_unsigned());
         ScaledInteger::from_signed(vec![low, high], 0)
     }
 
-    fn any_integer(rng: &mut ChaCha8Rng) -> i128 {
+    fn draw_integer(rng: &mut ChaCha8Rng) -> i128 {
         rng.random::<i128>() >> rng.random_range(0..127)
     }
 
@@ -274,8 +270,8 @@ mod tests {
     fn integers_are_rounded_to_the_nearest_even() {
         let rng = &mut ChaCha8Rng::seed_from_u64(41);
         for _ in 0..2000 {
-            let n = any_integer(rng);
-            assert_eq!(whole(n).to_wide_float().to_f64(), n as f64, "{n}");
+            let n = draw_integer(rng);
+            assert_eq!(make_integer(n).to_wide_float().to_f64(), n as f64, "{n}");
         }
     }
 
@@ -283,12 +279,16 @@ mod tests {
     fn differences_of_products_are_whole() {
         let rng = &mut ChaCha8Rng::seed_from_u64(42);
         for _ in 0..2000 {
-            let [a, b, c, d] = std::array::from_fn(|_| any_integer(rng) >> 65);
-            let found =
-                ScaledInteger::compute_determinant([&whole(a), &whole(b)], [&whole(c), &whole(d)]);
+            let [a, b, c, d] = std::array::from_fn(|_| draw_integer(rng) >> 65);
+            let found = ScaledInteger::compute_determinant(
+                [&make_integer(a), &make_integer(b)],
+                [&make_integer(c), &make_integer(d)],
+            );
             assert_eq!(found.to_wide_float().to_f64(), (a * b - c * d) as f64, "{a} {b} {c} {d}");
-            let same =
-                ScaledInteger::compute_determinant([&whole(a), &whole(b)], [&whole(b), &whole(a)]);
+            let same = ScaledInteger::compute_determinant(
+                [&make_integer(a), &make_integer(b)],
+                [&make_integer(b), &make_integer(a)],
+            );
             assert!(same.is_zero());
         }
     }
@@ -298,14 +298,14 @@ mod tests {
     fn quotients_are_rounded_once() {
         let rng = &mut ChaCha8Rng::seed_from_u64(43);
         for _ in 0..2000 {
-            let n = any_integer(rng) >> 30;
+            let n = draw_integer(rng) >> 30;
             let by = u128::from(rng.random::<u64>() >> rng.random_range(0..60)).max(1);
-            let small = whole(n).divide_by(by).to_f64();
+            let small = make_integer(n).divide_by(by).to_f64();
             for shift in [64, 13] {
                 // Dividend and divisor are multiplied by the same power of 2, so the quotient stays the same.
                 let scaled = ScaledInteger::compute_determinant(
-                    [&whole(n), &whole(1 << shift)],
-                    [&whole(0), &whole(0)],
+                    [&make_integer(n), &make_integer(1 << shift)],
+                    [&make_integer(0), &make_integer(0)],
                 );
                 assert_eq!(scaled.divide_by(by << shift).to_f64(), small, "{n} / {by}");
             }
@@ -313,8 +313,7 @@ mod tests {
             if n % exact == 0 {
                 assert_eq!(small, (n / exact) as f64);
             } else {
-                // The quotient and the expected value are both rounded, so they may differ in the
-                // last bits.
+                // Quotient and expected value are both rounded, so their last bits may differ.
                 let error = (small - n as f64 / exact as f64).abs();
                 assert!(error <= small.abs() * 2f64.powi(-51), "{n} / {by}");
             }
@@ -326,8 +325,10 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(44);
         for _ in 0..2000 {
             let n = i128::from(rng.random::<u64>() >> rng.random_range(11..62));
-            let root =
-                ScaledInteger::compute_determinant([&whole(n), &whole(n)], [&whole(0), &whole(0)]);
+            let root = ScaledInteger::compute_determinant(
+                [&make_integer(n), &make_integer(n)],
+                [&make_integer(0), &make_integer(0)],
+            );
             assert_eq!(root.divide_by(1).root().to_f64(), n as f64);
         }
     }

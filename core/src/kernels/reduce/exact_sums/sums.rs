@@ -1,10 +1,9 @@
 //! [`ExactSums`]: the exact sums of many groups of numbers, rounded only when read as floats.
 //!
-//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal,
-//! 2^-1074, for floats and 2^-2148 for products of floats. All groups store the same range of
-//! limbs: every limb that a number so far has needed, and one more above them, so that 2^63 numbers
-//! can be added without overflow. The limbs of a group are adjacent in memory. Most columns need
-//! two to four limbs.
+//! A sum is an integer in two's complement, whose unit is the smallest subnormal, 2^-1074, for
+//! floats and 2^-2148 for products of floats. All groups store the same range of limbs: those that
+//! a number so far has needed, and one above, so that 2^63 numbers do not overflow. The limbs of a
+//! group are adjacent. Most columns need two to four limbs.
 
 use std::collections::HashMap;
 
@@ -12,7 +11,7 @@ use super::real::{ScaledInteger, WideFloat, add_limbs, add_wide, split_u128};
 
 /// Type of the numbers that an exact sum adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terms {
+pub enum SumTerms {
     /// 64-bit floats.
     Floats,
     /// Products of two 64-bit floats.
@@ -23,9 +22,8 @@ pub enum Terms {
     Unsigned,
 }
 
-impl Terms {
-    /// Returns the exponent of the lowest bit of a sum: the bit has the value 2^exponent.
-    fn unit(self) -> i64 {
+impl SumTerms {
+    fn unit_exponent(self) -> i64 {
         match self {
             Self::Floats => -1074,
             Self::Products => -2148,
@@ -33,8 +31,7 @@ impl Terms {
         }
     }
 
-    /// Returns the maximum number of significant bits of a term.
-    fn bits(self) -> usize {
+    fn max_term_bits(self) -> usize {
         match self {
             Self::Floats => 53,
             Self::Products => 106,
@@ -43,17 +40,16 @@ impl Terms {
     }
 }
 
-/// Exact sums of the groups 0, 1, 2, ..
+/// Exact sums of groups of numbers, one sum per group. Groups are numbered from 0.
 #[derive(Debug)]
 pub struct ExactSums {
-    terms: Terms,
+    terms: SumTerms,
     groups: usize,
     /// Index of the lowest limb that is stored. All sums have zeros in the limbs below it.
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// A term can be added without growing `limbs` if the index of its lowest bit is in
-    /// `low..low + span`.
+    /// Terms whose lowest bit is in `low..low + span` fit `limbs`.
     low: u32,
     span: u32,
     /// Counts of NaN, positive and negative infinities of each group that has any.
@@ -64,13 +60,12 @@ pub struct ExactSums {
 
 /// Maximum number of values that [`ExactSums::add_run`] adds at once: a sum of 2^10 53-bit integers fits i64.
 const RUN: usize = 1 << 10;
-/// From this length on, [`ExactSums::add_run`] first adds up the significands of each exponent.
+/// From this number of values on, [`ExactSums::add_run`] first adds up the significands of each exponent.
 const LONG_RUN: usize = 256;
 /// Index that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
 
-/// Returns `(index, significand)`: the absolute value of the float is `significand * 2^(index - 1074)`. For
-/// NaN and infinities, the index is [`SPECIAL`].
+/// Splits into `significand * 2^(index - 1074)`. The index is [`SPECIAL`] for NaN and infinities.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an exponent has 11 bits")]
 fn split_float(value: f64) -> (u32, u64) {
@@ -82,7 +77,7 @@ fn split_float(value: f64) -> (u32, u64) {
 
 impl ExactSums {
     /// Creates sums without groups; [`resize`](Self::resize) adds groups.
-    pub fn new(terms: Terms) -> Self {
+    pub fn new(terms: SumTerms) -> Self {
         Self {
             terms,
             groups: 0,
@@ -127,11 +122,11 @@ impl ExactSums {
         self.special.clear();
     }
 
-    /// Extends the limbs of all groups to hold the bits `low..end`, and one limb above for carries.
+    /// Makes room for the bits `low..end` of a sum, and for one limb of carries above.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
         // Always store limb 0 of sums of integers: `to_integer` and `add_integer` use it.
-        let low = if self.terms.unit() == 0 { 0 } else { low };
+        let low = if self.terms.unit_exponent() == 0 { 0 } else { low };
         let (first, last) = match self.width {
             0 => (low / 64, (end - 1) / 64 + 2),
             w => ((low / 64).min(self.first), ((end - 1) / 64 + 2).max(self.first + w)),
@@ -151,8 +146,8 @@ impl ExactSums {
         }
         (self.first, self.width) = (first, width);
         let low = 64 * first;
-        let mut span = (64 * (width - 1) + 1).saturating_sub(self.terms.bits());
-        if self.terms == Terms::Floats {
+        let mut span = (64 * (width - 1) + 1).saturating_sub(self.terms.max_term_bits());
+        if self.terms == SumTerms::Floats {
             span = span.min((SPECIAL as usize).saturating_sub(low));
         }
         self.low = u32::try_from(low).unwrap_or(u32::MAX);
@@ -163,10 +158,10 @@ impl ExactSums {
     #[cold]
     fn grow_for(&mut self, position: u32) {
         let position = position as usize;
-        self.grow_window(position, position + self.terms.bits());
+        self.grow_window(position, position + self.terms.max_term_bits());
     }
 
-    /// Returns the limbs of a group, starting with the limb that contains bit `offset`.
+    /// `offset` counts from the lowest bit that is stored.
     #[inline]
     fn limbs_from(&mut self, group: usize, offset: u32) -> &mut [u64] {
         let start = group * self.width;
@@ -278,7 +273,7 @@ impl ExactSums {
         self.by_exponent = sums;
     }
 
-    /// Adds `value * 2^position` times the [unit](Terms::unit) to the sum of a group.
+    /// Adds `value * 2^(position + unit)`, where `unit` is [`SumTerms::unit_exponent`].
     fn add_shifted(&mut self, group: usize, position: usize, value: i64) {
         let end = position + 64;
         if self.width == 0 || position < 64 * self.first || end > 64 * (self.first + self.width - 1)
@@ -306,23 +301,23 @@ impl ExactSums {
 
     /// Returns the exact sum of the finite numbers of a group; ignores NaN and infinities.
     pub fn to_scaled_integer(&self, group: usize) -> ScaledInteger {
-        let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
+        let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit_exponent();
         ScaledInteger::from_signed(self.group_limbs(group).to_vec(), exponent)
     }
 
-    /// Returns the float nearest to the sum.
+    /// Returns the float nearest to the sum of a group.
     pub fn to_f64(&self, group: usize) -> f64 {
         self.find_special(group)
             .unwrap_or_else(|| self.to_scaled_integer(group).to_wide_float().to_f64())
     }
 
-    /// Returns the float nearest to the sum divided by a count.
+    /// Returns the float nearest to the sum of a group divided by `count`.
     pub fn mean(&self, group: usize, count: u64) -> f64 {
         self.find_special(group)
             .unwrap_or_else(|| self.to_scaled_integer(group).divide_by(count.into()).to_f64())
     }
 
-    /// Returns a sum of integers, which is exact for up to 2^63 integers of 64 bits.
+    /// Returns the sum of a group of integers; exact for up to 2^63 integers of 64 bits.
     pub fn to_integer(&self, group: usize) -> i128 {
         match self.group_limbs(group) {
             [low, high, ..] => (u128::from(*high) << 64 | u128::from(*low)).cast_signed(),
@@ -330,7 +325,8 @@ impl ExactSums {
         }
     }
 
-    /// Appends the sum of a group to `out`, serialized as 64-bit words in the shortest form.
+    /// Appends the sum of a group to `out`, serialized as 64-bit words in the shortest of the forms
+    /// that the module `exact_sums` describes.
     pub fn write_words(&self, group: usize, out: &mut Vec<i64>) {
         if let Some(special) = self.find_special(group) {
             return out.push(special.to_bits().cast_signed());
@@ -338,10 +334,10 @@ impl ExactSums {
         let sum = self.group_limbs(group);
         let Some(low) = sum.iter().position(|limb| *limb != 0) else { return };
         let one = match self.terms {
-            Terms::Floats => to_exact_float(&self.to_scaled_integer(group).to_wide_float()),
-            Terms::Products => None,
-            Terms::Signed => i64::try_from(self.to_integer(group)).ok(),
-            Terms::Unsigned => u64::try_from(self.to_integer(group)).ok().map(u64::cast_signed),
+            SumTerms::Floats => to_exact_float(&self.to_scaled_integer(group).to_wide_float()),
+            SumTerms::Products => None,
+            SumTerms::Signed => i64::try_from(self.to_integer(group)).ok(),
+            SumTerms::Unsigned => u64::try_from(self.to_integer(group)).ok().map(u64::cast_signed),
         };
         if let Some(one) = one {
             return out.push(one);
@@ -356,19 +352,18 @@ impl ExactSums {
         out.extend(sum[low..end].iter().map(|limb| limb.cast_signed()));
     }
 
-    /// Adds a sum that [`write_words`](Self::write_words) wrote.
+    /// Adds `words`, a sum that [`write_words`](Self::write_words) wrote, to the sum of a group.
     pub fn add_words(&mut self, group: usize, words: &[i64]) {
         match (words, self.terms) {
             ([], _) => {}
-            ([word], Terms::Floats) => self.add(group, f64::from_bits(word.cast_unsigned())),
-            ([_], Terms::Products) => {}
-            ([word], Terms::Signed) => self.add_integer(group, i128::from(*word)),
-            ([word], Terms::Unsigned) => {
+            ([word], SumTerms::Floats) => self.add(group, f64::from_bits(word.cast_unsigned())),
+            ([_], SumTerms::Products) => {}
+            ([word], SumTerms::Signed) => self.add_integer(group, i128::from(*word)),
+            ([word], SumTerms::Unsigned) => {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // Limit the indices of limbs, so that invalid words cannot allocate much memory. No
-                // product of floats has higher limbs.
+                // Invalid words must not allocate much. No product of floats has higher limbs.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
@@ -398,8 +393,7 @@ fn to_exact_float(number: &WideFloat) -> Option<i64> {
     exact.then(|| value.to_bits().cast_signed())
 }
 
-/// Returns the value that all limbs above the highest limb of `sum` have: all bits set for a
-/// negative sum, else 0.
+/// The limbs above the highest limb of `sum`: all bits set for a negative sum, else 0.
 fn compute_sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }
@@ -421,7 +415,7 @@ mod tests {
         }
     }
 
-    fn words(sums: &ExactSums, group: usize) -> Vec<i64> {
+    fn collect_words(sums: &ExactSums, group: usize) -> Vec<i64> {
         let mut out = Vec::new();
         sums.write_words(group, &mut out);
         out
@@ -432,9 +426,9 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(31);
         for trial in 0..200 {
             let (mut all, mut kept) =
-                (ExactSums::new(Terms::Floats), ExactSums::new(Terms::Floats));
+                (ExactSums::new(SumTerms::Floats), ExactSums::new(SumTerms::Floats));
             let (mut products, mut kept_products) =
-                (ExactSums::new(Terms::Products), ExactSums::new(Terms::Products));
+                (ExactSums::new(SumTerms::Products), ExactSums::new(SumTerms::Products));
             for sums in [&mut all, &mut kept, &mut products, &mut kept_products] {
                 sums.resize(3);
             }
@@ -456,8 +450,8 @@ mod tests {
                 }
             }
             for group in 0..3 {
-                assert_eq!(words(&all, group), words(&kept, group));
-                assert_eq!(words(&products, group), words(&kept_products, group));
+                assert_eq!(collect_words(&all, group), collect_words(&kept, group));
+                assert_eq!(collect_words(&products, group), collect_words(&kept_products, group));
                 assert_eq!(all.to_f64(group).to_bits(), kept.to_f64(group).to_bits());
             }
         }
@@ -465,7 +459,9 @@ mod tests {
 
     #[test]
     fn words_without_low_limbs_are_integers() {
-        for (terms, sign) in [(Terms::Signed, 1), (Terms::Signed, -1), (Terms::Unsigned, 1)] {
+        for (terms, sign) in
+            [(SumTerms::Signed, 1), (SumTerms::Signed, -1), (SumTerms::Unsigned, 1)]
+        {
             let mut part = ExactSums::new(terms);
             part.resize(1);
             for _ in 0..4 {
@@ -473,7 +469,7 @@ mod tests {
             }
             let mut sums = ExactSums::new(terms);
             sums.resize(1);
-            sums.add_words(0, &words(&part, 0));
+            sums.add_words(0, &collect_words(&part, 0));
             assert_eq!(sums.to_integer(0), sign << 64);
             sums.add_integer(0, 5);
             assert_eq!(sums.to_integer(0), (sign << 64) + 5);
@@ -490,27 +486,27 @@ mod tests {
             if trial % 7 == 3 {
                 values.push(f64::INFINITY);
             }
-            let mut run = ExactSums::new(Terms::Floats);
+            let mut run = ExactSums::new(SumTerms::Floats);
             run.resize(2);
             run.add_run(1, &values);
-            let mut each = ExactSums::new(Terms::Floats);
-            let mut merged = ExactSums::new(Terms::Floats);
+            let mut each = ExactSums::new(SumTerms::Floats);
+            let mut merged = ExactSums::new(SumTerms::Floats);
             merged.resize(1);
             each.resize(7);
             for (i, value) in values.iter().enumerate() {
                 each.add(i % 7, *value);
             }
             for group in 0..7 {
-                merged.add_words(0, &words(&each, group));
+                merged.add_words(0, &collect_words(&each, group));
             }
-            assert_eq!(words(&run, 1), words(&merged, 0));
-            assert!(words(&run, 0).is_empty());
-            let behind: Vec<_> = (3..7).map(|group| words(&each, group)).collect();
+            assert_eq!(collect_words(&run, 1), collect_words(&merged, 0));
+            assert!(collect_words(&run, 0).is_empty());
+            let behind: Vec<_> = (3..7).map(|group| collect_words(&each, group)).collect();
             each.remove_groups(3);
-            let moved: Vec<_> = (0..4).map(|group| words(&each, group)).collect();
+            let moved: Vec<_> = (0..4).map(|group| collect_words(&each, group)).collect();
             assert_eq!(behind, moved);
             each.resize(6);
-            assert!(words(&each, 5).is_empty());
+            assert!(collect_words(&each, 5).is_empty());
         }
     }
 
@@ -518,7 +514,7 @@ mod tests {
     fn products_are_what_integers_say() {
         let rng = &mut ChaCha8Rng::seed_from_u64(33);
         for _ in 0..500 {
-            let mut sums = ExactSums::new(Terms::Products);
+            let mut sums = ExactSums::new(SumTerms::Products);
             sums.resize(1);
             let mut expected = 0i128;
             let scale = 2f64.powi(rng.random_range(-40..40));
@@ -538,7 +534,7 @@ mod tests {
 
     #[test]
     fn bytes_in_use_are_few() {
-        let mut sums = ExactSums::new(Terms::Floats);
+        let mut sums = ExactSums::new(SumTerms::Floats);
         sums.resize(1000);
         (0..1000).for_each(|group| sums.add(group, 0.1 * group as f64));
         assert!(sums.size() <= 1000 * 32, "{}", sums.size());

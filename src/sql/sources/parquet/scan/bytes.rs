@@ -38,8 +38,8 @@ impl FetchedBytes {
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// Returns the bytes from the start of `range` on, if one fetched range contains all of
-    /// `range`.
+    /// If one fetched range contains the whole `range`, returns the bytes of the fetched range from
+    /// the start of `range` on. Returns `None` if no fetched range contains it.
     fn find_bytes(&self, range: &Range<u64>) -> Option<Bytes> {
         // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);

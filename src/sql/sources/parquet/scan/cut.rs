@@ -20,7 +20,8 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 ///
 /// DataFusion assigns a row group to the byte range in which it starts. Here, the rows of a row
 /// group are divided if its list columns have an offset index, so that reads can begin in the
-/// middle. A file stays unchanged if a dynamic filter may drop row groups.
+/// middle. A file stays unchanged if `filter` has a dynamic filter, which may drop row groups
+/// later.
 pub(super) fn cut_by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,
@@ -61,8 +62,9 @@ pub(super) fn cut_by_rows(
     file.with_extension(ParquetAccessPlan::new(access))
 }
 
-/// Returns the rows of a row group that belong to the byte range `bytes`, or `None` if the position
-/// of the row group in the file is invalid.
+/// Returns the rows of a row group that belong to the byte range `bytes`: a part of them if the
+/// list columns have an offset index (`indexed`), so that reads can begin in the middle, else all
+/// or none. Returns `None` if the position of the row group in the file is invalid.
 fn make_row_access(
     group: &RowGroupMetaData,
     bytes: Range<u64>,
@@ -128,9 +130,8 @@ pub(in crate::sql) fn make_window_scan(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // If there are several partitions, each returns at most `config.limit` rows and may omit its
-    // later rows. Only the first `limit` rows of the scan are complete, so the window must end
-    // within these.
+    // If there are several partitions, each of them stops after `config.limit` rows. Only the first
+    // `limit` rows of the scan are then without gaps, so the rows to return must be among these.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),

@@ -17,7 +17,7 @@ use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::bytes::FetchedBytes;
-use super::scan_split::{ListColumn, Split};
+use super::scan_split::{ListColumn, SplitScan};
 use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
 use crate::sql::exec::cut_batches::BatchSize;
@@ -51,17 +51,24 @@ struct SequentialReader {
     group: usize,
 }
 
+/// A row of a row group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RowPosition {
+    group: usize,
+    /// Index of the row in the row group.
+    row: usize,
+}
+
 /// How far one column has been read. It is kept from one [`RowGroupPiece`] to the next.
 #[derive(Debug, Default)]
 struct ColumnProgress {
-    /// The reader that can continue the last read.
+    /// The reader that can continue the last read, or `None` if the last read left no reader open.
     open: Option<SequentialReader>,
-    /// The index of the row group that was read last, and the row of this row group at which the
-    /// read ended.
-    end: Option<(usize, usize)>,
+    /// The row at which the last read ended; `None` before any read.
+    end: Option<RowPosition>,
 }
 
-/// Rows whose bytes must be fetched, and the index `column` of their column in the [`Split`].
+/// Rows whose bytes must be fetched, and the index `column` of their column in the [`SplitScan`].
 #[derive(Debug)]
 struct ColumnRead {
     column: usize,
@@ -73,17 +80,20 @@ struct ColumnRead {
 /// How to read the row ranges of [`PieceSpans`] from one column.
 #[derive(Debug, PartialEq)]
 enum SpanReading {
-    /// The sequential reader of an earlier piece, which is still open, reads the ranges.
+    /// The sequential reader of an earlier [`RowGroupPiece`], which is still open, reads the
+    /// ranges.
     Continue,
-    /// A new sequential reader is opened for these rows. Later pieces may use it to read on.
+    /// A new sequential reader is opened for these rows. Later [`RowGroupPiece`]s may use it to
+    /// read on.
     Sequential(Range<usize>),
     /// Each range is read by a reader of its own.
     Separate,
 }
 
-/// The rows to decode for a piece, with the sizes that decide how they are read.
+/// The rows to decode for a [`RowGroupPiece`], with the sizes that decide how they are read.
 struct PieceSpans<'a> {
-    /// Ranges of rows in the row group: the rows of the piece, and the small gaps between them.
+    /// Ranges of rows in the row group: the rows of the [`RowGroupPiece`], and the small gaps
+    /// between them.
     spans: &'a [Range<usize>],
     group_rows: usize,
     leaves_per_row: usize,
@@ -120,9 +130,9 @@ impl PieceSpans<'_> {
         SpanReading::Separate
     }
 
-    /// Whether a sequential reader that has the rows `open` left can read the spans. With an offset
-    /// index, the reader continues only if it skips few leaves, because a new reader would start at
-    /// the right page.
+    /// Whether the open sequential reader should read the spans. `open` is the range of rows that it
+    /// has not read yet, and must contain the spans. If the file has an offset index, the reader must
+    /// also skip only few leaves. Otherwise a new reader, which starts at the right page, is cheaper.
     fn can_continue(&self, open: &Range<usize>, is_indexed: bool) -> bool {
         let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else {
             return false;
@@ -137,7 +147,7 @@ impl PieceSpans<'_> {
 }
 
 pub(super) struct ListRows {
-    split: Split,
+    split: SplitScan,
     given: BoxStream<'static, Result<RecordBatch>>,
     reader: Box<dyn AsyncFileReader + Send>,
     metadata: Arc<ParquetMetaData>,
@@ -147,7 +157,7 @@ pub(super) struct ListRows {
     /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<FetchedBytes>,
-    /// The state of each column of `split`.
+    /// How far each of `split.columns` has been read.
     progress: Vec<ColumnProgress>,
     pieces: VecDeque<RowGroupPiece>,
     ready: VecDeque<RecordBatch>,
@@ -162,7 +172,7 @@ pub(super) struct ListRows {
 impl ListRows {
     #[expect(clippy::too_many_arguments, reason = "what a file is and what is wanted of it")]
     pub(super) fn new(
-        split: Split,
+        split: SplitScan,
         given: BoxStream<'static, Result<RecordBatch>>,
         reader: Box<dyn AsyncFileReader + Send>,
         metadata: Arc<ParquetMetaData>,
@@ -268,8 +278,8 @@ impl ListRows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // A piece ends at the end of its row group, or before a row number that is not
-                    // greater than the last.
+                    // A `RowGroupPiece` ends at the end of its row group, or before a row number
+                    // that is not greater than the last.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -362,15 +372,15 @@ impl ListRows {
         Ok(decoded)
     }
 
-    /// Chooses how to read the spans of a piece from each column, and returns the rows to fetch. Closes the readers that
-    /// cannot continue.
+    /// Chooses how to read the spans of a piece from each column, and returns the rows to fetch.
+    /// Closes the readers that cannot continue.
     fn choose_reads(
         &mut self,
         group: usize,
         columns: Range<usize>,
         piece: &PieceSpans<'_>,
     ) -> Vec<ColumnRead> {
-        let start = piece.spans.first().map(|first| (group, first.start));
+        let start = piece.spans.first().map(|first| RowPosition { group, row: first.start });
         let mut reads = Vec::new();
         let all = self.split.columns.iter().zip(&mut self.progress).enumerate();
         for (at, (column, progress)) in all.take(columns.end).skip(columns.start) {
@@ -397,7 +407,8 @@ impl ListRows {
         reads
     }
 
-    /// Opens the sequential readers among `reads`, whose bytes are fetched.
+    /// Opens a reader for each sequential read of `reads`. The caller has fetched the bytes of the
+    /// reads.
     fn open_readers(&mut self, group: usize, reads: &[ColumnRead]) -> Result<()> {
         let source =
             ListsFile { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
@@ -446,7 +457,7 @@ impl ListRows {
                 Some(mask) => filter(&values, mask)?,
                 None => values,
             });
-            progress.end = spans.last().map(|last| (group, last.end));
+            progress.end = spans.last().map(|last| RowPosition { group, row: last.end });
         }
         Ok(decoded)
     }
@@ -488,8 +499,8 @@ impl ListRows {
     }
 }
 
-/// Decodes the rows `span` of a column with the reader `open`, or, if it is `None`, with a new
-/// reader for only these rows.
+/// Decodes the rows `span` of a column with the reader `open` or, if it is `None`, with a new
+/// reader for these rows.
 fn read_span(
     source: &ListsFile<'_, FetchedBytes>,
     group: usize,

@@ -23,19 +23,21 @@ use crate::sql::sources::delegate_source;
 /// A scan of Parquet files, in which Serrate's decoder reads the list columns that it supports.
 #[derive(Clone)]
 pub(in crate::sql) struct ListsSource {
-    /// DataFusion's scan with columns and conditions. It reads files that the decoder does not support.
+    /// DataFusion's scan, which has the projection and the filter. It alone reads the files that
+    /// the list decoder does not support.
     stock: ParquetSource,
-    /// Indices of the required list columns in the table.
+    /// Indices, in the table's schema, of the list columns that the projection or the filter uses.
     lists: BTreeSet<usize>,
-    /// Maximum number of leaves per batch, except for a single larger row.
+    /// Maximum number of leaf values per batch. A row that has more is a batch of its own.
     leaves: usize,
     batch_size: usize,
-    /// The range of rows to read for each file that is read only in part, for display in the plan.
+    /// The ranges of rows that EXPLAIN shows: one for each file that the scan reads only in part.
     windows: Vec<Range<usize>>,
 }
 
 impl ListsSource {
-    /// Creates a source, or returns `None` if no list column is needed.
+    /// Creates a source, or returns `None` if neither the projection nor the filter of `stock` uses
+    /// a list column.
     pub(in crate::sql) fn new(
         stock: ParquetSource,
         leaves: usize,
@@ -145,7 +147,7 @@ impl FileSource for ListsSource {
         _order: &[PhysicalSortExpr],
         _properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
-        // The list decoder does not support scans that reorder row groups.
+        // DataFusion's scan would reorder row groups, which the list decoder does not support.
         Ok(SortOrderPushdownResult::Unsupported)
     }
 

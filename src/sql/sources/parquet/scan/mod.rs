@@ -1,10 +1,11 @@
-//! [`decode_lists`]: decodes list columns of Parquet with [`lists`](crate::io::parquet::lists).
+//! Scans Parquet files with [`lists`](crate::io::parquet::lists), Serrate's decoder of list
+//! columns. The rule [`decode_lists`] plans such scans.
 //!
-//! DataFusion's scan prunes, decodes flat columns, evaluates conditions on them, and applies a
-//! limit unless a condition needs lists. It also returns row numbers, and this module decodes the
-//! lists of these rows. DataFusion alone reads a file if the decoder supports none of its list
-//! columns, for example because their values are strings, or because their types differ from those
-//! of the table.
+//! DataFusion's scan prunes row groups, decodes flat columns, evaluates conditions on these, and
+//! applies a limit unless a condition reads lists. It also returns the number of each row, and this
+//! module decodes the lists of these rows. DataFusion alone reads a file if the decoder supports
+//! none of its list columns, for example because their values are strings, or because their types
+//! differ from the table's.
 
 mod bytes;
 mod cut;

@@ -1,4 +1,5 @@
-//! [`ListsOpener`]: opens one file, or the rows of it that correspond to a byte range.
+//! [`ListsOpener`]: opens one file of a scan. If the scan reads only a byte range of the file,
+//! opens the rows that `cut_by_rows` assigns to this range.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use super::cut::cut_by_rows;
 use super::list_rows::ListRows;
 use super::lists_source::ListsSource;
-use super::scan_split::{ListColumn, Split, find_measured_fields};
+use super::scan_split::{ListColumn, SplitScan, find_measured_fields};
 use crate::io::parquet::lists::{DecodedParts, is_supported};
 use crate::sql::exec::cut_batches::BatchSize;
 
@@ -76,7 +77,7 @@ impl ListsOpener {
     }
 
     /// Returns the rows of a file, with decoded lists. Returns `None` for a file that the list
-    /// decoder does not support, which DataFusion reads without it.
+    /// decoder does not support; DataFusion alone then reads the file.
     async fn list_rows(
         &self,
         file: &PartitionedFile,
@@ -100,7 +101,7 @@ impl ListsOpener {
             return Ok(None);
         }
         let roots: Vec<usize> = columns.iter().map(|c| c.root).collect();
-        let split = Split::new(stock, columns, self.source.batch_size())?;
+        let split = SplitScan::new(stock, columns, self.source.batch_size())?;
         let Some(split) = split else { return Ok(None) };
         let mut config = self.config.clone();
         let mut left = usize::MAX;
@@ -109,7 +110,8 @@ impl ListsOpener {
         }
         let part = cut_by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
         let given = self.read_stock_rows(&split.given, &config, part).await?;
-        // Registers the counters of the inner scan. They are shared, so later changes are visible.
+        // Adds the metrics of DataFusion's scan of this file to those of the whole scan. The
+        // counters are shared, so EXPLAIN ANALYZE shows what they count later.
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
         }
@@ -133,7 +135,8 @@ impl ListsOpener {
         }
     }
 
-    /// Returns the list columns that the decoder supports and that have the table's type in the file.
+    /// Returns the list columns of the scan that the decoder supports and whose type in the file is
+    /// the type in the table.
     fn columns(&self, metadata: &ParquetMetaData) -> Vec<ListColumn> {
         let footer = metadata.file_metadata();
         let schema = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
@@ -162,8 +165,8 @@ impl ListsOpener {
     }
 }
 
-/// Whether the ordinal of each row group is its position in the footer. Otherwise, row numbers
-/// would be wrong.
+/// Whether each row group's ordinal is its position in the footer. If not, DataFusion's scan
+/// returns wrong row numbers.
 fn has_ordered_groups(metadata: &ParquetMetaData) -> bool {
     let mut groups = metadata.row_groups().iter().enumerate();
     groups.all(|(i, group)| group.ordinal().is_some_and(|n| usize::try_from(n).ok() == Some(i)))

@@ -1,4 +1,4 @@
-//! [`Split`]: divides a scan between DataFusion's scan and Serrate's list decoder.
+//! [`SplitScan`]: divides a scan between DataFusion's scan and Serrate's list decoder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,27 +26,29 @@ pub(super) struct ListColumn {
     /// Index of the column among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
-    /// The field of this column in the table's schema, with the same type as `field`, the field in the file.
+    /// The field of this column in the table's schema. Its type is that of `field`, which is the
+    /// field in the file.
     pub(super) declared: FieldRef,
     pub(super) parts: DecodedParts,
 }
 
 #[derive(Debug)]
 enum OutputColumn {
-    /// The output column is this column of DataFusion's scan, by index.
+    /// The output column is the column of DataFusion's scan that has this index.
     Given(usize),
     /// The output column is an expression over columns of DataFusion's scan and decoded lists.
     Of(Arc<dyn PhysicalExpr>),
 }
 
-/// The request to DataFusion's scan, and the output computed from its result and decoded lists.
+/// A scan of one file in two steps: DataFusion's scan reads the rows without the lists, then the
+/// list decoder adds their lists, from which the condition on lists and the output are computed.
 #[derive(Debug)]
-pub(super) struct Split {
+pub(super) struct SplitScan {
     /// DataFusion's scan, with the number of each row as its last column.
     pub(super) given: ParquetSource,
-    /// The columns that the list decoder reads, starting with the columns of conditions.
+    /// The columns that the list decoder reads. Those that `condition` uses come first.
     pub(super) columns: Vec<ListColumn>,
-    /// Number of entries at the start of `columns` that the conditions need.
+    /// Number of columns at the start of `columns` that `condition` uses.
     pub(super) tested: usize,
     /// The condition on lists, if any. Its column indices count the columns of DataFusion's scan
     /// first, then the lists that the condition reads.
@@ -56,10 +58,10 @@ pub(super) struct Split {
     given_schema: SchemaRef,
 }
 
-impl Split {
+impl SplitScan {
     /// Splits a scan between DataFusion and the list decoder, which reads the columns `ours`.
-    /// Returns `None` if DataFusion must read the whole scan, for example because of
-    /// `input_file_name()`.
+    /// Returns `None` if DataFusion must read all columns, for example because one expression uses
+    /// both a list and `input_file_name()`.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,
@@ -112,7 +114,9 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // Functions such as `input_file_name()` have a value only inside DataFusion's scan.
+        // Functions such as `input_file_name()` have a value only inside DataFusion's scan, so no
+        // expression over decoded lists or condition on lists can contain them. A table with a
+        // column that has the name of the row numbers, `ROW`, cannot be split either.
         let only_there = outputs.iter().any(|o| matches!(o, OutputColumn::Of(e) if is_per_file(e)));
         if only_there || tests.iter().any(is_per_file) || table.table_schema().index_of(ROW).is_ok()
         {
@@ -154,7 +158,8 @@ impl Split {
         self.condition.as_ref()
     }
 
-    /// Appends the lists of the first [`columns`](Self::columns) to a batch of DataFusion's scan.
+    /// Appends `lists`, the decoded lists of the first [`columns`](Self::columns), to `given`, a
+    /// batch of DataFusion's scan.
     pub(super) fn append_lists(
         &self,
         given: &RecordBatch,
@@ -181,9 +186,9 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once: `batch_size` if the scan
-/// has nested columns, otherwise a larger number. A page of lists on the boundary of two requests
-/// is decoded twice, so larger requests decode fewer pages twice.
+/// Returns the number of rows to request from DataFusion's scan at once: `batch_size` if `schema`
+/// has nested columns, whose rows may be large, otherwise [`MOST_ROWS`] or [`TEXT_ROWS`]. Larger
+/// requests save work: a page of lists on the boundary of two requests is decoded twice.
 fn find_given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -193,7 +198,8 @@ fn find_given_rows(schema: &Schema, batch_size: usize) -> usize {
     if numbers { MOST_ROWS } else { TEXT_ROWS }
 }
 
-/// Number of rows to request at once: [`MOST_ROWS`] if all columns are numbers, [`TEXT_ROWS`] with strings.
+/// Number of rows to request from DataFusion's scan at once: [`MOST_ROWS`] if all its columns are
+/// primitive, and [`TEXT_ROWS`] if one is not, such as a string.
 const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
@@ -230,7 +236,8 @@ fn move_columns(
     Ok(moved.data)
 }
 
-/// Whether an expression contains a function that DataFusion's scan evaluates per file.
+/// Whether an expression calls a function that DataFusion's scan evaluates for each file, such as
+/// `input_file_name()`.
 fn is_per_file(e: &Arc<dyn PhysicalExpr>) -> bool {
     let answers = ["input_file_name", "file_row_index"];
     let found = e.exists(|e| {
@@ -270,7 +277,8 @@ fn read_columns(
     Ok(source.and_then(|source| source.downcast_ref::<ParquetSource>().cloned()))
 }
 
-/// Returns the list columns that a scan needs only for the lengths of their lists.
+/// Returns the column indices in `lists` whose values the scan `stock` does not use: it uses only
+/// the lengths of the lists in these columns.
 pub(super) fn find_measured_fields(
     stock: &ParquetSource,
     lists: &BTreeSet<usize>,

@@ -1,4 +1,5 @@
-//! Replaces unqualified names of merged columns with expressions.
+//! Replaces unqualified names of columns that USING merges with expressions such as
+//! `coalesce(a.k, b.k)`.
 
 use std::ops::ControlFlow;
 
@@ -18,7 +19,8 @@ pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, 
 pub(super) struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
     columns: &'a FromColumns,
-    /// For each query around the current position, whether it may have columns with one of `names`.
+    /// For each query around the current position, whether the query may have a column with one of
+    /// the names to replace.
     queries: Vec<bool>,
     parameters: Vec<String>,
 }
@@ -85,7 +87,8 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
         || matches!(select.distinct, Some(Distinct::On(_)));
     let is_known = select.from.is_empty()
         || columns.get(&from_text(&select.from)).and_then(Option::as_ref).is_some_and(|columns| {
-            // A later item of SELECT may refer to the alias of an earlier one.
+            // No item of SELECT may have an alias that is one of `names`, because a later item may
+            // refer to this alias.
             query.with.is_none()
                 && !select.projection.iter().any(is_named)
                 && !names.iter().any(|(name, _)| columns.contains(&fold_name(name)))

@@ -15,10 +15,10 @@ use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::columns::join_constraints::{has_using, list_using_columns};
 use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare, is_same_ident};
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::scopes::CteScopes;
 
-/// The columns of each FROM of a subquery in an expression, by the text of the FROM, or `None` if
-/// they are unknown.
+/// The columns of the FROM of each subquery in an expression; `None` if they are unknown. The key
+/// is the text of the FROM.
 pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
 /// The columns of tables in FROM, by the text of the table, or the reason why they are unknown.
@@ -41,7 +41,7 @@ pub(super) async fn find_columns<S: VisitMut>(
         return (columns, relations);
     }
     let mut inner = InnerTables {
-        scopes: Scopes::default(),
+        scopes: CteScopes::default(),
         depth: 0,
         found: Vec::new(),
         relations: Vec::new(),
@@ -49,9 +49,10 @@ pub(super) async fn find_columns<S: VisitMut>(
     let _ = statement.visit(&mut inner);
     for (text, query) in inner.relations {
         let found = plan_columns(state, query).await;
-        // Tables of equal SQL may differ if two WITH clauses define the same name.
+        // Two tables may have the same text: a name that two WITH clauses define with different
+        // columns. Then the columns are unknown.
         let known = match relations.remove(&text) {
-            Some(other) if other != found => Err("several tables have this name".to_owned()),
+            Some(other) if other != found => Err(REPEATED_NAME.to_owned()),
             _ => found,
         };
         relations.insert(text, known);
@@ -59,7 +60,8 @@ pub(super) async fn find_columns<S: VisitMut>(
     for (text, query) in inner.found {
         let found: Option<HashSet<String>> =
             plan_names(state, query).await.map(|names| names.into_iter().collect());
-        // Tables of equal SQL may differ if two WITH clauses define the same name.
+        // Two FROM with the same text may have different columns, if two WITH clauses define a name
+        // in this text. The entry then has the columns of both.
         let known = match (columns.remove(&text), found) {
             (None, found) => found,
             (Some(Some(mut known)), Some(found)) => {
@@ -72,6 +74,9 @@ pub(super) async fn find_columns<S: VisitMut>(
     }
     (columns, relations)
 }
+
+/// Reason why the columns of a table are unknown if its name is defined twice.
+const REPEATED_NAME: &str = "several WITH queries have this name";
 
 /// Plans a query and returns the names of its columns.
 ///
@@ -103,7 +108,7 @@ impl VisitorMut for AnyUsing {
 /// Visitor that collects the FROM of each subquery in an expression, and each table of
 /// [`TableColumns`]. For each FROM and each table, it builds a query that returns all columns.
 struct InnerTables {
-    scopes: Scopes<Cte>,
+    scopes: CteScopes<Cte>,
     /// The number of expressions around the current position; 0 outside expressions.
     depth: usize,
     found: Vec<(String, Query)>,
@@ -123,8 +128,8 @@ impl InnerTables {
         self.found.push((from_text(&select.from), add_queries(all, &self.scopes)));
     }
 
-    /// Adds the tables in one item of FROM, also those of joins in parentheses. `all` are all items
-    /// of this FROM.
+    /// Adds the tables in one item of FROM, also those of joins in parentheses. `all` is the whole
+    /// FROM.
     fn add_relations(&mut self, from: &TableWithJoins, all: &[TableWithJoins]) {
         let joined = from.joins.iter().map(|join| &join.relation);
         for relation in std::iter::once(&from.relation).chain(joined) {
@@ -137,8 +142,8 @@ impl InnerTables {
     }
 }
 
-/// Returns a query of the columns of a table in FROM. `all` is the whole FROM, because a LATERAL
-/// table may use columns of the tables before it.
+/// Returns a query that selects all columns of the table `relation` in FROM. `all` is the whole
+/// FROM, because a LATERAL table may use columns of the tables before it.
 fn select_all(relation: &TableFactor, all: &[TableWithJoins]) -> Result<Query> {
     if let TableFactor::Derived { lateral: true, alias: Some(alias), .. }
     | TableFactor::UNNEST { alias: Some(alias), .. } = relation
@@ -199,7 +204,7 @@ impl VisitorMut for InnerTables {
 }
 
 /// Whether a FROM does not show which table has a column of USING. In `a JOIN b ON .. JOIN c USING
-/// (k)`, `k` may be a column of `a` or of `b`. After `a JOIN b USING (k)`, this is known.
+/// (k)`, `k` may be a column of `a` or of `b`; in `a JOIN b USING (k) JOIN c USING (k)`, of both.
 fn needs_columns(from: &TableWithJoins) -> bool {
     let within = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, alias: None } => {

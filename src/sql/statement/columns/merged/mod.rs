@@ -45,12 +45,12 @@ use crate::sql::statement::scopes::is_lateral_query;
 
 pub(in crate::sql) use self::bare_names::replace_names;
 pub(in crate::sql::statement) use self::natural::write_out;
-pub(super) use self::stars::list_excluded_names;
-pub(in crate::sql) use self::tables::coalesce_of;
+pub(in crate::sql::statement) use self::stars::list_excluded_names;
+pub(in crate::sql) use self::tables::build_coalesce;
 
 async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let (columns, relations) = find_columns(state, statement).await;
-    match statement.visit(&mut Merge { outer: 0, columns, relations }) {
+    match statement.visit(&mut ColumnMerger { outer: 0, columns, relations }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }
@@ -77,7 +77,7 @@ pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-struct Merge {
+struct ColumnMerger {
     /// The number of expressions and LATERAL tables that contain the current position. If it is not
     /// 0, a query at this position may use columns of outer queries.
     outer: usize,
@@ -85,7 +85,7 @@ struct Merge {
     relations: TableColumns,
 }
 
-impl VisitorMut for Merge {
+impl VisitorMut for ColumnMerger {
     type Break = DataFusionError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
@@ -103,8 +103,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // Only SELECTs of set operations change here, because `pre_visit_query` has changed all
-        // others.
+        // Only SELECTs of set operations change here: `pre_visit_query` has changed the others.
         let done = qualify_merged(select, None, self.outer > 0, &self.columns, &self.relations);
         match done.and_then(|done| match done {
             true => Ok(()),
@@ -198,8 +197,8 @@ fn qualify_merged(
     let _ = select.group_by.visit(&mut bare);
     if let Some(Distinct::On(exprs)) = &mut select.distinct {
         for expr in exprs {
-            // In DISTINCT ON, the name of a result column refers to the result column, not to a
-            // column of FROM.
+            // In DISTINCT ON, the name of a result column refers to this column, not to one of
+            // FROM.
             let is_result = matches!(&*expr, Expr::Identifier(name) if results.aliases.contains(&fold_name(name)));
             replace_names(expr, if is_result { &merged.computed } else { &names });
         }
@@ -214,7 +213,8 @@ fn merge_from(
     select: &Select,
     relations: &TableColumns,
 ) -> Option<(Vec<TableWithJoins>, Vec<MergedTable>)> {
-    // USING can become ON only if no `*` remains: with ON, `*` would repeat the merged column.
+    // A `*` over a join with ON would repeat the merged column. So USING can become ON only if each
+    // `*` will be replaced with columns, which is not possible for a `*` with unknown options.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => has_known_options(options),
         _ => true,
@@ -236,7 +236,7 @@ fn merge_from(
 /// `SELECT k FROM a FULL JOIN b USING (k)`, `coalesce(a.k, b.k)` replaces `k`.
 struct MergedColumns {
     tables: Vec<MergedTable>,
-    /// Columns whose unqualified name DataFusion reads wrongly, as after a FULL JOIN, or rejects as
+    /// Columns whose bare name DataFusion reads wrongly, as after a FULL JOIN, or rejects as
     /// ambiguous, as after two joins with USING (k). Their expressions replace the names
     /// everywhere.
     computed: Vec<(Ident, Expr)>,
@@ -282,7 +282,7 @@ impl MergedColumns {
         Ok(results)
     }
 
-    /// Returns the items of SELECT that replace a `*`: one star per table. If DataFusion has to
+    /// Returns the items of SELECT that replace a `*`: one star per table. If DataFusion must
     /// report an error in the options of the `*`, returns the `*` itself, with the merged columns
     /// in REPLACE.
     fn write_star_items(
@@ -293,8 +293,7 @@ impl MergedColumns {
         if let Some(items) = write_star(&options, &self.tables, relations)? {
             return Ok(items);
         }
-        // DataFusion's `*` may return either of the two columns that are merged, so REPLACE sets
-        // the value.
+        // DataFusion's `*` may return either of the two merged columns, so REPLACE sets the value.
         let excluded = list_excluded_idents(&options);
         let mut items = options.opt_replace.take().map_or_else(Vec::new, |replace| replace.items);
         let is_merged = |name: &Ident| self.tables.iter().any(|table| is_merged_in(table, name));
@@ -320,9 +319,9 @@ impl MergedColumns {
     }
 
     /// Returns the names to replace in ORDER BY. A name of `computed` stays if a result column has
-    /// it, because it then refers to the result column, which is already merged. A name of `plain`
-    /// stays only if it is an alias. Otherwise, if USING has become ON, two columns of FROM have
-    /// the name, and the planner would find it ambiguous.
+    /// this name: ORDER BY then refers to the result column, which has the merged value. A name of
+    /// `plain` stays only if an alias has this name. Without such an alias, the planner would find
+    /// the name ambiguous if USING has become ON, because two columns of FROM then have it.
     fn list_names_in_order(&self, results: &ResultColumns) -> Vec<(Ident, Expr)> {
         let computed = self.computed.iter().filter(|(name, _)| {
             !results.has_star_with(name) && !results.names.contains(&fold_name(name))
@@ -332,12 +331,12 @@ impl MergedColumns {
         computed.chain(plain).cloned().collect()
     }
 
-    /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON.
-    ///
-    /// All names of `computed` are replaced. A name of `plain` is replaced, too: the planner finds
-    /// it ambiguous, and would look it up in the outer query first. Without an outer query, a name
-    /// of `plain` stays if another table, whose column is not merged, may also have it. The planner
-    /// can then reject the name.
+    /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON: all names of `computed`,
+    /// and the names of `plain` that can mean only the merged column. The planner would find such a
+    /// name ambiguous, or, if there is an outer query (`has_outer`), take the name for a column of
+    /// that query. Omits a name that several tables own. Without an outer query, also omits a name
+    /// that a further table may have as a column that USING does not merge: the planner rightly
+    /// rejects this name.
     fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
         let tables = &self.tables;
         let is_certain = |name: &Ident| {
@@ -392,8 +391,8 @@ fn list_excluded_idents(options: &WildcardAdditionalOptions) -> Vec<Ident> {
     list_excluded_names(options).iter().filter_map(find_last_ident).collect()
 }
 
-/// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both columns the
-/// same name.
+/// Gives `t.k` in a SELECT list the alias `k_1` if the list also has the merged column `k`, because
+/// the planner would name both columns `k`.
 fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();

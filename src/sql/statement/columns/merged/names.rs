@@ -1,4 +1,4 @@
-//! Names of columns in the syntax tree.
+//! Compares and qualifies names of columns in the syntax tree, and finds the options of a star.
 
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, ObjectName, WildcardAdditionalOptions,

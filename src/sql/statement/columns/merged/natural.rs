@@ -13,12 +13,12 @@ use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::columns::join_constraints::{find_constraint_mut, join_constraint};
 use crate::sql::statement::columns::merged::merge_columns;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::{Scopes, track_scopes};
+use crate::sql::statement::scopes::{CteScopes, track_scopes};
 
 /// Changes NATURAL joins to USING. Returns the number of NATURAL joins whose columns are unknown.
 pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: &mut S) -> usize {
     let mut natural =
-        NaturalJoinRewriter { scopes: Scopes::default(), found: Vec::new(), known: None };
+        NaturalJoinRewriter { scopes: CteScopes::default(), found: Vec::new(), known: None };
     let _ = statement.visit(&mut natural);
     let mut common: Vec<Option<Vec<String>>> = Vec::with_capacity(natural.found.len());
     for [left, right] in natural.found {
@@ -35,14 +35,15 @@ pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: 
     }
     let unknown = common.iter().filter(|names| names.is_none()).count();
     let known = Some(common.into_iter());
-    let mut natural = NaturalJoinRewriter { scopes: Scopes::default(), found: Vec::new(), known };
+    let mut natural =
+        NaturalJoinRewriter { scopes: CteScopes::default(), found: Vec::new(), known };
     let _ = statement.visit(&mut natural);
     unknown
 }
 
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned. The
 /// planner may find the name of a merged column ambiguous. So after an error,
-/// [`Merge`](super::Merge) rewrites these names, and the query is planned again.
+/// [`ColumnMerger`](super::ColumnMerger) rewrites these names, and the query is planned again.
 async fn plan_merged_names(state: &SessionState, mut query: Query) -> Option<Vec<String>> {
     if let Some(names) = plan_names(state, query.clone()).await {
         return Some(names);
@@ -80,7 +81,7 @@ impl VisitorMut for AnyNatural {
 
 /// Visitor that first collects NATURAL joins in `found`, then changes them to USING with `known`.
 struct NaturalJoinRewriter {
-    scopes: Scopes<Cte>,
+    scopes: CteScopes<Cte>,
     /// For each NATURAL join, its two inputs as separate queries.
     found: Vec<[Query; 2]>,
     /// `None` in the first pass. In the second pass, for each NATURAL join, the names of the

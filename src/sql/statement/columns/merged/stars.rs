@@ -1,4 +1,4 @@
-//! Replaces a `*` over merged columns with one star per table.
+//! Replaces a `*` over tables that USING joins with one star per table, such as `a.*, b.*`.
 
 use std::collections::HashSet;
 
@@ -48,11 +48,11 @@ pub(super) fn write_star(
             _ if merged_only => HashSet::new(),
             Some(Ok(columns)) => columns.clone(),
             Some(Err(reason)) => return refuse_star(table, reason),
-            None => return refuse_star(table, "it depends on the tables next to it"),
+            None => return refuse_star(table, DEPENDENT),
         });
     }
     // Whether the star of a table returns the column `name`. The star omits a column that USING
-    // merges into a column of an earlier table.
+    // merges into the column of an earlier table.
     let shows = |table: &MergedTable, columns: &HashSet<String>, name: &Ident| {
         owns_column(table, name)
             || (columns.contains(&fold_name(name)) && !is_merged_in(table, name))
@@ -109,6 +109,9 @@ pub(super) fn write_star(
     Ok(Some(stars))
 }
 
+/// Reason why the columns of a table are unknown if no query could select them.
+const DEPENDENT: &str = "the table depends on other tables in FROM";
+
 fn refuse_star<T>(table: &MergedTable, reason: &str) -> Result<T> {
     plan_err!(
         "* with EXCLUDE or REPLACE over USING or NATURAL requires the columns of {}, which are unknown ({reason}); write the columns instead of the star",
@@ -117,7 +120,7 @@ fn refuse_star<T>(table: &MergedTable, reason: &str) -> Result<T> {
 }
 
 /// Splits a name in EXCLUDE: `s.t.x` into the column `x` and the table `s.t`. For `x` alone, the
-/// table is empty.
+/// table is empty. Returns `None` if a part of the name is not an identifier.
 fn split_column(name: &ObjectName) -> Option<(Ident, Vec<Ident>)> {
     let mut parts: Vec<Ident> =
         name.0.iter().map(|part| part.as_ident().cloned()).collect::<Option<_>>()?;

@@ -1,8 +1,7 @@
-//! The tables of a FROM, each with the columns that USING merges.
+//! Collects the tables of a FROM, each with the columns that USING merges.
 
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
+    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
     TableWithJoins,
 };
 
@@ -15,6 +14,7 @@ use crate::sql::statement::columns::merged::names::{
     find_last_ident, is_same_ident, qualify_column,
 };
 use crate::sql::statement::columns::position_columns::match_position;
+use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::fold_name;
 
 /// Prefix of the aliases that subqueries in FROM get if they have none.
@@ -24,7 +24,7 @@ pub(super) struct MergedTable {
     pub(super) name: ObjectName,
     /// The table as it is written in FROM.
     pub(super) text: String,
-    /// The columns of this table into which USING merges columns of other tables, each with the
+    /// Columns of this table into which USING merges columns of other tables, each with the
     /// expression of the merged column: `k` with `coalesce(a.k, b.k)` for `a` in `a FULL JOIN b
     /// USING (k)`.
     pub(super) own: Vec<(Ident, Expr)>,
@@ -58,8 +58,10 @@ pub(super) fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     })
 }
 
-/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a table has
-/// no name, or if it is unknown which table has a merged column.
+/// Appends to `out` the tables of a FROM with the columns that USING merges. If `by_conditions` is
+/// true, ON replaces each USING that DataFusion cannot plan. `unnamed` counts the subqueries that
+/// get an alias. Returns `None` if a table has no name, or if it is unknown which table has a
+/// merged column.
 pub(super) fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
@@ -92,8 +94,8 @@ pub(super) fn merge_tables(
                 continue;
             }
             // The column `name` of the right input belongs to the table that already merges `name`,
-            // or else to the only table with such a column. If there is no such table, the SELECT
-            // stays unchanged.
+            // else to the only table with such a column. If there is none, the SELECT stays
+            // unchanged.
             let merges =
                 |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
             let right_at = match out[before..].iter().position(merges) {
@@ -133,16 +135,16 @@ pub(super) fn merge_tables(
             });
             let merged = match &join.join_operator {
                 J::Right(_) | J::RightOuter(_) => right,
-                J::FullOuter(_) => coalesce_of([left, right]),
+                J::FullOuter(_) => build_coalesce([left, right]),
                 _ => left,
             };
             let holder = &mut out[holder];
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // DataFusion cannot plan a further USING with a column of three tables, as
-                    // `JOIN d USING (k)` after `a JOIN b USING (k) JOIN c USING (k)`. So it becomes
-                    // ON.
+                    // DataFusion cannot plan a further USING with a column of three tables, such as
+                    // `JOIN d USING (k)` after `a JOIN b USING (k) JOIN c USING (k)`. So this USING
+                    // becomes ON.
                     changed |=
                         by_conditions && holder.repeated.iter().any(|n| is_same_ident(n, &name));
                     holder.repeated.push(name.clone());
@@ -230,8 +232,8 @@ fn find_written_text(factor: &TableFactor) -> String {
     factor.to_string()
 }
 
-/// In `unnest(..)` and in a LATERAL query without FROM, replaces the unqualified names of merged
-/// columns of the tables before it.
+/// In `unnest(..)` and LATERAL queries without FROM, replaces the unqualified names of merged
+/// columns of the tables before them.
 pub(super) fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
     if matches!(table, TableFactor::Derived { lateral: true, .. } | TableFactor::UNNEST { .. }) {
         let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
@@ -239,20 +241,6 @@ pub(super) fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable
     }
 }
 
-pub(in crate::sql) fn coalesce_of<const N: usize>(args: [Expr; N]) -> Expr {
-    let args = args.map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new("coalesce")]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.into(),
-            clauses: vec![],
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: vec![],
-    })
+pub(in crate::sql) fn build_coalesce<const N: usize>(args: [Expr; N]) -> Expr {
+    call_function("coalesce", args.into())
 }

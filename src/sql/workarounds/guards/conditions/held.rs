@@ -22,8 +22,8 @@ use crate::functions::{cannot_fail, declare, take_first};
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere)));
 
-/// Returns the functions `evaluated_here` and `evaluated_later`. Worker processes need them to
-/// decode plans.
+/// Returns the functions `evaluated_here` and `evaluated_later`. Workers of a distributed query
+/// need them to decode plans.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn list_held_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&HERE), Arc::clone(&LATER)]
@@ -70,12 +70,14 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 }
 
-/// Wraps a failing constant, so that no rule evaluates it. The query fails only if a row needs it.
+/// Wraps a constant whose evaluation fails, so that no optimizer rule evaluates it. The query then
+/// fails only if it needs the value of the constant for a row.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
 
-/// The conditions of a filter, or the conditions of a join except its key equalities, in order.
+/// The conjuncts of a filter, or those of a join except its key equalities, as two lists. Each list
+/// has the order of the plan.
 #[derive(Debug, Default)]
 pub(super) struct HeldConditions {
     /// Free conditions: the plan may evaluate them for any row, in any node.
@@ -118,7 +120,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
 }
 
 /// Wraps conditions in one call, which evaluates each condition only for rows for which all
-/// conditions before it are true.
+/// conditions before it are true. Returns `None` if there are no conditions.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all =
         conditions.into_iter().rev().reduce(|rest, first| make_conditional_and(first, rest))?;
@@ -126,10 +128,11 @@ pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     Some(Expr::ScalarFunction(call))
 }
 
-/// Wraps a condition of a subquery together with the condition on outer columns that correlates the subquery.
+/// Wraps `condition`, a condition of a subquery, together with `outer`, an outer column that the
+/// subquery uses.
 ///
-/// Both must move together, so that `condition` is evaluated only for rows with a match in the
-/// outer query.
+/// A condition with an outer column becomes a condition of the join that replaces the subquery. So
+/// `condition` is evaluated only for rows with a match in the outer query.
 fn hold_next_to(condition: Expr, outer: Expr) -> Expr {
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
     Expr::ScalarFunction(call)

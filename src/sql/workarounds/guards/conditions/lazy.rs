@@ -127,16 +127,16 @@ fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
     schema
 }
 
-/// Whether an expression has the form of the CASE that this rule makes:
-/// `CASE condition WHEN true THEN .. END`.
+/// Whether an expression has the form of the CASE that this rule makes: `CASE condition WHEN true
+/// THEN .. END`.
 fn is_guarded(e: &Expr) -> bool {
     let Expr::Case(Case { expr: Some(_), when_then_expr, .. }) = e else { return false };
     matches!(when_then_expr.as_slice(), [(when, _)] if **when == lit(true))
 }
 
-/// Makes the arguments and sort keys of an aggregate with FILTER depend on the condition of FILTER, because
-/// DataFusion computes them for all rows. Rows for which the condition is not true have no effect on the
-/// aggregate.
+/// Makes the arguments and sort keys of an aggregate with FILTER depend on the condition of FILTER,
+/// because DataFusion computes them for all rows, even those that FILTER excludes from the
+/// aggregate. Returns whether an argument or key changed.
 fn guard_arguments<'a>(
     args: impl Iterator<Item = &'a mut Expr>,
     filter: &Expr,
@@ -219,7 +219,8 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(held, input)?)))
 }
 
-/// Whether a condition is an equality that can become a key of a join below.
+/// Whether a condition of a filter above `input` is an equality that can become a key of a join in
+/// `input`.
 fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     match input {
         LogicalPlan::Join(join) => match condition {
@@ -279,7 +280,8 @@ fn make_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 /// Moves the evaluation of failing constant casts from planning to execution, if the query might
-/// not need their results.
+/// not need their results: all casts in `e` if `conditional` is true, and otherwise those that are
+/// operands of CASE, AND, OR or a function such as `coalesce`.
 ///
 /// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1
 /// END` fails. Obsolete once the test `stock_constants_fail_where_nothing_asks` fails.
@@ -323,15 +325,14 @@ fn defer_cast(e: Expr) -> Transformed<Expr> {
     Transformed::yes(Expr::Cast(Cast { expr: Box::new(operand), field: cast.field }))
 }
 
-type Arms = Vec<(Box<Expr>, Box<Expr>)>;
+type CaseArms = Vec<(Box<Expr>, Box<Expr>)>;
 
-/// Whether a CASE with the branches `arms` returns booleans.
-fn is_boolean_case(arms: &Arms, schema: &DFSchema) -> bool {
+fn is_boolean_case(arms: &CaseArms, schema: &DFSchema) -> bool {
     let boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
     arms.first().is_some_and(|(_, then)| boolean(then))
 }
 
-fn are_whole(arms: &Arms, other: Option<&Expr>, schema: &DFSchema) -> bool {
+fn are_whole(arms: &CaseArms, other: Option<&Expr>, schema: &DFSchema) -> bool {
     arms.iter().all(|(when, then)| is_whole(when, schema) && is_whole(then, schema))
         && other.is_none_or(|e| is_whole(e, schema))
 }

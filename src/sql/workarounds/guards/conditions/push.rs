@@ -51,8 +51,9 @@ fn push_free(
         LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
             Ok(Transformed::no(add_filter(free, LogicalPlan::Aggregate(aggregate))?))
         }
-        // The only extension node below filters is `SharedRows`, whose copies all return the
-        // same rows. So no condition on one copy, even without columns, may move below it.
+        // The only extension node below filters is `SharedRows`, whose copies all return the same
+        // rows. So no condition on one copy, even without columns, may move into the input of this
+        // copy.
         LogicalPlan::Extension(node) => {
             Ok(Transformed::no(add_filter(free, LogicalPlan::Extension(node))?))
         }
@@ -60,9 +61,9 @@ fn push_free(
     }
 }
 
-/// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Free conditions
-/// may move, and held conditions stay in the join filter. For a null-aware join, all conditions may
-/// move.
+/// Applies DataFusion's rule to a join below a filter of free conditions (`above`). The rule may
+/// move free conditions, which cannot fail; the others, the held ones, stay in the join filter. For
+/// a null-aware join, which NOT IN becomes, the rule may move all conditions.
 fn push_over(
     stock: &dyn OptimizerRule,
     above: Option<Expr>,
@@ -203,8 +204,8 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Splits a filter that a rule may have merged: conditions that can fail move to a second filter
-/// above it.
+/// Splits a filter, because a rule may have merged two: conditions that can fail move to a second
+/// filter above the others.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = HeldConditions::default();
@@ -219,7 +220,7 @@ fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// If a join has a key that cannot fail, removes its keys that can fail and returns them as
+/// If a join has a key that cannot fail, removes the keys that can fail, and returns them as
 /// conditions: a join computes its keys for all rows, but its conditions only for pairs of rows
 /// with equal keys.
 fn take_keys(join: &mut Join) -> Vec<Expr> {

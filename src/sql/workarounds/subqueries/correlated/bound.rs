@@ -53,7 +53,8 @@ pub(super) struct BoundOuter<'a> {
 }
 
 impl BoundOuter<'_> {
-    /// Returns the rows of a query for each distinct outer row.
+    /// Returns a plan of the rows that the query `plan` has for each distinct outer row, or `None`
+    /// if a node of the query is not supported.
     pub(super) fn bind_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !has_outer(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(one) if one.produce_one_row) {
@@ -115,7 +116,8 @@ impl BoundOuter<'_> {
     }
 
     /// Returns the rows of a filter or projection with subqueries in its expressions, for each
-    /// distinct outer row. In the expressions, the columns `keys` replace the outer columns.
+    /// distinct outer row, or `None` if a node is not supported. In the expressions, the columns
+    /// `keys` replace the outer columns.
     fn bind_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {
@@ -148,8 +150,9 @@ impl BoundOuter<'_> {
         self.rewrite_inner(expr.data)
     }
 
-    /// Returns the outer columns that queries within a node over `inputs` can use, with the columns `keys` that
-    /// replace them. A column of `inputs` hides an outer column of the same name.
+    /// Pairs each outer column with the column of `keys` that replaces it in the subqueries of a
+    /// node. Omits an outer column if one of the node's `inputs` has a column of the same name,
+    /// which hides the outer column.
     fn collect_renamed(&self, inputs: &[&LogicalPlan]) -> Vec<RenamedColumn> {
         let pairs = self.outer.iter().cloned().zip(self.keys.iter().cloned()).collect::<Vec<_>>();
         remove_columns_of(&pairs, inputs)
@@ -277,6 +280,7 @@ impl BoundOuter<'_> {
     }
 
     /// Applies OFFSET and LIMIT separately to the rows of a query for each distinct outer row.
+    /// Returns `None` if a node of the query is not supported.
     fn limit_rows(
         &mut self,
         input: &LogicalPlan,
@@ -327,7 +331,8 @@ impl BoundOuter<'_> {
         self.project_with_keys(numbered, columns).map(Some)
     }
 
-    /// Returns the rows of a LATERAL join whose query uses columns of both the join's left side and `outer`.
+    /// Returns the rows of a LATERAL join whose query uses columns of both the join's left side and
+    /// `outer`, or `None` if a node is not supported.
     fn expand_lateral(&mut self, node: &Join, query: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
         let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
@@ -385,7 +390,7 @@ impl BoundOuter<'_> {
             JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti
         );
         let keeps_right = matches!(node.join_type, JoinType::Inner | JoinType::Right);
-        // The left input gets the columns `keys`, also if only the condition of the join has outer
+        // The left input gets the columns `keys`, even if only the join condition has outer
         // columns.
         if keeps_left && !binds_right {
             let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
@@ -415,7 +420,8 @@ impl BoundOuter<'_> {
     }
 
     /// Returns the rows of a join's second input with a renamed copy of the columns `keys`, and the
-    /// condition that each copy equals its column in the first input (`None` without `keys`).
+    /// condition that each copy equals its column in the first input; the condition is `None` if
+    /// there are no `keys`. Returns `None` if a node of the input is not supported.
     fn bind_second_input(
         &mut self,
         plan: &LogicalPlan,
@@ -437,6 +443,7 @@ impl BoundOuter<'_> {
     }
 
     /// Computes window functions separately over the rows of a query for each distinct outer row.
+    /// Returns `None` if a node of the query is not supported.
     fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
         let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
         let calls = node.window_expr.iter().map(|e| {
@@ -482,7 +489,8 @@ impl BoundOuter<'_> {
     }
 }
 
-/// The inputs of a join for all outer rows.
+/// The two inputs of a join in a correlated query, computed for all outer rows at once: one or both
+/// have the columns `keys`.
 struct JoinInputs {
     left: LogicalPlan,
     right: LogicalPlan,

@@ -128,7 +128,11 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
                 &node.input
             }
             LogicalPlan::SubqueryAlias(node) => &node.input,
-            LogicalPlan::Aggregate(node) => &node.input,
+            LogicalPlan::Aggregate(node) => {
+                let computed = node.group_expr.iter().filter(|e| !matches!(e, Expr::Column(_)));
+                shown.extend(computed.map(|e| (e.qualified_name().1, None)));
+                &node.input
+            }
             LogicalPlan::Distinct(Distinct::All(input)) => input,
             LogicalPlan::Sort(node) => &node.input,
             LogicalPlan::Limit(node) => &node.input,
@@ -165,6 +169,9 @@ pub(super) fn list_shown_columns(node: &Projection) -> impl Iterator<Item = Visi
 
 /// Returns the first column of `moved` that has the same name as a different column of `moved` or
 /// `shown`, or `None` if there is no such column.
+///
+/// DataFusion gives a cast such as `u.a::INT` the name of its operand, `u.a`, so that a projection
+/// cannot have both.
 pub(super) fn find_clash<'a>(
     moved: &'a [Column],
     shown: &'a [VisibleColumn],
@@ -172,7 +179,9 @@ pub(super) fn find_clash<'a>(
     let all = moved.iter().map(|c| (&c.name, Some(c)));
     let all: Vec<_> = all.chain(shown.iter().map(|(name, c)| (name, c.as_ref()))).collect();
     moved.iter().find(|&column| {
-        all.iter().any(|(name, other)| **name == column.name && *other != Some(column))
+        let full = column.flat_name();
+        let is_same = |name: &String| *name == column.name || *name == full;
+        all.iter().any(|(name, other)| is_same(name) && *other != Some(column))
     })
 }
 
@@ -180,8 +189,8 @@ pub(super) fn find_clash<'a>(
 /// column of the query with an outer column.
 ///
 /// DataFusion groups the rows of the query by the inner column. For `b.ts::DATE = a.day`, the
-/// result would have several rows per day, one for each `b.ts`
-/// (`stock_equations_of_casts_still_repeat_rows`).
+/// result would have several rows per day, one for each `b.ts` (test
+/// `stock_equations_of_casts_still_repeat_rows`).
 fn are_equations(filter: &Filter) -> Result<bool> {
     let schema = filter.input.schema();
     for condition in split_conjunction(&filter.predicate) {

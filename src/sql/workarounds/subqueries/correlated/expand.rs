@@ -85,8 +85,9 @@ pub(super) struct ExpandedQuery {
     pub(super) outer: Vec<Column>,
 }
 
-/// Computes a query for all distinct values that its outer columns have in `outer`. Returns `None` if this is
-/// not supported. The plan may contain `outer` several times, so each copy of it must return the same rows.
+/// Computes a query for all distinct values that its outer columns have in `outer`. Returns `None`
+/// if this is not supported. The returned plan may contain `outer` several times. The caller has
+/// made all copies of `outer` return the same rows (`share_rows`).
 pub(super) fn expand_query(
     outer: &Arc<LogicalPlan>,
     query: &LogicalPlan,

@@ -35,7 +35,8 @@ pub(in crate::sql) fn join_lateral(
 }
 
 /// Joins the left side of a LATERAL join with the rows that `query` returns for each distinct left
-/// row. The columns of `query` correspond by position to the columns of the right side.
+/// row. The columns of `query` correspond by position to the columns of the right side. Returns
+/// `None` if the query is not supported.
 pub(super) fn join_lateral_rows(
     join: &Join,
     query: &LogicalPlan,
@@ -188,7 +189,8 @@ pub(in crate::sql) fn gains_columns(join: &Join) -> Result<bool> {
     Ok(has_outer(query)? && find_lateral_query(join)?.is_none())
 }
 
-/// Returns the name of a column of a LATERAL query that DataFusion would confuse with another column.
+/// Returns the name of a column of a LATERAL query that DataFusion would confuse with another
+/// column, or `None` if there is no such column.
 pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>> {
     let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
     if !has_outer(query)? {
@@ -201,7 +203,7 @@ pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>
 /// Columns of a LATERAL query whose conditions on outer columns DataFusion moves into the join.
 #[derive(Default)]
 struct MovedColumns {
-    /// The columns in the conditions that DataFusion moves. DataFusion adds them to the output of
+    /// The columns in the conditions that DataFusion moves. It adds these columns to the output of
     /// the query.
     moved: Vec<Column>,
     /// The columns of the projections above the conditions that DataFusion moves.
@@ -209,8 +211,9 @@ struct MovedColumns {
 }
 
 impl MovedColumns {
-    /// Finds the columns in a query. Returns `None` if DataFusion cannot move the conditions on
-    /// outer columns into the join, for example because they are below a table alias.
+    /// Finds the moved and the shown columns of a LATERAL query. Returns `None` if DataFusion
+    /// cannot move the conditions on outer columns into the join, for example because they are
+    /// below a table alias.
     fn from_query(query: &LogicalPlan) -> Result<Option<Self>> {
         let mut columns = Self::default();
         let mut plan = query;
@@ -234,7 +237,7 @@ impl MovedColumns {
         Ok(Some(columns))
     }
 
-    /// Returns the name of a column that DataFusion would confuse with another.
+    /// Returns the name of a column that DataFusion would confuse with another, or `None`.
     ///
     /// In the conditions that it moves, DataFusion replaces the table name of the query's columns
     /// with the alias of the query. In ON, it also replaces the table name of a column of the left

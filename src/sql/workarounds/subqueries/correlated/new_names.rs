@@ -1,4 +1,4 @@
-//! Names for the columns of plans that replace subqueries.
+//! Generates names for the columns of plans that replace subqueries.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;

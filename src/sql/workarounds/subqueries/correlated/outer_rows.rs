@@ -36,8 +36,8 @@ pub(super) fn rewrite_filter(
             let mut with_value = rows.clone();
             let mut value = with_value.join_tests(condition.clone(), names)?;
             with_value.join_queries(std::slice::from_mut(&mut value), names)?;
-            // Uses the rewritten condition only if it has no subquery left that DataFusion cannot
-            // plan.
+            // Uses the rewritten condition only if DataFusion can plan the subqueries that are left
+            // in it.
             if !needs_values(&value, &schema)? {
                 (condition, rows, joined) = (value, with_value, true);
             }
@@ -56,8 +56,8 @@ pub(super) fn rewrite_filter(
 }
 
 /// Computes conditions such as `(SELECT ..) IN (SELECT ..)` and `(SELECT ..) > ALL (SELECT ..)` as
-/// new columns of the input, and replaces these conditions with the new columns. DataFusion would turn such a condition into a
-/// join condition, which cannot contain a correlated subquery.
+/// new columns of the input, and replaces these conditions with the new columns. DataFusion would
+/// turn such a condition into a join condition, which cannot contain a correlated subquery.
 fn project_operands(
     input: Arc<LogicalPlan>,
     mut conditions: Vec<Expr>,
@@ -88,9 +88,9 @@ fn has_query_as_operand(condition: &Expr) -> Result<bool> {
     })
 }
 
-/// Whether a condition contains a correlated subquery that DataFusion cannot plan unchanged: IN or EXISTS
-/// that cannot become a semi join, or a scalar subquery that [`needs_join`]. `schema` has the
-/// columns of the rows for which the condition is evaluated.
+/// Whether a condition contains a correlated subquery that DataFusion cannot plan unchanged: IN or
+/// EXISTS that cannot become a semi join, or a scalar subquery for which [`needs_join`] is true.
+/// `schema` has the columns of the rows for which the condition is evaluated.
 fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
     let mut found = false;
     condition.apply(|e| {
@@ -189,7 +189,7 @@ impl OuterRows {
         names: &mut NewNames,
     ) -> Result<Transformed<Case>> {
         let schema = Arc::clone(self.input.schema());
-        let guard_of = |branch: Branch| guard_branch(&case, branch, guard, &schema);
+        let guard_of = |branch: CaseBranch| guard_branch(&case, branch, guard, &schema);
         let mut changed = false;
         let mut join = |rows: &mut Self, e: &Expr, guard: Option<Expr>| {
             let done = rows.join_where(e.clone(), guard.as_ref(), names)?;
@@ -202,11 +202,11 @@ impl OuterRows {
         };
         let mut branches = Vec::with_capacity(case.when_then_expr.len());
         for (at, (when, then)) in case.when_then_expr.iter().enumerate() {
-            let when = join(self, when, guard_of(Branch::When(at))?)?;
-            branches.push((when, join(self, then, guard_of(Branch::Then(at))?)?));
+            let when = join(self, when, guard_of(CaseBranch::When(at))?)?;
+            branches.push((when, join(self, then, guard_of(CaseBranch::Then(at))?)?));
         }
         let otherwise = match &case.else_expr {
-            Some(e) => Some(join(self, e, guard_of(Branch::When(branches.len()))?)?),
+            Some(e) => Some(join(self, e, guard_of(CaseBranch::When(branches.len()))?)?),
             None => None,
         };
         Ok(Transformed::new_transformed(Case::new(expr, branches, otherwise), changed))
@@ -229,7 +229,7 @@ impl OuterRows {
     }
 
     /// Removes correlated IN and EXISTS from a condition of WHERE, and returns the rest. If IN or
-    /// EXISTS is a conjunct, it becomes a semi or anti join with `joined`, and otherwise a scalar
+    /// EXISTS is a conjunct, it becomes a semi or anti join with `joined`, otherwise a scalar
     /// subquery.
     fn join_tests(&mut self, condition: Expr, names: &mut NewNames) -> Result<Expr> {
         let condition = as_tests(condition, self.joined.schema())?;
@@ -289,23 +289,24 @@ fn has_join(case: &Case, schema: &DFSchema) -> Result<bool> {
 /// An operand of CASE. `When(i)` is condition `i`, or ELSE if `i` is the number of conditions.
 /// `Then(i)` is the value after THEN for condition `i`.
 #[derive(Clone, Copy)]
-enum Branch {
+enum CaseBranch {
     When(usize),
     Then(usize),
 }
 
-/// Returns a condition that is true for all rows for which CASE evaluates `branch`, or `None` if
-/// these may be all rows. The condition leaves out the first condition of CASE for which `is_guard`
+/// Returns a condition that is true for all rows for which CASE evaluates `branch`, if the CASE
+/// itself is evaluated for the rows for which `guard` is true (all rows if `None`). Returns `None`
+/// if no row can be excluded. The condition omits the first condition of CASE for which `is_guard`
 /// is false, and all later conditions.
 fn guard_branch(
     case: &Case,
-    branch: Branch,
+    branch: CaseBranch,
     guard: Option<&Expr>,
     schema: &DFSchema,
 ) -> Result<Option<Expr>> {
     let (before, has_own) = match branch {
-        Branch::When(at) => (at, false),
-        Branch::Then(at) => (at, true),
+        CaseBranch::When(at) => (at, false),
+        CaseBranch::Then(at) => (at, true),
     };
     let boxed = |value: bool| Box::new(lit(value));
     let mut whens = Vec::new();

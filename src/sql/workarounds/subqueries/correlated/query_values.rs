@@ -12,17 +12,20 @@ use datafusion::logical_expr::{
 };
 
 use super::hoisted_queries::{
-    find_named_columns, has_unordered_constant, hoist_below_select, hoist_distinct, hoist_queries,
+    adds_computed_span, find_named_columns, hoist_below_select, hoist_distinct, hoist_queries,
+    lacks_known_order,
 };
 use super::outer_rows::{list_column_exprs, project_values, rewrite_filter};
-use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets};
+use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, has_outer};
 use crate::sql::base::subquery_parts::{find_query, has_query};
 use crate::sql::workarounds::subqueries::correlated::new_names::NewNames;
 use crate::sql::workarounds::subqueries::correlated::{
     find_clashing_column, find_lateral_query, gains_columns, join_lateral, to_plain_join,
 };
 use crate::sql::workarounds::subqueries::shared_rows::is_volatile;
-use crate::sql::workarounds::subqueries::subquery_conditions::{is_correlated, reject_subquery};
+use crate::sql::workarounds::subqueries::subquery_conditions::{
+    is_correlated, reject_subquery, test_outer_values,
+};
 
 /// `SELECT k IN (SELECT 1) FROM t` fails without this rule.
 ///
@@ -34,11 +37,13 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{is_correlated, re
 /// * IN and EXISTS outside WHERE, and IN and EXISTS in WHERE that cannot become semi joins
 ///   ([`is_semi_join`](super::is_semi_join)), become scalar subqueries that count rows. IN is NULL
 ///   where SQL requires it.
+/// * IN, ANY and ALL in WHERE whose value has columns of an outer query become EXISTS
+///   ([`test_outer_values`]).
 /// * Subqueries in a join condition are evaluated for the rows of the join input whose columns they
 ///   use.
 /// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a projection below the
-///   node. So are lambdas in window functions, and sort keys with constant lists of lists
-///   ([`has_unordered_constant`]).
+///   node. So are lambdas in window functions, and sort keys whose order DataFusion
+///   does not recognize ([`lacks_known_order`]).
 /// * A correlated scalar subquery whose condition does not equate an inner and an outer column is
 ///   evaluated once per distinct combination of its outer columns, and joined
 ///   ([`join_values`](super::expand::join_values)).
@@ -55,6 +60,7 @@ pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan
         return Ok(plan);
     }
     check_nesting(&plan, 0)?;
+    let plan = test_outer_values(plan)?;
     let mut names = NewNames::default();
     // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
     let plan = plan.transform_up_with_subqueries(|node| {
@@ -72,17 +78,35 @@ pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan
 }
 
 /// Whether [`plan_query_values`] may rewrite a node. It rewrites subqueries, lateral joins, lambdas in window
-/// expressions, and constant lists of lists in sort keys.
+/// expressions, and sort keys whose order DataFusion does not recognize.
 ///
-/// DataFusion numbers lambda parameters after the columns of a node. A window key with a lambda would
-/// therefore differ from the key of the sort below it, and the plan would fail DataFusion's check.
+/// DataFusion numbers lambda parameters after the columns of a node. The key of a window with a
+/// lambda would therefore differ from the key of the sort below the window, and the plan would fail
+/// DataFusion's check.
 fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);
     }
     match node {
         LogicalPlan::Sort(sort) => {
-            Ok(sort.expr.iter().any(|by| has_unordered_constant(&by.expr, sort.input.schema())))
+            Ok(sort.expr.iter().any(|by| lacks_known_order(&by.expr, sort.input.schema())))
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let mut found = false;
+            for e in &aggregate.aggr_expr {
+                found = found
+                    || e.exists(|e| {
+                        let Expr::AggregateFunction(call) = e else { return Ok(false) };
+                        let schema = aggregate.input.schema();
+                        let keys = &call.params.order_by;
+                        Ok(keys.iter().any(|by| adds_computed_span(&by.expr, schema)))
+                    })?;
+            }
+            Ok(found)
+        }
+        LogicalPlan::Distinct(Distinct::On(on)) => {
+            let mut keys = on.sort_expr.iter().flatten().map(|by| &by.expr).chain(&on.on_expr);
+            Ok(keys.any(|key| adds_computed_span(key, on.input.schema())))
         }
         LogicalPlan::Join(join) => Ok(find_lateral_query(join)?.is_some()
             || to_plain_join(join)?.is_some()
@@ -94,8 +118,8 @@ fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
                     || e.exists(|e| {
                         Ok(match e {
                             Expr::HigherOrderFunction(_) => true,
-                            Expr::WindowFunction(call) => keys_of(call)
-                                .any(|key| has_unordered_constant(key, window.input.schema())),
+                            Expr::WindowFunction(call) => list_window_keys(call)
+                                .any(|key| lacks_known_order(key, window.input.schema())),
                             _ => false,
                         })
                     })?;
@@ -106,7 +130,7 @@ fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
     }
 }
 
-fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
+fn list_window_keys(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
     let params = &call.params;
     params.order_by.iter().map(|by| &by.expr).chain(&params.partition_by)
 }
@@ -232,7 +256,7 @@ fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
         let LogicalPlan::Join(join) = node else { return Ok(TreeNodeRecursion::Continue) };
         match find_clashing_column(join)? {
             Some(name) => not_impl_err!(
-                "a LATERAL query with conditions on the tables before it has another column named {name}, which is not supported together with volatile functions such as random(); rename this column in a subquery, as in FROM (SELECT {name} AS other_{name} FROM t) AS u"
+                "the column {name} of a LATERAL query with conditions on the tables before it has the name of another column, which is not supported together with volatile functions such as random(); rename this column in a subquery, as in FROM (SELECT {name} AS other_{name} FROM t) AS u"
             ),
             None => Ok(TreeNodeRecursion::Continue),
         }
@@ -240,22 +264,29 @@ fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for LATERAL with GROUPING SETS, whose rows for empty input DataFusion would omit.
+/// Returns an error for LATERAL with GROUPING SETS, whose rows for empty input DataFusion would omit, and
+/// for LATERAL with DISTINCT ON over outer columns, which DataFusion does not plan.
 fn check_lateral(join: &Join) -> Result<()> {
     let Some(query) = find_lateral_query(join)? else { return Ok(()) };
-    match query.exists(|node| {
-        Ok(matches!(node, LogicalPlan::Aggregate(sets) if has_grouping_sets(sets)))
-    })? {
-        true => reject_subquery("GROUPING SETS"),
-        false => Ok(()),
+    let mut refused = None;
+    query.apply(|node| {
+        refused = match node {
+            LogicalPlan::Aggregate(sets) if has_grouping_sets(sets) => Some("GROUPING SETS"),
+            LogicalPlan::Distinct(Distinct::On(_)) if has_outer(node)? => Some("DISTINCT ON"),
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        Ok(TreeNodeRecursion::Stop)
+    })?;
+    match refused {
+        Some(what) => reject_subquery(what),
+        None => Ok(()),
     }
 }
 
-/// Moves subqueries out of the condition of a join, such as EXISTS in `a JOIN b ON a.i = b.i AND
-/// EXISTS (SELECT 1 FROM c WHERE c.i = b.j)`.
+/// Moves subqueries out of join conditions, such as EXISTS in `a JOIN b ON a.i = b.i AND EXISTS
+/// (SELECT 1 ..)`.
 ///
-/// DataFusion plans a subquery of a join condition only if its rules move the subquery below the
-/// join.
+/// DataFusion plans a subquery in a join condition only if its rules move it below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let JoinConditions { above, within, below: [left_below, right_below] } =
@@ -293,8 +324,8 @@ struct JoinConditions {
 }
 
 /// Divides the conditions of a join. A condition with subqueries moves above an inner join. Other
-/// joins may also return rows for which the condition is false. There, the condition becomes a
-/// column of the input whose columns it uses.
+/// joins may also return rows for which the condition is false. For these joins, the condition
+/// becomes a column of the input whose columns it uses.
 fn divide_conditions(join: &Join, names: &mut NewNames) -> Result<JoinConditions> {
     let sides = [&join.left, &join.right];
     let mut divided = JoinConditions {

@@ -1,6 +1,6 @@
-//! `greatest`, `least` and `nullif` of intervals, and the distinct intervals of a list. They compare
-//! lengths, and return intervals as they occur: 40 days do not become a month and 10 days, which
-//! would be another date after an addition.
+//! `greatest`, `least` and `nullif` of intervals, and the distinct intervals of a list. They
+//! compare the lengths of intervals, and return one of the intervals unchanged: 40 days do not
+//! become a month and 10 days, because a date plus 40 days is not always the date plus a month and 10 days.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub(super) enum IntervalChoice {
 }
 
 impl IntervalChoice {
-    /// Returns the choice that replaces a function of DataFusion.
+    /// Returns the choice that replaces DataFusion's function `name`, or `None` for a function that
+    /// is not replaced.
     pub(super) fn from_function(name: &str) -> Option<Self> {
         match name {
             "greatest" => Some(Self::Greatest),
@@ -40,7 +41,7 @@ impl IntervalChoice {
         }
     }
 
-    pub(super) fn call(self, values: Vec<Expr>) -> Expr {
+    pub(super) fn make_call(self, values: Vec<Expr>) -> Expr {
         ScalarUDF::new_from_impl(self).call(values)
     }
 
@@ -96,7 +97,8 @@ impl ScalarUDFImpl for IntervalChoice {
     }
 }
 
-/// Returns a call that keeps the least of several equal intervals in each list.
+/// Returns a call that keeps, of several equal intervals in a list (such as 1 day and 24 hours),
+/// the least in the order of [`compare_intervals`]. `lists` is a column of lists of intervals.
 pub(super) fn keep_distinct(lists: Expr) -> Expr {
     ScalarUDF::new_from_impl(DistinctIntervals).call(vec![lists])
 }

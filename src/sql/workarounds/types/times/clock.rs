@@ -7,15 +7,16 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
+use crate::array::leaf_type;
 use crate::functions::{fold_constant, is_constant};
 
 pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
-/// Casts compared values to the unit of the columns, or to nanoseconds if this unit cannot
-/// represent all constants. Returns `None` if nothing has to change, or if a value is neither a
-/// time of day nor a string.
+/// Casts compared values to the unit of the columns, or to nanoseconds if the columns differ in type or
+/// their unit cannot represent all constants. Returns `None` if nothing has to change, if no value is a
+/// time of day, or if a value is neither a time of day nor a string.
 pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
     let types = find_value_types(values)?;
     let is_known = |t: &DataType| is_clock(t) || t.is_string() || t.is_null();
@@ -71,7 +72,8 @@ fn find_value_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<DataType>> {
     types.collect()
 }
 
-/// Returns the type of times of day with the finest unit, or `None` if a type is not a time of day.
+/// Returns the type among `types` that has the finest unit, or `None` if one of them is neither a
+/// time of day nor NULL.
 pub(super) fn find_finest(types: &[DataType]) -> Option<DataType> {
     if !types.iter().all(|t| is_clock(t) || t.is_null()) {
         return None;
@@ -83,6 +85,12 @@ pub(super) fn is_clock(t: &DataType) -> bool {
     matches!(t, DataType::Time32(_) | DataType::Time64(_))
 }
 
+/// Whether `t` is a date or a time of day, or a list of them.
+pub(super) fn is_day_or_clock(t: &DataType) -> bool {
+    let leaf = leaf_type(t);
+    matches!(leaf, DataType::Date32 | DataType::Date64) || is_clock(leaf)
+}
+
 fn find_unit(t: &DataType) -> Option<TimeUnit> {
     match t {
         DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
@@ -90,7 +98,8 @@ fn find_unit(t: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// Returns a constant time of day in nanoseconds, or `None` for any other expression.
+/// Returns the value of a constant expression as a time of day in nanoseconds. Returns `None` for
+/// an expression that is not constant, is NULL or cannot be cast to a time of day.
 fn read_clock(e: &Expr) -> Option<ScalarValue> {
     let constant =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty())).flatten()?;

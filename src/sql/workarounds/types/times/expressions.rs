@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, plan_err};
+use datafusion::common::{Column, DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     AggregateFunction, BinaryExpr, InList, InSubquery, ScalarFunction, SetComparison,
@@ -15,9 +15,10 @@ use datafusion::logical_expr::{
     AggregateUDF, Between, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
     Subquery,
 };
+use serrate_core::internal::times::{complete_times, has_texts};
 
 use super::choices::IntervalChoice;
-use super::clock::INTERVAL;
+use super::clock::{INTERVAL, is_day_or_clock};
 use super::functions::ComparableForm;
 use super::unify::{
     make_interval_key, pair_with_schema, refine_timestamps, unify_chosen, unify_compared,
@@ -42,7 +43,8 @@ fn check_unit(values: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites one expression whose operands are already rewritten.
+/// Rewrites one expression so that it compares times, durations and intervals exactly. The caller
+/// has already rewritten the operands of the expression.
 pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) => rewrite_binary(binary, schema),
@@ -57,7 +59,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         Expr::Between(between) => {
             let Between { expr, negated, low, high } = between;
             let parts = [*expr, *low, *high];
-            refuse_nested("BETWEEN over", &parts.each_ref().map(|e| (e, schema)))?;
+            reject_nested("BETWEEN over", &parts.each_ref().map(|e| (e, schema)))?;
             let done = unify_compared(&parts, schema)?;
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
@@ -71,7 +73,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         Expr::InList(InList { expr, list, negated }) => {
             let mut parts = vec![*expr];
             parts.extend(list);
-            refuse_nested("IN over", &pair_with_schema(&parts, schema))?;
+            reject_nested("IN over", &pair_with_schema(&parts, schema))?;
             let done = unify_compared(&parts, schema)?;
             let (changed, mut parts) = (done.is_some(), done.unwrap_or(parts));
             let expr = Box::new(parts.remove(0));
@@ -105,6 +107,8 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let mut changed = false;
             if let WindowFunctionDefinition::AggregateUDF(func) = fun {
                 changed = compare_lengths(func, params.distinct, &mut params.args, schema)?;
+            } else if matches!(fun.name(), "lead" | "lag") {
+                changed = complete_default(&mut params.args, schema)?;
             }
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in keys.chain(&mut params.partition_by) {
@@ -116,6 +120,20 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         }
         expr => Ok(Transformed::no(expr)),
     }
+}
+
+/// Completes the default of `lead` and `lag` of timestamps, if it is a string literal without seconds such as
+/// `'2020-01-01 10:00'`, which DataFusion does not parse. Returns whether it changed the default.
+fn complete_default(args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
+    let [values, _, Expr::Literal(default, _)] = args else { return Ok(false) };
+    let is_time = matches!(values.get_type(schema), Ok(DataType::Timestamp(..)));
+    if !is_time || !default.data_type().is_string() {
+        return Ok(false);
+    }
+    let complete = ScalarValue::try_from_array(&complete_times(&default.to_array()?)?, 0)?;
+    let changed = complete != *default;
+    *default = complete;
+    Ok(changed)
 }
 
 fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -130,7 +148,7 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
                 Some(pair) => Some(pair),
                 None => {
                     let what = format!("{op} between");
-                    refuse_nested(&what, &[(&*left, schema), (&*right, schema)])?;
+                    reject_nested(&what, &[(&*left, schema), (&*right, schema)])?;
                     let both = [left.as_ref().clone(), right.as_ref().clone()];
                     let pair = unify_compared(&both, schema)?;
                     let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok());
@@ -152,8 +170,8 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
 }
 
 /// Returns an error if values to compare are lists or structs that contain intervals, because 1 day
-/// and 24 hours would not be equal.
-fn refuse_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
+/// would not equal 24 hours. The message begins with `what`, such as `IN over`.
+fn reject_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
     let types = values.iter().filter_map(|(e, schema)| e.get_type(*schema).ok());
     let nested: Vec<DataType> = types.filter(DataType::is_nested).collect();
     let spans = nested.iter().filter(|t| holds_interval(t) || holds_duration(t)).count();
@@ -182,7 +200,8 @@ fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, E
 }
 
 /// Converts a list of dates or timestamps and a list of strings to lists of seconds. Type coercion would
-/// cast the strings to dates without their times of day, or compare timestamps as strings.
+/// cast the strings to dates without their times of day, or compare timestamps as strings. Returns `None`
+/// for operands of other types.
 fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     let is_time = |t: &DataType| {
@@ -194,11 +213,12 @@ fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Exp
     if !is_mixed || list_depth(&a) == 0 || list_depth(&a) != list_depth(&b) {
         return None;
     }
-    let seconds = |e: &Expr| ComparableForm::ExactSeconds.call(e.clone());
+    let seconds = |e: &Expr| ComparableForm::ExactSeconds.make_call(e.clone());
     Some((seconds(left), seconds(right)))
 }
 
-/// Returns a type in which durations in nanoseconds replace all durations and intervals.
+/// Returns the type `t` with durations in nanoseconds in place of all durations and intervals
+/// within it.
 fn to_durations(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
         let to = to_durations(field.data_type());
@@ -214,9 +234,9 @@ fn to_durations(t: &DataType) -> DataType {
     }
 }
 
-/// Rewrites `date + 1` as a sum of integers that is cast to a date. Type coercion would turn the
-/// `1` into an interval. The query of a view is analyzed twice, and the second analysis would make
-/// a timestamp of the date plus an interval.
+/// Rewrites `date + 1` as a sum of integers that is cast to a date. Type coercion would turn the `1` into
+/// an interval, and if the plan is analyzed again, as the query of a view is, date plus interval would
+/// become a timestamp. Returns `None` for other operands.
 fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     use DataType::{Date32, Int32, Int64};
     let types = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
@@ -237,12 +257,51 @@ fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Optio
     }
 }
 
+/// Returns all arguments of a function that returns one of its arguments, such as `greatest` or `nullif`. Returns no
+/// arguments for other functions.
+fn list_results(call: &ScalarFunction) -> &[Expr] {
+    match has_fact(call.name(), StockFact::Chooses) {
+        true => &call.args,
+        false => &[],
+    }
+}
+
+/// Returns an error if `what`, which returns one of `values`, mixes dates or times of day with strings that are not
+/// literals, also in lists. Type coercion would cast the strings to dates, without their times of day.
+///
+/// `nullif` of a date and a string returns the date, and compares it exactly.
+fn refuse_mixed_texts(what: &str, values: &[Expr], schema: &DFSchema) -> Result<()> {
+    let types = values.iter().map(|e| e.get_type(schema).unwrap_or(DataType::Null));
+    let types: Vec<DataType> = types.collect();
+    let is_column = |e: &Expr| match e {
+        Expr::Alias(alias) => !matches!(*alias.expr, Expr::Literal(..)),
+        e => !matches!(e, Expr::Literal(..)),
+    };
+    let text = values.iter().zip(&types).find(|&(e, t)| has_texts(t) && is_column(e));
+    let day = values.iter().zip(&types).find(|&(_, t)| is_day_or_clock(t));
+    let (Some((text, _)), Some((day, of_day))) = (text, day) else { return Ok(()) };
+    if what == "nullif" && values.first() == Some(day) {
+        return Ok(());
+    }
+    let (text, shown) = (text.schema_name(), day.schema_name());
+    let brackets = "[]".repeat(list_depth(of_day));
+    let casts = match leaf_type(of_day) {
+        DataType::Date32 | DataType::Date64 => format!(
+            "CAST({text} AS DATE{brackets}) for the day, CAST({text} AS TIMESTAMP{brackets}) to keep the time of day,"
+        ),
+        _ => format!("CAST({text} AS TIME{brackets})"),
+    };
+    plan_err!(
+        "{what} mixes {shown} of type {of_day} with the string {text}; write {casts} or CAST({shown} AS VARCHAR{brackets})"
+    )
+}
+
 fn rewrite_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     if let Some(operand) = &case.expr {
         let mut parts = vec![operand.as_ref().clone()];
         parts.extend(case.when_then_expr.iter().map(|(when, _)| when.as_ref().clone()));
-        refuse_nested("CASE over", &pair_with_schema(&parts, schema))?;
+        reject_nested("CASE over", &pair_with_schema(&parts, schema))?;
         if let Some(done) = unify_compared(&parts, schema)? {
             changed = true;
             let mut done = done.into_iter().map(Box::new);
@@ -255,6 +314,7 @@ fn rewrite_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> 
     let mut results: Vec<Expr> =
         case.when_then_expr.iter().map(|(_, then)| then.as_ref().clone()).collect();
     results.extend(case.else_expr.as_deref().cloned());
+    refuse_mixed_texts("CASE", &results, schema)?;
     let done = unify_chosen(&results, schema)?;
     if let Some(done) = done.or_else(|| refine_timestamps(&results, schema)) {
         changed = true;
@@ -289,7 +349,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     let has_parts = |e: &Expr| {
         use DataType::{Date32, Duration, Timestamp};
         e.get_type(schema)
-            .is_ok_and(|t| matches!(leaf_type(&t), Duration(_) | Date32 | Timestamp(_, None)))
+            .is_ok_and(|t| matches!(leaf_type(&t), Duration(_) | Date32 | Timestamp(..)))
     };
     if let [_, time] = call.args.as_slice()
         && has_parts(time)
@@ -298,6 +358,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         call.func = part;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
+    refuse_mixed_texts(name, list_results(&call), schema)?;
     let zoned = match name {
         "nvl2" => cast_dates_to_zone(&pair_with_schema(&call.args, schema)),
         _ => cast_element_dates(&call, schema),
@@ -326,7 +387,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
             false => e,
         };
         let values = std::mem::take(&mut call.args).into_iter().map(cast).collect();
-        return Ok(Transformed::yes(choice.call(values)));
+        return Ok(Transformed::yes(choice.make_call(values)));
     }
     if compares && call.args.iter().any(is_interval) {
         let (function, found) = (call.name(), list_intervals(&call.args, schema));
@@ -337,7 +398,8 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
-/// Returns the intervals among the arguments in SQL syntax, for an error message.
+/// Returns, for an error message, the SQL text of the expressions in `values` that are intervals or
+/// contain intervals.
 fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     let intervals = values.iter().filter(|e| e.get_type(schema).is_ok_and(|t| holds_interval(&t)));
     let named = intervals.map(|e| match e {
@@ -350,8 +412,8 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns `x` for the column `array_agg(x)` of `mode_of_elements(array_agg(x))`, to which `mode(x)`
-/// expands; for an error message.
+/// Returns `x` if `lists` is the text `array_agg(x)`, otherwise `lists`. Error messages name this
+/// `x`, because `mode(x)` is rewritten to `mode_of_elements(array_agg(x))`.
 fn find_collected_value(lists: &str) -> &str {
     let value = lists.strip_prefix("array_agg(").and_then(|rest| rest.strip_suffix(')'));
     value.filter(|value| !value.contains(") FILTER (")).unwrap_or(lists)
@@ -384,14 +446,14 @@ fn compare_lengths(
     Ok(changed)
 }
 
-/// Returns an error for an aggregate that would compare the fields of intervals.
+/// Returns an error for an aggregate that would compare intervals field by field, not by their lengths.
 fn refuse_compared_fields(
     name: &str,
     distinct: bool,
     args: &[Expr],
     schema: &DFSchema,
 ) -> Result<()> {
-    // DISTINCT does not change the result of the first three; `group_by_length` removes equal
+    // DISTINCT does not change the results of the first three, and `group_by_length` removes equal
     // intervals from the lists of `array_agg`.
     let ignores_equals = ["any_value", "first_value", "last_value", "array_agg"].contains(&name);
     let interval = |e: &Expr| {
@@ -408,7 +470,8 @@ fn refuse_compared_fields(
     Ok(())
 }
 
-/// Casts a value and a subquery's column to one comparable type. Returns whether any changed.
+/// Casts `expr` and the column of `subquery`, with which `expr` is compared, to one type in which
+/// the comparison of times is exact. Returns whether it changed them.
 fn unify_subquery(
     expr: Expr,
     subquery: Subquery,
@@ -417,7 +480,7 @@ fn unify_subquery(
     let rows = &subquery.subquery;
     let column = Expr::Column(Column::from(rows.schema().qualified_field(0)));
     let values = [(&expr, schema), (&column, rows.schema().as_ref())];
-    refuse_nested("IN, ANY or ALL over", &values)?;
+    reject_nested("IN, ANY or ALL over", &values)?;
     let pair = unify_compared_pairs(&values)?;
     let Some([left, right]) = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) else {
         return Ok((expr, subquery, false));
@@ -435,7 +498,8 @@ fn holds_duration(t: &DataType) -> bool {
     holds_type(t, |t| matches!(t, DataType::Duration(_)))
 }
 
-/// Whether a type, or a type within it, satisfies a condition.
+/// Whether `is` holds for the type `t`, or for a type within `t`: of an element, a field or a
+/// dictionary value.
 pub(super) fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
     is(t)
         || match t {

@@ -14,7 +14,6 @@ use serrate_core::internal::times::{
 use crate::array::{RaggedArray, list_depth};
 use crate::functions::{call_on_arrays, declare};
 
-/// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ComparableForm {
     /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for strings
@@ -32,7 +31,7 @@ impl ComparableForm {
         }
     }
 
-    pub(super) fn call(self, value: Expr) -> Expr {
+    pub(super) fn make_call(self, value: Expr) -> Expr {
         ScalarUDF::new_from_impl(InForm { form: self }).call(vec![value])
     }
 }

@@ -1,8 +1,10 @@
+//! Timestamps of all years, durations and intervals: casts, comparisons, functions and groups.
+
 mod choices;
 mod clock;
 mod expressions;
 mod functions;
-mod groups;
+mod interval_groups;
 mod series;
 mod unify;
 mod values;
@@ -19,12 +21,14 @@ use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp,
 };
+use serrate_core::internal::times::has_texts;
 
-use crate::functions::move_all_dates;
+use crate::array::{leaf_type, list_depth};
+use crate::functions::{move_all_dates, replace_leaf};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
-pub(in crate::sql) use groups::has_distinct_rows;
-use groups::{group_by_length, measure_distinct_keys, refuse_groups};
+pub(in crate::sql) use interval_groups::has_distinct_rows;
+use interval_groups::{group_by_length, measure_distinct_keys, refuse_groups};
 use unify::{make_interval_key, unify_compared_pairs};
 use values::convert_values_to_zone;
 pub(in crate::sql) use wide::register_wide;
@@ -43,20 +47,24 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 ///   compare as lengths of time with months of 30 days, as in DuckDB.
 /// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
 ///   or a literal does not fit their unit, all compare as exact decimals.
+/// * UNION of a date or a time of day with strings consists of strings. CASE, `greatest` and others that would return
+///   one of them are an error. Type coercion would cast the strings to dates, without their times of day.
 /// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several equal
 ///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
 ///   error.
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // The planner casts the values of INSERT to the types of the columns of the table.
+    // VALUES in an INSERT are not converted to a zone, because the planner casts them to the types
+    // of the columns of the table.
     let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
     Ok(plan.transform_up_with_subqueries(|plan| rewrite_plan(plan, inserts))?.data)
 }
 
-/// Rewrites a plan node whose inputs are already rewritten. `inserts` is whether the node is part of a
-/// statement that changes a table.
+/// Rewrites a plan node whose inputs are already rewritten. `inserts` is whether the node is part
+/// of a statement that changes a table.
 fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // A rewrite below may have changed types, so inserted values are cast to the table's types.
+        // A rewrite of the input plan may have changed the types of its columns, so cast the inserted
+        // values to the types of the table.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -105,7 +113,8 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
             (LogicalPlan::Join(join), more)
         }
         LogicalPlan::Union(mut union) => {
-            let more = convert_dates_to_timestamps(&mut union)?
+            let more = convert_dates_to_texts(&mut union)?
+                | convert_dates_to_timestamps(&mut union)?
                 | convert_dates_to_zone(&mut union)?
                 | unify_clocks(&mut union)?
                 | take_branch_types(&mut union)?;
@@ -126,9 +135,78 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
         }
         plan => (plan, false),
     };
-    // The inputs may have new types even if the expressions of this node did not change.
+    // Recompute the schema even if the expressions of this node did not change, because its inputs
+    // may have new types.
     let plan = group_by_length(plan.recompute_schema()?)?;
     Ok(Transformed::new_transformed(plan.data, plan.transformed || changed || more))
+}
+
+/// Casts the dates and times of day in a column of a union, also in lists, to strings if other inputs have strings in
+/// this column, as in DuckDB. Type coercion would cast the strings to dates without their times of day. Returns whether
+/// an input changed.
+///
+/// String literals that a cast represents exactly, such as `'2020-01-01'` next to a date, are still cast to the type
+/// of the other inputs.
+fn convert_dates_to_texts(union: &mut Union) -> Result<bool> {
+    let mut changed = false;
+    for column in 0..union.schema.fields().len() {
+        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
+        let mut values = types.iter().filter(|t| !t.is_null());
+        let depth = values.clone().next().map(list_depth);
+        let is_mixed = types.iter().any(clock::is_day_or_clock) && types.iter().any(has_texts);
+        if !is_mixed
+            || !values.all(|t| {
+                (clock::is_day_or_clock(t) || has_texts(t)) && Some(list_depth(t)) == depth
+            })
+        {
+            continue;
+        }
+        let has_clock = types.iter().any(|t| clock::is_clock(leaf_type(t)));
+        let mut texts = union.inputs.iter().zip(&types).filter(|(_, t)| has_texts(t));
+        if texts.all(|(input, _)| has_exact_literals(input, column, has_clock)) {
+            continue;
+        }
+        for (input, t) in union.inputs.iter_mut().zip(&types) {
+            if clock::is_day_or_clock(t) {
+                let to = replace_leaf(t, &DataType::Utf8);
+                (*input, changed) = (cast_column(input, column, &to)?, true);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Whether all values of a column of strings are literals that a cast represents exactly: dates without a time of day
+/// or, if `is_clock`, times of day without fractions of a second.
+fn has_exact_literals(plan: &LogicalPlan, column: usize, is_clock: bool) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            projection.expr.get(column).is_some_and(|e| is_exact_literal(e, is_clock))
+        }
+        LogicalPlan::Values(values) => {
+            let mut column = values.values.iter().map(|row| row.get(column));
+            column.all(|e| e.is_some_and(|e| is_exact_literal(e, is_clock)))
+        }
+        LogicalPlan::Union(union) => {
+            union.inputs.iter().all(|input| has_exact_literals(input, column, is_clock))
+        }
+        _ => false,
+    }
+}
+
+fn is_exact_literal(e: &Expr, is_clock: bool) -> bool {
+    match e {
+        Expr::Alias(alias) => is_exact_literal(&alias.expr, is_clock),
+        Expr::Literal(value, _) if value.is_null() => true,
+        Expr::Literal(value, _) => {
+            value.try_as_str().flatten().is_some_and(|text| match is_clock {
+                true => !text.contains('.'),
+                // A string of at most this length has no time of day.
+                false => text.trim().len() <= "2020-01-01".len(),
+            })
+        }
+        _ => false,
+    }
 }
 
 /// Casts a date column of a union input to the timestamp type that other inputs have in this column, unless
@@ -198,7 +276,7 @@ fn unify_clocks(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Adds a projection to a plan that casts one of its columns.
+/// Adds a projection above `input` that casts the column at index `column` to the type `to`.
 fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
     let exprs = input.schema().iter().enumerate().map(|(i, named)| {
         let e = Expr::Column(Column::from(named));
@@ -214,8 +292,8 @@ fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result
 
 /// Updates the types of a union after its inputs were rewritten: a date plus hours, for example,
 /// becomes a timestamp in microseconds. If no input has the planned type of a column any more, the
-/// column gets the type of the first input that is not just NULL. Otherwise type coercion would
-/// cast all inputs back to the planned type.
+/// column gets the type of the first input that is not just NULL, because type coercion would cast
+/// all inputs back to the planned type. Returns whether a type changed.
 pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());

@@ -28,7 +28,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 
-use crate::functions::{are_scalars, delegate, to_columnar};
+use crate::functions::{are_scalars, charge_series, delegate, to_columnar};
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 31;
@@ -58,7 +58,10 @@ impl ScalarUDFImpl for SeriesList {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let element = match args.return_field.data_type() {
             DataType::List(item) if matches!(item.data_type(), DataType::Timestamp(..)) => item,
-            _ => return self.inner.invoke_with_args(args),
+            _ => {
+                let _charge = charge_series(self.name(), &args)?;
+                return self.inner.invoke_with_args(args);
+            }
         };
         let is_one = are_scalars(&args.args);
         let rows = if is_one { 1 } else { args.number_rows };
@@ -164,7 +167,6 @@ fn find_unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
     Ok((*unit, Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?))
 }
 
-/// Returns timestamps or dates as counts of a unit since the epoch.
 fn count_units_since_epoch(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
     let zone = match times.data_type() {
         DataType::Timestamp(_, zone) => zone.clone(),
@@ -182,7 +184,7 @@ struct SeriesBounds {
     closed: bool,
 }
 
-/// Iterator over the timestamps of a series, as counts of their unit since the epoch.
+/// Iterator over the timestamps of a series, as numbers of `unit`s since 1970.
 #[derive(Clone, Debug)]
 struct SeriesTimestamps {
     name: &'static str,
@@ -258,8 +260,9 @@ impl SeriesTimestamps {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
-    /// Whether the step after `time` would be within the bounds in UTC. If it is, but fails in the
-    /// zone of the series, the local time does not exist or occurs twice because clocks change.
+    /// Whether the time one step after `time`, computed in UTC, is within the bounds. If so, a step that
+    /// fails in the zone of the series fails because the local time after the step does not exist or
+    /// occurs twice.
     fn has_next_on_clock(&self, time: i64) -> bool {
         let utc = Tz::from_str("+00:00").ok();
         let next = |zone| match self.unit {
@@ -305,8 +308,8 @@ impl Iterator for SeriesTimestamps {
                     self.unit_name()
                 ));
             }
-            // The next time does not fit 64-bit nanoseconds. The stop does fit, so the next time is
-            // past it.
+            // The next time does not fit 64-bit nanoseconds, but the stop does, so the next time is
+            // past the stop.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;

@@ -24,7 +24,8 @@ struct TypedValue {
 /// The expression that replaces a value, or `None` if the value stays unchanged.
 type ReplacedExpr = Option<Expr>;
 
-/// Casts compared values to one comparable type. Returns `None` if nothing has to change.
+/// Casts times that are compared with each other to one type in which the comparison is exact.
+/// Returns `None` if nothing has to change.
 pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     unify_compared_pairs(&pair_with_schema(values, schema))
 }
@@ -45,8 +46,8 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
     if of(is_text) && of(is_date) && !of(|t| !t.is_null() && !is_text(t) && !is_date(t)) {
-        // Type coercion would cast the strings to dates and drop their times of day, so strings
-        // with a time of day are compared as seconds.
+        // Type coercion would cast the strings to dates and drop their times of day. If a string has a
+        // time of day, all values are compared as seconds instead.
         let is_exact = values.iter().all(|v| !is_text(&v.data_type) || is_plain_date(v));
         return Ok((!is_exact).then(|| apply_form(&values, ComparableForm::ExactSeconds)));
     }
@@ -68,7 +69,7 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     let alike: Vec<TypedValue> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
-            // Dates and timestamps without a time zone get the zone of the other values.
+            // Timestamps without a time zone, dates and strings get the zone of the other values.
             (DataType::Timestamp(unit, None), Some(_)) => {
                 let to = DataType::Timestamp(*unit, zone.clone());
                 cast_value(v, to)
@@ -88,6 +89,7 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
 }
 
 /// If an expression such as CASE returns one of several times, casts them to a common time type.
+/// Returns `None` if they stay unchanged.
 pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(clock) = clock::choose_from(values, schema) {
         return Ok(Some(clock));
@@ -98,7 +100,8 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     let durations = of(is_duration);
     let foreign = match durations {
         true => of(|t| !t.is_null() && !is_duration(t) && !is_interval(t)),
-        // Values are not cast if one is a string, because the string need not be a time.
+        // A value that is neither a timestamp, a date nor NULL prevents the cast: a string, for
+        // example, need not be a time.
         false => of(|t| !t.is_null() && !is_timestamp(t) && !is_date(t)),
     };
     if foreign || !(durations || of(is_timestamp)) {
@@ -111,8 +114,8 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     Ok(changed.map(|c| apply_changes(values, c)).or_else(|| cast_dates_to_zone(&pairs)))
 }
 
-/// Makes compared lists or structs of dates and timestamps comparable. Returns `None` if nothing has to
-/// change.
+/// Casts compared lists or structs of dates and timestamps to types in which the comparison is
+/// exact. Returns `None` if nothing has to change.
 fn unify_nested_times(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
     let types = values.iter().map(|(e, schema)| e.get_type(*schema).ok());
     let types = types.collect::<Option<Vec<_>>>()?;
@@ -122,8 +125,9 @@ fn unify_nested_times(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
     convert_time_lists(values, &types).or_else(|| cast_dates_to_zone(values))
 }
 
-/// Converts lists of dates or timestamps, which differ in more than their zones, to lists of seconds. Type
-/// coercion would cast all to nanoseconds without a zone, whose range is small, and instants to their time in UTC.
+/// Converts compared lists of dates or timestamps to lists of seconds if their types differ in more
+/// than the zone. Returns `None` for all other values. Type coercion would cast all to nanoseconds
+/// without a zone, whose range is small, and instants to their time in UTC.
 fn convert_time_lists(values: &[(&Expr, &DFSchema)], types: &[DataType]) -> Option<Vec<Expr>> {
     use DataType::{Date32, Date64, Timestamp};
     let mut lists = types.iter().filter(|t| !t.is_null());
@@ -157,7 +161,7 @@ fn convert_time_lists(values: &[(&Expr, &DFSchema)], types: &[DataType]) -> Opti
             }
             None => e.clone(),
         };
-        ComparableForm::ExactSeconds.call(e)
+        ComparableForm::ExactSeconds.make_call(e)
     };
     let changed = values.iter().zip(types).map(|(&(e, _), t)| match leaf_type(t).is_null() {
         true => e.clone(),
@@ -166,10 +170,10 @@ fn convert_time_lists(values: &[(&Expr, &DFSchema)], types: &[DataType]) -> Opti
     Some(changed.collect())
 }
 
-/// Casts the results of a CASE, timestamps of several units or zones, to the type that type
-/// coercion will give them. Before coercion, CASE has the type of its first result. A comparison
-/// that adds a zone to this type would cast a finer result to the unit of the first and drop
-/// digits. Returns `None` if nothing has to change, or if a value is not a timestamp.
+/// Casts the results of a CASE, if they are timestamps of several units or zones, to the type that
+/// type coercion will choose. Until coercion, CASE has the type of its first result. If this result
+/// has a coarser unit than others, a comparison of the CASE would be rewritten for the coarser unit
+/// and drop digits of the others. Returns `None` if nothing changes, or if a value is not a timestamp.
 pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let values = find_types(&pair_with_schema(values, schema))?;
     if !values.iter().all(|v| v.data_type.is_null() || is_timestamp(&v.data_type)) {
@@ -188,7 +192,8 @@ pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Ve
     changed.iter().any(Option::is_some).then(|| apply_changes(values, changed))
 }
 
-/// Casts durations and intervals, or timestamps and dates, in a sum or difference to one type.
+/// Casts the operands of a sum or difference to one type, if they are durations and intervals, or
+/// timestamps and dates. Returns `None` if they stay unchanged.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = find_types(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };
@@ -206,7 +211,7 @@ pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Op
 
 pub(super) fn make_interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let interval = expr.get_type(schema).is_ok_and(|t| is_interval(&t));
-    interval.then(|| ComparableForm::IntervalNanoseconds.call(expr.clone()))
+    interval.then(|| ComparableForm::IntervalNanoseconds.make_call(expr.clone()))
 }
 
 /// Returns values with their types, or `None` if no value is a time or the type of a value is unknown.
@@ -232,7 +237,8 @@ fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
     Some(typed)
 }
 
-/// Returns replacements of one type that represent all values exactly, or `None` if there is no such type.
+/// Casts `values` to one type that represents all of them exactly. Returns `None` if there is no
+/// such type.
 fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let zone = find_common_zone(values);
@@ -241,7 +247,7 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> 
         false => DataType::Timestamp(unit, zone.clone()),
     };
     // The common unit is the unit of the columns; if these have several units, there is no common
-    // type. Without columns, it is the finest unit of the literals.
+    // type. Without columns, the common unit is the finest unit of the literals.
     let units = |literals: bool| {
         let of = move |v: &TypedValue| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -256,7 +262,7 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> 
         (Some(_), Some(_)) => return check_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
-            // No value has a unit, so the only timestamp is `now()`, which already has microseconds.
+            // No value except `now()` has a unit, so there is no unit to cast the other values to.
             None => return Ok(None),
         },
     };
@@ -272,7 +278,7 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> 
 }
 
 /// Returns the replacement of a value by an expression of the type `to`, or `None` if this type cannot
-/// represent the value exactly. `Some(None)` means that the value stays unchanged.
+/// represent the value exactly. `Some(None)` means that the value stays unchanged. `unit` is the unit of `to`.
 fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Option<ReplacedExpr>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
@@ -330,7 +336,8 @@ fn is_plain_date(text: &TypedValue) -> bool {
     })
 }
 
-/// Returns a literal as an array of length 1, with a string parsed as a timestamp, or `None` if this fails.
+/// Returns a literal as an array of length 1. Parses a string as a timestamp in the zone of `to`. Returns
+/// `None` if the string is not a timestamp, or `to` is not a timestamp type.
 fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {
@@ -381,7 +388,7 @@ fn cast_value(value: TypedValue, to: DataType) -> TypedValue {
 fn apply_form(values: &[TypedValue], form: ComparableForm) -> Vec<Expr> {
     let changed = values.iter().map(|v| match v.data_type.is_null() {
         true => v.expr.clone(),
-        false => form.call(v.expr.clone()),
+        false => form.make_call(v.expr.clone()),
     });
     changed.collect()
 }

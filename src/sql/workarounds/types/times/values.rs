@@ -1,4 +1,4 @@
-//! Sets the type of a column of VALUES with dates and timestamps with a zone.
+//! Gives a zone to the type of a column of VALUES that mixes dates and timestamps with a zone.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use super::expressions::holds_type;
 use crate::functions::move_all_dates;
 use crate::sql::workarounds::types::decimal_values::remove_cast;
 
-/// Gives a column of VALUES with both dates and timestamps with a zone, also in lists and structs, a
-/// type with the zone. Returns whether a column changed.
+/// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and structs,
+/// to timestamps in this zone. Returns whether a column changed.
 ///
-/// The planner casts all values of such a column to timestamps in nanoseconds without a zone. This
-/// function removes one cast of each value. A cast that the statement contains remains, because
-/// `sql::statement::keys::constants` writes such a cast twice before the planner runs.
+/// The planner casts all values of such a column to timestamps in nanoseconds without a zone, and this
+/// function removes these casts. It cannot tell them from casts in the statement, so
+/// `sql::statement::keys::constants` doubles the casts in the statement before the planner runs, and one
+/// of the two remains.
 pub(super) fn convert_values_to_zone(values: &mut Values) -> Result<bool> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());
@@ -46,7 +47,8 @@ pub(super) fn convert_values_to_zone(values: &mut Values) -> Result<bool> {
     Ok(changed)
 }
 
-/// Returns the common type of the values of a column if it has a zone that the planned type lacks.
+/// Returns the common type of the values `cells` of a column, if this type has a zone that
+/// `planned`, the type that the planner chose, lacks. Returns `None` otherwise.
 fn find_zoned_type<'a>(
     planned: &DataType,
     cells: impl Iterator<Item = &'a Expr>,
@@ -61,7 +63,8 @@ fn find_zoned_type<'a>(
     let types = values.map(|value| value.get_type(&none).ok()).collect::<Option<Vec<_>>>()?;
     let moved = match move_all_dates(&types) {
         Some(moved) => moved,
-        // The rewrite of a value, such as a list of dates and timestamps with a zone, gave it the zone.
+        // No date has to be moved to a zone, but some value has a zone. For example, an earlier
+        // rewrite has given the zone to all elements of a list of dates and timestamps.
         None if types.iter().any(has_zone) && !has_zone(planned) => types,
         None => return None,
     };
@@ -69,10 +72,11 @@ fn find_zoned_type<'a>(
     rest.iter().try_fold(first.clone(), |common, t| type_union_coercion(&common, t))
 }
 
-/// Returns a value without the cast that the planner has added.
+/// Returns `cell` without the cast to `planned` that the planner has added.
 fn find_value<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
     let value = remove_cast(cell, planned);
-    // The cast of a string is a literal of the statement, such as `TIMESTAMP(9) '2020-01-01'`.
+    // A cast of a string is kept, because it is a literal of the statement, such as `TIMESTAMP(9)
+    // '2020-01-01'`.
     let is_text = value.get_type(&DFSchema::empty()).is_ok_and(|t| t.is_string());
     if is_text { cell } else { value }
 }

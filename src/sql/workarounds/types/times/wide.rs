@@ -110,9 +110,9 @@ impl WideFunction {
 }
 
 impl WideFunction {
-    /// Truncates times to periods of several years, which DataFusion does not support. It truncates
-    /// first to years, and then to periods. As in DuckDB, the periods begin in multiples of
-    /// `years`, such as 1990 and 2000 for decades, and years before 0 are truncated towards 0.
+    /// Truncates times to periods of several years, which DataFusion does not support: truncates them
+    /// to years, then moves each back to the first year of its period. As in DuckDB, the periods begin
+    /// in multiples of `years`, such as 1990 and 2000 for decades; years before 0 move towards 0.
     fn truncate_to_years(
         &self,
         mut args: ScalarFunctionArgs,
@@ -192,7 +192,12 @@ impl ScalarUDFImpl for WideFunction {
                     return self.truncate_to_years(args, period, years);
                 }
             }
-            WideTask::Bin => check_width(&args)?,
+            WideTask::Bin => {
+                check_width(&args)?;
+                if let Some(times) = find_far_nanoseconds(&args)? {
+                    return bin_dates(&self.inner, args, TimeUnit::Nanosecond, &times);
+                }
+            }
             WideTask::Now => {}
         }
         let Some((unit, times)) = find_times_out_of_range(&args)? else {
@@ -226,8 +231,8 @@ impl ScalarUDFImpl for WideFunction {
         })
     }
 
-    /// Turns `date_part('year', t) = 2024` into a range of `t`, as DataFusion's `date_part`
-    /// (`inner`) does.
+    /// Returns the range of the times `t` for which a comparison such as `date_part('year', t) = 2024` is
+    /// true. The simplifier then compares `t` with the two bounds of the range instead.
     fn preimage(
         &self,
         args: &[Expr],
@@ -235,8 +240,8 @@ impl ScalarUDFImpl for WideFunction {
         info: &SimplifyContext,
     ) -> Result<PreimageResult> {
         match self.what {
-            // A range has two comparisons, which would evaluate a random argument twice
-            // (`stock_years_of_random_times_are_still_evaluated_twice`).
+            // A range has two comparisons, which would evaluate a random argument twice (test
+            // `stock_years_of_random_times_are_still_evaluated_twice`).
             WideTask::Part if !args.iter().any(Expr::is_volatile) => {
                 self.inner.preimage(args, literal, info)
             }
@@ -259,8 +264,8 @@ fn find_long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
     periods.into_iter().find(|(name, _)| part.eq_ignore_ascii_case(name))
 }
 
-/// Returns an error if the width of the bins of `date_bin` is not positive, or has months and a shorter part.
-/// DataFusion ignores the sign of a width.
+/// Returns an error if the width of the bins of `date_bin` is not positive, or has months and also days
+/// or hours. DataFusion itself ignores the sign of a width.
 fn check_width(args: &ScalarFunctionArgs) -> Result<()> {
     let Some(ColumnarValue::Scalar(width)) = args.args.first() else { return Ok(()) };
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -304,11 +309,12 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
     to_columnar(found, true)
 }
 
-/// Computes `date_part` of durations, of long periods such as centuries, and of arrays of dates or
-/// timestamps for which a faster kernel exists. Calls DataFusion's function for all else.
+/// Computes `date_part` of durations, of long periods such as centuries, of arrays of dates or
+/// timestamps for which a faster kernel exists, and the epoch of timestamps. Calls DataFusion's function for all else.
 ///
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
-/// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without this function.
+/// month overflow. It rounds the epoch twice. Obsolete once the tests `parts_of_long_durations_are_exact` and
+/// `epochs_of_nanoseconds_are_rounded_once` pass without this function.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     if let Some((_, years)) = find_long_period(&args)
         && let Some(times) = args.args.get(1)
@@ -336,8 +342,9 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
         Some("microsecond" | "microseconds" | "us") => 1_000,
         _ => return function.invoke_with_args(args),
     };
-    let DataType::Duration(unit) = lengths.data_type() else {
-        return function.invoke_with_args(args);
+    let unit = match (lengths.data_type(), part) {
+        (DataType::Duration(unit), _) | (DataType::Timestamp(unit, _), Some("epoch")) => unit,
+        _ => return function.invoke_with_args(args),
     };
     let one = matches!(lengths, ColumnarValue::Scalar(_));
     let lengths = lengths.to_array(if one { 1 } else { args.number_rows })?;
@@ -346,7 +353,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     let per = count_nanoseconds(unit);
     let parts: ArrayRef = match args.return_field.data_type() {
         DataType::Float64 => {
-            let seconds = |t: i64| (i128::from(t) * per) as f64 / nanoseconds as f64;
+            let seconds = |t: i64| divide_once_rounded(i128::from(t) * per, nanoseconds);
             Arc::new(counts.unary::<_, Float64Type>(seconds))
         }
         returns => {
@@ -366,9 +373,25 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     to_columnar(parts, one)
 }
 
-/// Computes `date_part` of decades, centuries and millennia, which DataFusion does not support: the
-/// century of 1970 is 20. As in DuckDB, the first century begins in the year 1, and no century has
-/// the number 0.
+/// Returns the double closest to `count / per`, for a `count` of at most 93 bits and a `per` of at most 10^9. If `count`
+/// itself were rounded to a double first, 1577836800123000000 / 10^9 would be 1577836800.1230001.
+fn divide_once_rounded(count: i128, per: i128) -> f64 {
+    let magnitude = count.unsigned_abs();
+    if magnitude < 1 << f64::MANTISSA_DIGITS {
+        return count as f64 / per as f64;
+    }
+    // The quotient has at least 56 bits, so that its last bit can stand for all bits after it.
+    let scaled = magnitude << 32;
+    let per = per.unsigned_abs();
+    let quotient = (scaled / per) | u128::from(!scaled.is_multiple_of(per));
+    let rounded = quotient as f64 / 2f64.powi(32);
+    if count < 0 { -rounded } else { rounded }
+}
+
+/// Computes `date_part` of decades, centuries and millennia, which DataFusion does not support. As in
+/// DuckDB, the decade is the year divided by 10 and rounded towards 0: 197 for 1970. Century 1 begins in
+/// the year 1, so 1970 is in century 20; it follows century -1, because there is no century 0. Millennia
+/// are numbered like centuries.
 fn number_periods(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
@@ -391,7 +414,8 @@ fn number_periods(
 }
 
 /// Returns the [`TimePart`] that a name such as `year` means. Returns `None` if no kernel computes
-/// this part faster than Arrow. The kernels are only for times without a zone.
+/// this part faster than Arrow. The kernels do not support times with a zone, which the caller
+/// passes to DataFusion's function.
 fn find_calendar_part(name: &str) -> Option<TimePart> {
     Some(match name {
         "year" => TimePart::Year,
@@ -416,23 +440,23 @@ const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 /// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
-/// Returns the second argument as counts of its unit if some of its times are outside the 400-year cycle from
-/// [`CYCLE_START_DAYS`]. Returns `None` for other arguments, for timestamps in nanoseconds, and for zones
-/// other than UTC, whose daylight saving rules do not repeat every 400 years.
+/// If some times in the second of `args` are outside the 400 years from [`CYCLE_START_DAYS`] on, returns their
+/// unit, and all times as numbers of this unit since 1970. Returns `None` for other arguments, for timestamps in
+/// nanoseconds, and for zones other than UTC, whose daylight saving rules do not repeat every 400 years.
 fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => return Ok(None),
         DataType::Timestamp(unit, None) => unit,
-        DataType::Timestamp(unit, Some(zone)) if matches!(&*zone, "UTC" | "+00:00" | "Z") => unit,
+        DataType::Timestamp(unit, Some(zone)) if is_utc(&zone) => unit,
         _ => return Ok(None),
     };
     let one = matches!(times, ColumnarValue::Scalar(_));
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = count_nanoseconds(unit);
-    // Times within the cycle (1800 to 2199) need no shift: nanoseconds reach from 1677 to 2262, so
-    // that bins and truncated times fit, too.
+    // Times from 1800 to 2199 need no shift by multiples of 400 years: nanoseconds can represent all
+    // times from 1677 to 2262, so also the results of truncating or binning a time from 1800 to 2199.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -441,7 +465,43 @@ fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit
     Ok(if all { None } else { Some((unit, counts)) })
 }
 
-/// Calls the function on times shifted by multiples of 400 years, and shifts the results back.
+/// If the times in the second of `args` are in nanoseconds, and one is more nanoseconds before or after the origin in
+/// the third than 64 bits can represent, returns all times as numbers. Returns `None` for other arguments, and for bins
+/// of months.
+///
+/// DataFusion's `date_bin` returns NULL for such a time: `time_bucket` has the origin 2000, so it was NULL for the
+/// year 1700.
+fn find_far_nanoseconds(args: &ScalarFunctionArgs) -> Result<Option<ArrayRef>> {
+    let [
+        ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(width))),
+        times,
+        ColumnarValue::Scalar(ScalarValue::TimestampNanosecond(Some(origin), _)),
+    ] = args.args.as_slice()
+    else {
+        return Ok(None);
+    };
+    if width.months != 0 {
+        return Ok(None);
+    }
+    match times.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => {}
+        DataType::Timestamp(TimeUnit::Nanosecond, Some(zone)) if is_utc(&zone) => {}
+        _ => return Ok(None),
+    }
+    let one = matches!(times, ColumnarValue::Scalar(_));
+    let times = times.to_array(if one { 1 } else { args.number_rows })?;
+    let counts = cast(&times, &DataType::Int64)?;
+    let is_far = |t: i64| t.checked_sub(*origin).is_none();
+    let any = counts.as_primitive::<Int64Type>().iter().flatten().any(is_far);
+    Ok(any.then_some(counts))
+}
+
+fn is_utc(zone: &str) -> bool {
+    matches!(zone, "UTC" | "+00:00" | "Z")
+}
+
+/// Calls `function` on times that are shifted by multiples of 400 years into the range of
+/// nanoseconds, and shifts the results back. `counts` has the times in `unit` since 1970.
 fn call_shifted(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
@@ -461,7 +521,8 @@ fn call_shifted(
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
-    // A constant time becomes an array, too (see `truncate_times`).
+    // A constant time becomes an array, too, because DataFusion rounds constants before 1970 up
+    // (see `truncate_times`).
     *given = ColumnarValue::Array(moved);
     args.number_rows = counts.len();
     let found = function.invoke_with_args(args)?;
@@ -598,7 +659,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let counts: Int64Array =
                 seconds.as_primitive::<Float64Type>().try_unary::<_, Int64Type, _>(|s| {
                     let count = (s * per).trunc();
-                    // Both bounds are powers of two, which floats represent exactly.
+                    // Floats represent both bounds exactly, because these are powers of two.
                     if count >= -(2f64.powi(63)) && count < 2f64.powi(63) {
                         #[expect(clippy::cast_possible_truncation, reason = "within the range")]
                         return Ok(count as i64);
@@ -617,9 +678,10 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };
             let args = ScalarFunctionArgs { return_field: Arc::new(field), ..args };
-            // DataFusion 55 returns columns that are parsed with a format without their time zone.
-            // In debug builds, DataFusion's own check of types refuses such columns. Obsolete once
-            // the test `stock_parsed_columns_still_lack_their_zone` fails.
+            // If a column of strings is parsed with a format, the result of DataFusion 55 lacks the time
+            // zone of `return_field`. In debug builds, `ScalarUDF::invoke_with_args` refuses such a
+            // result, so call the inner function. Obsolete once the test
+            // `stock_parsed_columns_still_lack_their_zone` fails.
             let found = function.inner().invoke_with_args(args)?.to_array(rows)?;
             cast_with_options(&found, &to, &strict)?
         }

@@ -11,7 +11,7 @@ use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predi
 
 /// Replaces casts to TIMESTAMP with custom operators that cast to microseconds, and declares
 /// columns of that type in microseconds. Does nothing in a session whose planners do not know these
-/// operators, because its queries would fail.
+/// operators, because the queries of the session would fail.
 pub(in crate::sql) fn cast_in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ =
@@ -32,7 +32,7 @@ struct TimestampRewriter {
     /// Whether the table functions `generate_series` and `range` of the session accept microseconds.
     wide: bool,
     /// How many calls of `generate_series` and `range` in FROM contain the current position of the
-    /// visitor; 0 outside these calls.
+    /// visitor.
     in_series: usize,
 }
 
@@ -78,7 +78,8 @@ impl VisitorMut for TimestampRewriter {
                 }
             }
             // DataFusion computes arguments in FROM before the analyzer rules that make casts to
-            // `TIMESTAMP(0)` and `TIMESTAMP(3)` round down. The operator rounds down itself.
+            // `TIMESTAMP(0)` and `TIMESTAMP(3)` round down. So such a cast becomes an operator that
+            // rounds down itself.
             Expr::Cast {
                 data_type: DataType::Timestamp(Some(0 | 3), _),
                 kind,

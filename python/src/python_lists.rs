@@ -1,0 +1,465 @@
+//! Converts nested Python lists to ragged arrays and back.
+
+use std::sync::Arc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use serrate::Error;
+use serrate::array::{ListAxis, Offsets, RaggedArray};
+use serrate::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray,
+    TimestampMicrosecondArray, UInt64Array, new_null_array,
+};
+use serrate::arrow::buffer::NullBuffer;
+use serrate::arrow::compute::cast;
+use serrate::arrow::datatypes::{DataType, TimeUnit};
+use serrate::arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use crate::errors::{OrRaise, make_invalid_error, to_py_err};
+
+/// A Python value that is not a list.
+enum PythonLeaf {
+    Null,
+    Bool(bool),
+    Int(i64),
+    UInt(u64),
+    Float(f64),
+    Text(String),
+    /// Microseconds since 1970.
+    Time(i64),
+    /// Days since 1970.
+    Day(i64),
+}
+
+#[derive(Default)]
+struct NestedLevel {
+    lengths: Vec<usize>,
+    valid: Vec<bool>,
+    nulls: bool,
+}
+
+impl NestedLevel {
+    fn push(&mut self, length: Option<usize>) {
+        self.lengths.push(length.unwrap_or(0));
+        self.valid.push(length.is_some());
+        self.nulls |= length.is_none();
+    }
+}
+
+pub(crate) struct ParsedLists {
+    array: RaggedArray,
+}
+
+impl ParsedLists {
+    pub(crate) fn into_ragged(self) -> RaggedArray {
+        self.array
+    }
+
+    /// Returns the array if it is flat, else an error.
+    pub(crate) fn into_flat(self) -> PyResult<ArrayRef> {
+        match self.array.ndim() {
+            1 => Ok(self.array.leaves().clone()),
+            _ => Err(make_invalid_error("the value is a nested list, but must be a flat list")),
+        }
+    }
+}
+
+/// Returns the elements of a list, a tuple or a numpy array of at least one axis; `None` for other values.
+fn list_elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if value.is_exact_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>() {
+        return Ok(Some(value.clone()));
+    }
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>() {
+        return Ok(None);
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        return Ok(Some(value.clone()));
+    }
+    let py = value.py();
+    // A value with an attribute `ndim` above 0 is a numpy array, a torch tensor or similar.
+    if let Ok(ndim) = value.getattr(intern!(py, "ndim")).and_then(|n| n.extract::<usize>())
+        && ndim > 0
+    {
+        return Ok(Some(value.call_method0(intern!(py, "tolist"))?));
+    }
+    Ok(None)
+}
+
+/// Returns the number of list levels above the first value that is not None, and true. If there is
+/// no such value, returns the number of levels of the deepest list, and false. `above` is the
+/// number of list levels above `value`.
+fn measure_depth(value: &Bound<'_, PyAny>, above: usize) -> PyResult<(usize, bool)> {
+    let Some(list) = list_elements(value)? else { return Ok((above, !value.is_none())) };
+    if above > 64 {
+        return Err(make_invalid_error(
+            "the lists are nested more than 64 levels deep, which is the maximum",
+        ));
+    }
+    let mut deepest = above + 1;
+    for element in list.try_iter()? {
+        let (found, sure) = measure_depth(&element?, above + 1)?;
+        if sure {
+            return Ok((found, true));
+        }
+        deepest = deepest.max(found);
+    }
+    Ok((deepest, false))
+}
+
+struct NestedReader<'a> {
+    what: &'a str,
+    levels: Vec<NestedLevel>,
+    leaves: Vec<PythonLeaf>,
+    path: Vec<usize>,
+    depth: usize,
+}
+
+impl NestedReader<'_> {
+    fn describe_place(&self) -> String {
+        let mut text = self.what.to_owned();
+        for at in &self.path {
+            text.push_str(&format!("[{at}]"));
+        }
+        text
+    }
+
+    fn make_depth_error(&self, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+        let found = found.get_type().name().map_or("?".into(), |n| n.to_string());
+        to_py_err(&Error::DepthVaries {
+            path: self.describe_place(),
+            expected: expected.into(),
+            found,
+        })
+    }
+
+    /// Reads a list whose elements are `left` levels above the leaves, and returns the number of
+    /// its elements.
+    fn read_list(&mut self, list: &Bound<'_, PyAny>, left: usize) -> PyResult<usize> {
+        let mut length = 0;
+        for element in list.try_iter()? {
+            let element = element?;
+            self.path.push(length);
+            if left == 0 {
+                let leaf = self.read_leaf(&element)?;
+                self.leaves.push(leaf);
+            } else {
+                let level = self.depth - 1 - left;
+                match list_elements(&element)? {
+                    None if element.is_none() => self.levels[level].push(None),
+                    None => return Err(self.make_depth_error("a list", &element)),
+                    Some(inner) => {
+                        let count = self.read_list(&inner, left - 1)?;
+                        self.levels[level].push(Some(count));
+                    }
+                }
+            }
+            self.path.pop();
+            length += 1;
+        }
+        Ok(length)
+    }
+
+    fn read_leaf(&self, value: &Bound<'_, PyAny>) -> PyResult<PythonLeaf> {
+        let py = value.py();
+        if let Ok(v) = value.cast_exact::<PyFloat>() {
+            return Ok(PythonLeaf::Float(v.value()));
+        }
+        if let Ok(v) = value.cast::<PyBool>() {
+            return Ok(PythonLeaf::Bool(v.is_true()));
+        }
+        if value.is_instance_of::<PyInt>() {
+            if let Ok(v) = value.extract::<i64>() {
+                return Ok(PythonLeaf::Int(v));
+            }
+            return value.extract::<u64>().map(PythonLeaf::UInt).map_err(|_| {
+                make_invalid_error(format!("{}: {value} exceeds 64 bits", self.describe_place()))
+            });
+        }
+        if value.is_none() {
+            return Ok(PythonLeaf::Null);
+        }
+        if let Ok(v) = value.cast::<PyString>() {
+            return Ok(PythonLeaf::Text(v.extract()?));
+        }
+        if value.is_instance_of::<PyFloat>() {
+            return Ok(PythonLeaf::Float(value.extract()?));
+        }
+        if list_elements(value)?.is_some() {
+            return Err(self.make_depth_error("a value", value));
+        }
+        let datetime = py.import(intern!(py, "datetime"))?;
+        if value.is_instance(&datetime.getattr(intern!(py, "datetime"))?)? {
+            let numpy = py.import(intern!(py, "numpy"))?;
+            let utc = datetime.getattr("timezone")?.getattr("utc")?;
+            let none = py.None();
+            let plain = match value.getattr(intern!(py, "tzinfo"))?.is_none() {
+                true => value.clone(),
+                false => {
+                    let kwargs = PyDict::new(py);
+                    kwargs.set_item("tzinfo", none)?;
+                    value.call_method1("astimezone", (utc,))?.call_method(
+                        "replace",
+                        (),
+                        Some(&kwargs),
+                    )?
+                }
+            };
+            let micros = numpy.call_method1("datetime64", (plain, "us"))?;
+            return Ok(PythonLeaf::Time(micros.call_method1("astype", ("i8",))?.extract()?));
+        }
+        if value.is_instance(&datetime.getattr(intern!(py, "date"))?)? {
+            let ordinal: i64 = value.call_method0("toordinal")?.extract()?;
+            // 1970-01-01 is day 719163 of Python's ordinals.
+            return Ok(PythonLeaf::Day(ordinal - 719_163));
+        }
+        // Scalars of numpy and torch have a method `item`, which returns a Python value.
+        if let Ok(item) = value.call_method0(intern!(py, "item"))
+            && !item.is(value)
+            && item.get_type().as_ptr() != value.get_type().as_ptr()
+        {
+            return self.read_leaf(&item);
+        }
+        Err(to_py_err(&Error::ValueType {
+            path: self.describe_place(),
+            expected: "a number, a boolean, a string, a date, a time or None".into(),
+            found: value.get_type().name()?.to_string(),
+        }))
+    }
+}
+
+/// Reads nested lists (also tuples and numpy arrays) into a ragged array. None is a null value or a null
+/// list. Integers become int64 and other numbers float64, unless `dtype` is given. `what` names the value
+/// in error messages.
+pub(crate) fn parse_lists(
+    value: &Bound<'_, PyAny>,
+    what: &str,
+    dtype: Option<&DataType>,
+) -> PyResult<ParsedLists> {
+    let Some(list) = list_elements(value)? else {
+        let found = value.get_type().name()?;
+        return Err(crate::errors::make_type_error(format!(
+            "{what}: expected a list, found {found}"
+        )));
+    };
+    let (depth, _) = measure_depth(&list, 0)?;
+    let mut reader = NestedReader {
+        what,
+        levels: (1..depth).map(|_| NestedLevel::default()).collect(),
+        leaves: Vec::new(),
+        path: Vec::new(),
+        depth,
+    };
+    let rows = reader.read_list(&list, depth.saturating_sub(1))?;
+    let leaves = build_column(what, &reader.leaves, dtype)?;
+    let mut axes = Vec::with_capacity(reader.levels.len());
+    for level in reader.levels {
+        let offsets = Offsets::from_lengths(level.lengths).or_raise()?;
+        let nulls = level.nulls.then(|| NullBuffer::from(level.valid));
+        axes.push(ListAxis::try_new(offsets, nulls).or_raise()?);
+    }
+    let array = RaggedArray::try_new(rows, axes, leaves).or_raise()?;
+    Ok(ParsedLists { array })
+}
+
+fn build_column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
+    let has = |f: fn(&PythonLeaf) -> bool| leaves.iter().any(f);
+    let text = has(|l| matches!(l, PythonLeaf::Text(_)));
+    let time = has(|l| matches!(l, PythonLeaf::Time(_)));
+    let day = has(|l| matches!(l, PythonLeaf::Day(_)));
+    let number =
+        has(|l| matches!(l, PythonLeaf::Int(_) | PythonLeaf::UInt(_) | PythonLeaf::Float(_)));
+    let bools = has(|l| matches!(l, PythonLeaf::Bool(_)));
+    let kinds = [text, time || day, number || bools];
+    if kinds.iter().filter(|k| **k).count() > 1 {
+        return Err(make_invalid_error(format!(
+            "{what}: the values are a mixture of numbers, strings and times, but one column must have values of one kind"
+        )));
+    }
+    let array: ArrayRef = if text {
+        Arc::new(StringArray::from_iter(leaves.iter().map(|l| match l {
+            PythonLeaf::Text(t) => Some(t.as_str()),
+            _ => None,
+        })))
+    } else if time {
+        Arc::new(TimestampMicrosecondArray::from_iter(leaves.iter().map(|l| match l {
+            PythonLeaf::Time(t) => Some(*t),
+            PythonLeaf::Day(d) => Some(*d * 86_400_000_000),
+            _ => None,
+        })))
+    } else if day {
+        let days = Int64Array::from_iter(leaves.iter().map(|l| match l {
+            PythonLeaf::Day(d) => Some(*d),
+            _ => None,
+        }));
+        let days = cast(&days, &DataType::Int32).or_raise()?;
+        cast(&days, &DataType::Date32).or_raise()?
+    } else if has(|l| matches!(l, PythonLeaf::Float(_))) {
+        let floats = leaves.iter().map(|l| match l {
+            PythonLeaf::Float(v) => Some(*v),
+            PythonLeaf::Int(v) => Some(*v as f64),
+            PythonLeaf::UInt(v) => Some(*v as f64),
+            PythonLeaf::Bool(v) => Some(f64::from(*v)),
+            _ => None,
+        });
+        Arc::new(Float64Array::from_iter(floats))
+    } else if has(|l| matches!(l, PythonLeaf::UInt(_))) {
+        let mut values = Vec::with_capacity(leaves.len());
+        for leaf in leaves {
+            values.push(match leaf {
+                PythonLeaf::UInt(v) => Some(*v),
+                PythonLeaf::Int(v) => Some(u64::try_from(*v).map_err(|_| {
+                    make_invalid_error(format!("{what}: the values include {v} and an integer of 2^63 or more, which no 64-bit integer type can hold together; set dtype to float64"))
+                })?),
+                PythonLeaf::Bool(v) => Some(u64::from(*v)),
+                _ => None,
+            });
+        }
+        Arc::new(UInt64Array::from(values))
+    } else if number {
+        Arc::new(Int64Array::from_iter(leaves.iter().map(|l| match l {
+            PythonLeaf::Int(v) => Some(*v),
+            PythonLeaf::Bool(v) => Some(i64::from(*v)),
+            _ => None,
+        })))
+    } else if bools {
+        Arc::new(BooleanArray::from_iter(leaves.iter().map(|l| match l {
+            PythonLeaf::Bool(v) => Some(*v),
+            _ => None,
+        })))
+    } else {
+        new_null_array(dtype.unwrap_or(&DataType::Float64), leaves.len())
+    };
+    match dtype {
+        Some(dtype) if array.data_type() != dtype => {
+            let strict = serrate::arrow::compute::CastOptions { safe: false, ..Default::default() };
+            serrate::arrow::compute::cast_with_options(&array, dtype, &strict)
+                .map_err(|e| make_invalid_error(format!("{what}: {e}")))
+        }
+        _ => Ok(array),
+    }
+}
+
+/// Converts a numpy dtype, a Python type or the name of either (`"int64"`, `"str"`) to an Arrow type.
+pub(crate) fn parse_dtype(value: &Bound<'_, PyAny>) -> PyResult<DataType> {
+    let py = value.py();
+    let made = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (value,))?;
+    let name: String = made.getattr(intern!(py, "name"))?.extract()?;
+    let kind: String = made.getattr(intern!(py, "kind"))?.extract()?;
+    match kind.as_str() {
+        "U" | "O" | "T" => return Ok(DataType::Utf8),
+        "M" => {
+            let unit = match name.as_str() {
+                "datetime64[D]" => return Ok(DataType::Date32),
+                "datetime64[s]" => TimeUnit::Second,
+                "datetime64[ms]" => TimeUnit::Millisecond,
+                "datetime64[ns]" => TimeUnit::Nanosecond,
+                _ => TimeUnit::Microsecond,
+            };
+            return Ok(DataType::Timestamp(unit, None));
+        }
+        _ => {}
+    }
+    Ok(name.parse::<serrate::dense::DType>().or_raise()?.to_arrow())
+}
+
+/// Converts an Arrow array to a Python list: lists become lists, structs dicts, and nulls None.
+pub(crate) fn to_list<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
+    match array.data_type() {
+        DataType::Null => PyList::new(py, (0..array.len()).map(|_| py.None())),
+        DataType::Boolean => PyList::new(py, array.as_boolean().iter()),
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+            let wide = cast(array, &DataType::Int64).or_raise()?;
+            PyList::new(py, wide.as_primitive::<serrate::arrow::datatypes::Int64Type>().iter())
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+            let wide = cast(array, &DataType::UInt64).or_raise()?;
+            PyList::new(py, wide.as_primitive::<serrate::arrow::datatypes::UInt64Type>().iter())
+        }
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            let wide = cast(array, &DataType::Float64).or_raise()?;
+            PyList::new(py, wide.as_primitive::<serrate::arrow::datatypes::Float64Type>().iter())
+        }
+        DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter()),
+        DataType::LargeUtf8 => PyList::new(py, array.as_string::<i64>().iter()),
+        DataType::Utf8View => PyList::new(py, array.as_string_view().iter()),
+        DataType::Dictionary(_, value) => {
+            let plain = cast(array, value).or_raise()?;
+            to_list(py, &plain)
+        }
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => convert_times(py, array),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            let each = (0..list.len()).map(|i| match list.is_null(i) {
+                true => Ok(py.None().into_bound(py)),
+                false => Ok(to_list(py, &list.value(i))?.into_any()),
+            });
+            PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            let each = (0..list.len()).map(|i| match list.is_null(i) {
+                true => Ok(py.None().into_bound(py)),
+                false => Ok(to_list(py, &list.value(i))?.into_any()),
+            });
+            PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)
+        }
+        DataType::FixedSizeList(..) => {
+            let list = array.as_fixed_size_list();
+            let each = (0..list.len()).map(|i| match list.is_null(i) {
+                true => Ok(py.None().into_bound(py)),
+                false => Ok(to_list(py, &list.value(i))?.into_any()),
+            });
+            PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)
+        }
+        DataType::Struct(fields) => {
+            let structs = array.as_struct();
+            let columns =
+                structs.columns().iter().map(|c| to_list(py, c)).collect::<PyResult<Vec<_>>>()?;
+            let mut rows = Vec::with_capacity(structs.len());
+            for i in 0..structs.len() {
+                if structs.is_null(i) {
+                    rows.push(py.None().into_bound(py));
+                    continue;
+                }
+                let row = PyDict::new(py);
+                for (field, column) in fields.iter().zip(&columns) {
+                    row.set_item(field.name(), column.get_item(i)?)?;
+                }
+                rows.push(row.into_any());
+            }
+            PyList::new(py, rows)
+        }
+        _ => {
+            let options = FormatOptions::default();
+            let shown = ArrayFormatter::try_new(array.as_ref(), &options).or_raise()?;
+            PyList::new(
+                py,
+                (0..array.len()).map(|i| array.is_valid(i).then(|| shown.value(i).to_string())),
+            )
+        }
+    }
+}
+
+/// Converts dates to `datetime.date` and times to `datetime.datetime` (in UTC if the type has a time zone).
+fn convert_times<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
+    let zoned = matches!(array.data_type(), DataType::Timestamp(_, Some(_)));
+    let day = matches!(array.data_type(), DataType::Date32 | DataType::Date64);
+    let target = DataType::Timestamp(TimeUnit::Microsecond, zoned.then(|| "+00:00".into()));
+    let micros = cast(&cast(array, &target).or_raise()?, &DataType::Int64).or_raise()?;
+    let datetime = py.import(intern!(py, "datetime"))?;
+    let zone = match zoned {
+        true => datetime.getattr("timezone")?.getattr("utc")?,
+        false => py.None().into_bound(py),
+    };
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("tzinfo", zone)?;
+    let epoch = datetime.getattr("datetime")?.call((1970, 1, 1), Some(&kwargs))?;
+    let delta = datetime.getattr("timedelta")?;
+    let each = micros.as_primitive::<serrate::arrow::datatypes::Int64Type>().iter().map(|v| {
+        let Some(v) = v else { return Ok(py.None().into_bound(py)) };
+        let at = epoch.add(delta.call1((0, 0, v))?)?;
+        if day { at.call_method0("date") } else { Ok(at) }
+    });
+    PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)
+}
