@@ -1,4 +1,5 @@
-//! Prefetch by software, a copy of ranges that uses it, and transparent huge pages.
+//! Software prefetches, copies of ranges of values that use them, and requests for transparent huge
+//! pages.
 
 use std::ops::Range;
 
@@ -10,7 +11,8 @@ use crate::error::{Error, Result};
 /// the CPU mispredicts the end of a list, it discards the loads that it has already started.
 const AHEAD: usize = 12 << 10;
 
-/// The address may be out of bounds, because a prefetch never faults.
+/// Prefetches the byte that is [`AHEAD`] bytes after the start of `values[at]`. This byte may be
+/// out of bounds, because a prefetch never faults.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
@@ -81,7 +83,8 @@ pub(crate) fn gather_bytes<'a>(
         let (start, end) = (r.start * width, r.end * width);
         let part = &source[start..end];
         assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
-        // `prefetch_ahead` reaches past the end of a range: useful only if the next range is near.
+        // `prefetch_ahead` prefetches bytes after the end of this short range, so it helps only if
+        // the next range starts soon after it.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
         // SAFETY: by the assertion above, `part` fits into the first `bytes` bytes of capacity. The
@@ -110,7 +113,8 @@ pub(crate) fn gather_bytes<'a>(
 /// Distance in bytes below which the hardware prefetches two ranges as one stream.
 const PAGE: usize = 4 << 10;
 
-/// Huge pages of 2 MiB cause fewer page faults and TLB misses; pages written before stay small.
+/// Advises Linux to use huge pages of 2 MiB for the memory of `vector`, because they cause fewer
+/// page faults and TLB misses. Pages that were already written stay small.
 pub(crate) fn request_huge_pages<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// One level of lists: layout and validity.
+/// One level of lists of a [`RaggedArray`]: the layout (the length of each list) and the validity.
 ///
 /// Null lists and empty lists differ only in validity.
 ///
@@ -328,7 +328,8 @@ impl RaggedArray {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
 
-    /// Returns the size of every axis; `None` for an axis that is stored as ragged.
+    /// Returns the size of every axis; `None` for an axis that is stored with offsets
+    /// ([`Layout::Ragged`]).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -487,7 +488,7 @@ impl RaggedArray {
         (self.rows, self.axes, self.leaves)
     }
 
-    /// Drops all levels above axis `axis`, so that its elements become the rows.
+    /// Drops all levels of lists above axis `axis`: the elements of this axis become the rows.
     ///
     /// Copies nothing.
     ///
@@ -512,8 +513,9 @@ impl RaggedArray {
     }
 }
 
-/// Arrays are equal if they have the same rows, list lengths, validity and leaves. A uniform axis
-/// can equal a ragged one. NaN equals only NaN with the same bits, as in Arrow.
+/// Arrays are equal if they have the same rows, list lengths, validity and leaves. An axis with
+/// [`Layout::Uniform`] can equal an axis with [`Layout::Ragged`]. NaN equals only NaN with the same
+/// bits, as in Arrow.
 impl PartialEq for RaggedArray {
     fn eq(&self, other: &Self) -> bool {
         self.rows == other.rows

@@ -46,8 +46,9 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// `lists` are the selected ranges of lists, and `children` the ranges of their elements. The
-/// result for a single range shares the offsets of `layout`.
+/// Returns the layout of the selected lists of `layout`. `lists` has the ranges of the selected
+/// lists, and `children` the ranges of the elements of these lists. The result for a single range
+/// shares the offsets of `layout`.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],
@@ -112,8 +113,9 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 }
 
 #[cfg(feature = "parquet")]
-/// Each of `parts` is the index of an array in `arrays`, which have one type, and a range of its
-/// elements. Dictionary arrays over the same values give a dictionary array over these values.
+/// Concatenates ranges of elements of several arrays of one type. Each of `parts` is the index of
+/// an array in `arrays` and a range of elements of this array. If all arrays are dictionary arrays
+/// that share one values array, the result is a dictionary array over this values array.
 pub(crate) fn gather_parts(
     arrays: &[&ArrayRef],
     parts: &[(usize, Range<usize>)],

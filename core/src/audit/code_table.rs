@@ -27,7 +27,8 @@ impl LifeMark {
     }
 }
 
-/// Codes in the data set, each with its number of measurements in `train` and in other splits.
+/// Codes in the data set, each with its number of measurements in the split `train` and in all
+/// other splits.
 #[derive(Debug, Default)]
 pub(super) struct CodeTable {
     ids: HashMap<Arc<str>, u32>,
@@ -40,8 +41,8 @@ impl CodeTable {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // No row refers to this index, because `read_complete` drops rows whose code is
-                // NULL.
+                // A NULL in the dictionary gets this placeholder. No row refers to it, because
+                // `read_complete` drops rows whose code is NULL.
                 false => u32::MAX,
             })
             .collect()
@@ -140,8 +141,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 }
 
 /// Reads `metadata/codes.parquet`; reports an error and returns `None` if the file is invalid. Also
-/// reports codes with several rows, unless `modified` is true: `dataset.json` then lists columns in
-/// which the rows of a code may differ.
+/// reports codes with several rows, unless `modified` is true, which means that `dataset.json`
+/// lists columns in which the rows of a code may differ.
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,
@@ -165,7 +166,8 @@ pub(super) fn read_vocabulary(
     }
 }
 
-/// Reports codes with several rows. Ignores other faults, which [`Vocabulary::read`] reports.
+/// Reports codes with several rows in `metadata/codes.parquet`. Ignores other faults of the file,
+/// which [`Vocabulary::read`] reports.
 fn report_duplicate_codes(path: &Path, log: &mut AuditLog) {
     let Ok(source) = MedsFile::open(path) else { return };
     let strings = |f: &arrow::datatypes::Field| is_string_like(f.data_type());

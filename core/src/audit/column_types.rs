@@ -12,7 +12,7 @@ use crate::io::meds::plain_types::unify_types;
 struct TypeVariant {
     stored: DataType,
     /// Arrow type of the column in the first of `files`. In the other files, the column has this
-    /// type or one that [`unify_types`] accepts with it.
+    /// type, or a type that [`unify_types`] can unify with this type.
     read: DataType,
     files: Vec<PathBuf>,
 }
@@ -49,8 +49,8 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports each file in which a column has another type than expected. If `meds` is true, MEDS
-    /// determines the expected type; otherwise, the first file does.
+    /// Reports each file in which a column has another type than expected. If `meds` is true, the
+    /// MEDS standard determines the expected type; otherwise, the first file does.
     pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
             let due = find_meds_type(&name).filter(|_| meds);

@@ -1,6 +1,6 @@
 use super::Severity;
 
-/// A kind of finding.
+/// A kind of [`Finding`](super::Finding), such as `unreadable` for a damaged file.
 ///
 /// Names are stable, so that programs can rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Checks of labels against the subjects of the data.
+//! Checks of the files with labels (values to predict for a subject at a time): their columns, and
+//! their subjects and times, which must match the data.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -65,7 +66,7 @@ struct LabelKey {
 
 #[derive(Clone, Copy)]
 struct FirstLabel {
-    /// Hash of the value.
+    /// Hash of the values of all label columns.
     value: u64,
     /// Index of the file in `LabelTask::files`.
     file: usize,
@@ -251,8 +252,8 @@ fn check_subject(
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Returns the float labels of a batch as float32, as the loader reads them. Returns `None` if
-/// there is no column of float labels.
+/// Returns the float labels of a batch as float32, the type to which the loader of training batches
+/// converts them. Returns `None` if there is no column of float labels.
 fn read_numbers(
     source: &MedsFile,
     batch: &RecordBatch,
@@ -265,8 +266,8 @@ fn read_numbers(
     Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
-/// Returns the number in `row` if it is NaN or infinite, because the loader refuses such a label.
-/// Returns `None` for other numbers and for NULL.
+/// Returns the number in `row` if it is NaN or infinite, because the loader of training batches
+/// refuses such a label. Returns `None` for other numbers and for NULL.
 fn find_nonfinite_number(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
     (!number.is_finite()).then_some(number)
@@ -275,7 +276,8 @@ fn find_nonfinite_number(numbers: &Float32Array, row: usize) -> Option<f32> {
 /// Encodes the label values of each row of a batch as [`Rows`], which can be compared. Encodes NULL
 /// for each label column that is not in `kinds`, so that all files of a task have the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
-    // Compare float labels as float64 to find differences that the loader's float32 loses.
+    // Compare float labels as float64 to find differences that are lost in the float32 labels of
+    // the loader.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,
         other => other.data_type(),

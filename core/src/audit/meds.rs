@@ -66,8 +66,8 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
 }
 
-/// Reports missing columns and wrong types of a data file. Returns whether there are no such
-/// faults, because the checks of the rows need all columns.
+/// Reports missing columns and wrong types of a data file. Returns true if there are no such
+/// faults; if it returns false, the caller skips the checks of the rows, which need all columns.
 fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog) -> Result<bool> {
     let schema = source.schema();
     let mut refused = Vec::new();

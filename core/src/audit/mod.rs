@@ -72,7 +72,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Counts of the contents of a shard.
+/// Number of subjects and measurements of a shard (one data file of the data set).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShardFacts {
     /// Name of the shard, such as `train/0`.
@@ -193,8 +193,8 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
 #[derive(Debug, Default)]
 struct AuditLog {
     findings: Vec<Finding>,
-    /// The keys of the findings of each file. If a fault has such a key already, only the count of its
-    /// finding increases.
+    /// The keys of the findings of each file. If a further fault has one of these keys, the count
+    /// of the finding increases, and no finding is added.
     known: HashMap<PathBuf, Vec<FindingKey>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,

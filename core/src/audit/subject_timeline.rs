@@ -16,7 +16,7 @@ const DAY: i64 = 86_400_000_000;
 /// The fields of a measurement that are compared to find duplicates, and the row of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MeasurementFields {
-    /// Time in microseconds; `None` for a static fact.
+    /// Time in microseconds since 1970; `None` for a static fact (a measurement without a time).
     pub(super) time: Option<i64>,
     /// Index of the code in the [`CodeTable`], the list of the codes found so far.
     pub(super) code: u32,
@@ -35,8 +35,8 @@ pub(super) struct SubjectTimeline {
     doubled: FaultTally,
     /// Group and row of each possible duplicate. A group consists of the rows of a subject with
     /// equal time, code and value; rows of a group that also have an equal `text_value` are
-    /// duplicates. Empty for a file without the column `text_value`: all rows of a group are then
-    /// duplicates.
+    /// duplicates. Empty for a file without the column `text_value`, in which all rows of a group
+    /// are duplicates.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -169,8 +169,8 @@ impl SubjectTimeline {
     }
 
     /// Counts the candidates whose `text_value` also equals that of an earlier row of their group.
-    /// Reads this column only now, in small batches: its strings are long, and few files have
-    /// candidates.
+    /// Reads this column separately and in small batches, because its strings are long and few
+    /// files have candidates.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

@@ -17,14 +17,15 @@ use crate::io::meds_torch::{CohortShard, CohortTables, CountMismatch, SCHEMAS, T
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
-/// Expected columns of a tensor file, each with its axis and type.
+/// Expected columns of a tensor file, each with its axis (1: events, 2: measurements) and type.
 const COLUMNS: [(&str, usize, DataType); 3] = [
     ("time_delta_days", 1, DataType::Float32),
     ("code", 2, DataType::Int64),
     ("numeric_value", 2, DataType::Float32),
 ];
 
-/// Number of measurements of each token in train and in other splits.
+/// Number of measurements of each token (number of a code) in the split `train` and in all other
+/// splits.
 type TokenCounts = BTreeMap<i64, [u64; 2]>;
 
 pub(super) fn check_cohort(root: &Path, log: &mut AuditLog) -> Result<Audit> {

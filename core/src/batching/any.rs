@@ -179,10 +179,11 @@ impl EntryView {
     /// `batch_shape`, are batch axes; all others are data axes. `dim` is the number of a data axis, where
     /// axis 0 is the first batch axis.
     ///
-    /// If `data` is a ragged batch with these batch axes, and `dim` is its non-uniform axis, its
-    /// values are shared. Any other ragged batch is first padded to a tensor, and its padding then
-    /// counts as entries. The values of a tensor are shared, too, unless data axes with several
-    /// elements precede `dim`; then they are copied.
+    /// If `data` is a ragged batch with these batch axes, and `dim` is its non-uniform axis (along
+    /// which samples differ in size), the view shares the values of the batch. Any other ragged
+    /// batch is first padded to a tensor, and its padding then counts as entries. The view also
+    /// shares the values of a tensor, unless data axes with several elements precede `dim`; then it
+    /// copies the values.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;

@@ -75,9 +75,10 @@ impl RaggedBatch {
     /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor
     /// to a batch.
     ///
-    /// The function returns one or several tensors (a tuple or a `Vec`). Their type and data axes
-    /// may change; the batch axes, the non-uniform axis, its size and the positions of the entries
-    /// must not. A sample without entries is padding in the tensor, and stays without entries.
+    /// The function returns one or several tensors (a tuple or a `Vec`). The type and the data axes
+    /// of the tensors may differ from those of the argument. The batch axes, the non-uniform axis
+    /// (along which samples differ in size), its size and the positions of the entries must not
+    /// differ. A sample without entries is padding in the tensor, and stays without entries.
     ///
     /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///

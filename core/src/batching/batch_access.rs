@@ -127,8 +127,8 @@ impl RaggedBatch {
 
     /// Returns sample `i` (row-major over the batch axes) as a tensor without padding.
     ///
-    /// If the sample has no entries, the non-uniform axis has size 0. Shares the buffer if the
-    /// non-uniform axis is the first data axis.
+    /// If the sample has no entries, the non-uniform axis (along which samples differ in size) has
+    /// size 0. Shares the buffer if the non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

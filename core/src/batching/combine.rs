@@ -112,7 +112,8 @@ impl NestedSamples {
 
 /// Combines samples `[size, ..]`, which may differ only in their first axis, into one batch.
 ///
-/// Their first axis becomes the non-uniform axis, right after the batch axes.
+/// The first axis of the samples becomes the non-uniform axis of the batch, right after the batch
+/// axes.
 ///
 /// If `flatten_batch_dims` is set, samples are collected depth first from lists of any nesting, and
 /// the batch has one batch axis. Otherwise each nesting level is a batch axis, and all lists of a

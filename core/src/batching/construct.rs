@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// The axis of a tensor that is not uniform: its index and its size.
+/// The non-uniform axis of a padded tensor, along which samples differ in size: its index and its
+/// padded size.
 struct NonUniformAxis {
     dim: usize,
     size: usize,
@@ -112,9 +113,9 @@ impl RaggedBatch {
     /// The tensor has the axes `[batch axes.., data axes..]`. The sizes are a mask
     /// `[batch axes.., max_sample_size]` (bool; entries are true and come first), integers
     /// `[batch axes..]`, or both. The batch axes are all axes of the integers, or all axes of the
-    /// mask but its last. The non-uniform axis is the first data axis by default. Copies the
-    /// entries, but not the padding. A tensor without padding is shared if the non-uniform axis is
-    /// the first data axis. A sample of size 0 has no entries.
+    /// mask but its last. The non-uniform axis (along which samples differ in size) is the first
+    /// data axis by default. Copies the entries, but not the padding. A tensor without padding is
+    /// shared if the non-uniform axis is the first data axis. A sample of size 0 has no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -203,7 +204,7 @@ impl RaggedBatch {
     /// Creates a batch from a tensor without padding: the number of entries of every sample is the
     /// size of the non-uniform axis, which may be 0.
     ///
-    /// Copies nothing if this axis is the first data axis.
+    /// Copies nothing if the non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

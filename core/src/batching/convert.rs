@@ -78,7 +78,8 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, 1)
     }
 
-    /// Returns the entries, which are shared, and the cumulative sizes.
+    /// Returns the entries, without a copy, and the cumulative sizes: samples of 2 and 1 entries
+    /// give `[0, 2, 3]`.
     ///
     /// For a sample without entries, the cumulative sizes before and after the sample are equal.
     ///
@@ -112,9 +113,9 @@ impl RaggedBatch {
     /// Creates a batch from a ragged array without nulls.
     ///
     /// The only axis whose lists differ in length becomes the non-uniform axis. The axes before it
-    /// (including the rows) become batch axes, and the axes after it data axes. If the lists of no
-    /// axis differ in length, the non-uniform axis is the first axis stored as ragged, or else
-    /// axis 1. Shares offsets and leaves.
+    /// (including the rows) become batch axes, and the axes after it data axes. If all lists have
+    /// the same length on every axis, the non-uniform axis is the first axis with
+    /// [`Layout::Ragged`](crate::array::Layout::Ragged), or else axis 1. Shares offsets and leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -65,8 +65,8 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Size in bytes below which a result is on the heap, and from which it is a memory mapping of its own:
-/// writing to reused memory of the heap is 3 times as fast as writing to new pages.
+/// A result of fewer bytes is allocated on the heap, because writing to reused memory of the heap
+/// is 3 times as fast as writing to new pages. A larger result gets a memory mapping of its own.
 const HEAP: usize = 32 << 20;
 
 /// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are

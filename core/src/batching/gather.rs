@@ -83,8 +83,8 @@ impl BatchIndices {
     }
 }
 
-/// Limit of the indices in a sample of `n` entries. If `strict`, the indices `0..n` are valid, else
-/// the indices `0..width`, where `width` is the padded size.
+/// Determines which indices are valid in a sample of `n` entries: `0..n` if `strict` is set, else
+/// `0..width`, where `width` is the padded size of the sample.
 #[derive(Clone, Copy)]
 pub(super) struct IndexLimit {
     pub(super) width: usize,
@@ -107,8 +107,8 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     usize::try_from(index).ok()
 }
 
-/// Returns the entries of `data` at the indices, one sample after the other, as a tensor `[number
-/// of all indices, entry shape..]`. `strict` is explained at [`Limit`].
+/// Returns the entries of `data` at the indices, one sample after the other, as a tensor
+/// `[number of all indices, entry shape..]`. `strict` has the meaning of [`IndexLimit::strict`].
 pub(super) fn gather_entries(
     data: &EntryView,
     indices: &BatchIndices,
