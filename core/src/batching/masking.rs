@@ -144,11 +144,12 @@ impl MaskedData {
 
 /// Returns, for each sample, the entries at which the mask is true, in order.
 ///
-/// The mask is bool, of shape `[batch axes.., entries]`. It applies to ragged data along the non-uniform
-/// axis, and to a tensor along axis 1. If the data or the mask is a tensor, there is one batch axis, and the
-/// tensor has the sample sizes of the other argument. Padding is never returned, even where the mask is true.
-/// The padding of the result is 0, and its width is the size of its largest sample. A sample whose mask is
-/// nowhere true has no entries.
+/// The mask is bool, of shape `[batch axes.., entries]`. It applies to ragged data along the
+/// non-uniform axis (along which samples differ in size), and to a tensor along axis 1. If the data
+/// or the mask is a tensor, there is one batch axis, and the tensor has the sample sizes of the
+/// other argument. Padding is never returned, even where the mask is true. The padding of the
+/// result is 0, and its width is the size of its largest sample. A sample whose mask is nowhere
+/// true has no entries.
 ///
 /// ```
 /// # use serrate_core as serrate;

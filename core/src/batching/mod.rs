@@ -1,8 +1,9 @@
 //! Batches of samples of different sizes, and operations on all samples of a batch at once.
 //!
-//! * [`RaggedBatch`]: data with one non-uniform axis, one or more batch axes before it, and any
-//!   data axes, stored without padding. The padded [`tensor`](RaggedBatch::tensor), the
-//!   [`mask`](RaggedBatch::mask) and [`sample_sizes`](RaggedBatch::sample_sizes) are cached.
+//! * [`RaggedBatch`]: data with one non-uniform axis (along which samples differ in size), one or
+//!   more batch axes before it, and any data axes, stored without padding. The padded
+//!   [`tensor`](RaggedBatch::tensor), the [`mask`](RaggedBatch::mask) and
+//!   [`sample_sizes`](RaggedBatch::sample_sizes) are cached.
 //! * [`AnyBatch`]: a dense tensor or a ragged batch; most operations accept either.
 //! * Access by index: [`batched_indexing_access`], [`batched_inverse_indexing_access`],
 //!   [`batched_indexing_write`], [`batched_index_mapping`]; by mask: [`batched_bool_indexing`],

@@ -99,10 +99,10 @@ fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor>
 }
 
 /// Removes the padding of a tensor of shape `[batch.., before.., width, after..]`. Axis `dim`,
-/// counted from the first of the `batch_dims` batch axes, has the size `width`; the list of a
-/// sample in `offsets` has as many of these entries as are not padding. Returns the entries, of
-/// shape `[entries, before.., after..]`, sharing the memory of `tensor` if there is no padding and
-/// all sizes in `before` are 1.
+/// counted from the first of the `batch_dims` batch axes, has `width` entries per sample. `offsets`
+/// has one list per sample; the length of this list is the number of entries of the sample that are
+/// not padding. Returns the entries, of shape `[entries, before.., after..]`. They share the memory
+/// of `tensor` if there is no padding and all sizes in `before` are 1.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,

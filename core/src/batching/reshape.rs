@@ -403,7 +403,8 @@ impl RaggedBatch {
         self.replace_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim`, counted from the first batch axis.
+    /// Swaps the non-uniform axis (along which samples differ in size) with axis `dim`; axis 0 is
+    /// the first batch axis.
     ///
     /// Copies the entries unless the axes are adjacent. Samples without entries stay empty.
     ///

@@ -14,7 +14,8 @@ pub(super) struct SampleStructure {
     /// Offsets into the entries. The first offset is 0, and sample `i` has the entries
     /// `offsets[i]..offsets[i + 1]`.
     offsets: Offsets,
-    /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
+    /// Size of the non-uniform axis of the padded tensor (the axis along which samples differ in
+    /// size); at least the size of the largest sample.
     width: usize,
     /// Integer type of the sizes from which the batch was created, and of the tensor
     /// `sample_sizes`.
@@ -136,7 +137,7 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // Another thread may have stored an equal tensor in `cell` first: return that one.
+    // If another thread has stored an equal tensor in `cell` in the meantime, return this tensor.
     Ok(cell.get_or_init(|| made))
 }
 

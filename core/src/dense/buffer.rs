@@ -12,7 +12,8 @@ pub(crate) const MAPPED: usize = 4 << 20;
 /// Linux aligns a mapping to huge pages if its size is a multiple of this number of bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Smaller tensors of [`BufferPool::for_writers`] get new memory: malloc reuses small blocks.
+/// Minimum size in bytes of a tensor for which a pool of [`BufferPool::for_writers`] reuses memory.
+/// Smaller tensors get new memory, because malloc itself reuses small blocks.
 const SMALLEST: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -66,7 +67,8 @@ impl MemoryBlock {
     }
 }
 
-/// The block that was returned last is at the end. `C` records the contents of a block.
+/// Memory blocks that no tensor uses; the block that was returned last is at the end. `C` describes
+/// the contents of a block.
 #[derive(Debug)]
 pub(crate) struct FreeBlocks<C> {
     blocks: Mutex<Vec<(MemoryBlock, C)>>,
@@ -80,8 +82,9 @@ impl<C> Default for FreeBlocks<C> {
 }
 
 impl<C> FreeBlocks<C> {
-    /// Returns `None` in a process that was forked after the pool was created: a thread that exists
-    /// only in the parent may have held the lock at that moment, and then nobody releases it.
+    /// Locks the list of blocks. Returns `None` in a process that was forked after the pool was
+    /// created: at the fork, a thread of the parent process may have held the lock, which is then
+    /// never released in the forked process.
     pub(crate) fn lock(&self) -> Option<MutexGuard<'_, Vec<(MemoryBlock, C)>>> {
         if self.creator_process != std::process::id() {
             return None;
@@ -90,8 +93,8 @@ impl<C> FreeBlocks<C> {
         Some(self.blocks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// `fits` receives a size in bytes. Among blocks of one size, takes the one that was returned
-    /// last, because its pages are most likely in memory.
+    /// Takes the smallest block whose size in bytes satisfies `fits`. If several blocks have this
+    /// size, takes the one that was returned last, because its pages are most likely in memory.
     pub(crate) fn take_smallest(&self, fits: impl Fn(usize) -> bool) -> Option<(MemoryBlock, C)> {
         let mut blocks = self.lock()?;
         let sizes = blocks.iter().map(|(b, _)| b.as_slice().len()).enumerate().rev();
@@ -128,27 +131,31 @@ impl TensorMemory {
         Ok(Self { block, len, contents, pool, is_for_writers: false })
     }
 
-    /// Returns the block and its contents, which are [`BlockContents::Unknown`] from now on. The
-    /// block may be longer than the tensor, except in a pool for writers.
+    /// Returns the bytes of the block and what they contain. From now on, the contents count as
+    /// [`BlockContents::Unknown`]. The bytes may be more than the tensor needs, except in a pool
+    /// for writers.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = self.block.as_mut().map_or(&mut [][..], MemoryBlock::as_mut_slice);
         match self.is_for_writers {
-            // Writers write all bytes of a tensor, so the bytes after the tensor need not be zero.
+            // Each tensor of a pool for writers writes all of its bytes and expects no zeros, so
+            // the bytes after this tensor need not be cleared.
             true => (&mut bytes[..self.len], contents),
             false => (bytes, contents),
         }
     }
 
-    /// Records which bytes the next tensor in this block must clear. Does nothing without a pool,
-    /// or in a pool for writers, whose tensors write all bytes.
+    /// Records which bytes of the block are not zero, so that the next tensor in this block can
+    /// clear them. Does nothing without a pool, or in a pool for writers, whose tensors write all
+    /// bytes.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 && !self.is_for_writers {
             self.contents = contents();
         }
     }
 
-    /// The block returns to its pool when the last clone of the buffer is dropped.
+    /// Converts the memory to an Arrow buffer. The block returns to its pool when the last clone of
+    /// the buffer is dropped.
     pub(crate) fn into_buffer(mut self) -> Buffer {
         if self.pool.strong_count() == 0
             && let Some(MemoryBlock::Heap(b)) =

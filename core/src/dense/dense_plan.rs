@@ -18,17 +18,20 @@ use rayon::prelude::*;
 use super::PaddingSide;
 use crate::array::{Layout, Offsets};
 
-/// Bytes per task: few, to balance long rows, but so many that tasks rarely share a huge page.
+/// Number of bytes that one parallel task writes: few enough to divide long rows evenly among
+/// threads, but so many that two tasks rarely write to the same huge page.
 const GRAIN: usize = 1 << 20;
 
-/// Receives each byte of the tensor once, in a range of values or in a range of padding.
+/// Writes a tensor range by range. Each byte belongs to exactly one range, either of values or of
+/// padding.
 pub(crate) trait DenseSink: Sync {
     /// Writes the leaves at indices `leaves` to `out`, which has exactly their size.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
     fn padding(&self, out: &mut [u8]);
 
-    /// Is called with whole rows before their values and padding, not for a tensor without lists.
+    /// Called with the bytes of whole rows, before `values` and `padding` write to these rows. Not
+    /// called for a tensor without lists.
     fn begin(&self, _: &mut [u8]) {}
 }
 
@@ -37,12 +40,14 @@ pub(crate) trait DenseSink: Sync {
 pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// `blocks[k]` is the size in bytes of one element of axis `k`; the last entry is that of a leaf.
+    /// `blocks[k]` is the size in bytes of one element of axis `k`; the last entry is the size of a
+    /// leaf.
     blocks: Vec<usize>,
     side: PaddingSide,
 }
 
-/// Offsets are typed slices, so that the inner loop does not branch on their type.
+/// The lists of one level: typed offsets, so that the inner loop need not check the type of the
+/// offsets, or one length for all lists.
 enum LevelLayout<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),
@@ -82,7 +87,8 @@ impl DensePlan {
         debug_assert_eq!(layouts.len() + 1, shape.len());
         let mut blocks = vec![size; shape.len()];
         for i in (1..shape.len()).rev() {
-            // The product is too large for a `usize` only if an axis has size 0, and then nothing is written.
+            // The product exceeds a `usize` only if an axis has size 0; then nothing is written,
+            // and the saturated product is not used.
             blocks[i - 1] = blocks[i].saturating_mul(shape[i]);
         }
         Self { layouts, shape, blocks, side }

@@ -186,7 +186,8 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Returns an error if the size of the result exceeds the limit of `options`.
+/// Creates the plan of a dense tensor with `rows` rows and one axis per level of lists. Returns an
+/// error if the size of the tensor exceeds the limit of `options`.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -225,16 +226,18 @@ pub(crate) fn plan_axes(
 pub(crate) enum PaddingBytes {
     /// Leaves the padding unwritten, because the memory is already zero.
     Leave,
-    /// Sets every byte of the padding to this byte. For fill values whose bytes are all equal.
+    /// Sets every byte of the padding to this byte; used for fill values whose bytes are all equal.
     Byte(u8),
-    /// Like `Byte`, but whole rows are filled before their values: faster for many short lists.
+    /// Like `Byte`, but fills whole rows before their values are written, which is faster for many
+    /// short lists.
     Ahead(u8),
-    /// The bytes of the fill value, and their number (2, 4 or 8).
+    /// Repeats the first 2, 4 or 8 of these bytes, which are the fill value; the number is their
+    /// count.
     Element([u8; 8], usize),
 }
 
 impl PaddingBytes {
-    /// The padding of memory with unknown contents.
+    /// Returns how to write the padding if the memory has unknown contents.
     pub(crate) fn from_fill(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -276,7 +279,8 @@ impl PaddingBytes {
     }
 }
 
-/// Calls `write` with the plan, the memory of the tensor, and what to do with its padding.
+/// Creates a tensor: takes memory for it, and calls `write` with the plan, what to do with the
+/// padding, and the memory of the tensor.
 pub(crate) fn create_tensor(
     plan: DensePlan,
     dtype: DType,
@@ -289,7 +293,8 @@ pub(crate) fn create_tensor(
         Some(pool) => pool.take_memory(plan.bytes())?,
         None => TensorMemory::new_zeroed(plan.bytes())?,
     };
-    // If `fill` is zero, also clear the bytes after this tensor: later tensors expect zeros.
+    // If `fill` is zero, also clear the bytes of the block after this tensor, because a later,
+    // longer tensor in this block expects zeros there.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => PaddingBytes::from_fill(fill).prefetch_if_sparse(&plan),

@@ -46,10 +46,11 @@ struct ResultAxis {
 }
 
 impl IndexSelection {
-    /// The arrays and integers of an index with arrays broadcast to one shape. Its axes replace
-    /// them in the result if they are adjacent items, as in `:, [0, 1], 2`, and come first if a
-    /// slice, a new axis or `...` separates them, as in `[0, 1], :, 2`. A mask of `n` axes is like
-    /// `n` index arrays, the coordinates of its true elements.
+    /// Resolves `index` for a tensor of shape `shape`. If the index has arrays, its arrays and
+    /// integers are broadcast to one shape. In the result, the axes of this shape are at the place
+    /// of the arrays and integers if these are adjacent items, as in `:, [0, 1], 2`; they come
+    /// first if a slice, a new axis or `...` separates the items, as in `[0, 1], :, 2`. A mask of
+    /// `n` axes counts as `n` index arrays, which have the coordinates of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = compute_element_strides(shape);
@@ -59,7 +60,8 @@ impl IndexSelection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // In the result, the axes of `combined` come before those of item `first` and later items.
+        // `combined` has the axes that the arrays give. In the result, they come before the axes of
+        // item `first` and of later items.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -91,7 +93,8 @@ impl IndexSelection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = count_shape_elements(&out).unwrap_or(usize::MAX);
-        // Axes at the end that the index selects completely are one range of adjacent elements.
+        // Combine the last axes that the index selects completely: their elements are adjacent and
+        // form one run, which is copied as a whole.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)
@@ -101,7 +104,8 @@ impl IndexSelection {
             run *= shape[axis];
             dims.pop();
         }
-        // Repeated indices and broadcasts can enlarge the result: check its size at 8 bytes each.
+        // Repeated indices and broadcasts can enlarge the result: check its size, assuming 8 bytes
+        // per element.
         if count > count_shape_elements(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -133,7 +137,8 @@ impl IndexSelection {
     }
 }
 
-/// If an axis has size 0, all strides are 0, because the product of the other sizes may overflow.
+/// Returns the row-major stride of each axis, in elements. If an axis has size 0, all strides are
+/// 0, because the product of the other sizes may overflow.
 fn compute_element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { derive_strides(shape) }
 }
