@@ -155,7 +155,8 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Replaces each leaf with whether it is not null, and adapts the options to booleans.
+/// Replaces each leaf with a boolean, which is true unless the leaf is null. Also returns the
+/// options for such leaves: the fill value is false, and the type is not converted.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -156,7 +156,8 @@ impl DenseOptions {
     /// Default of [`limit`](Self::limit): 4 GiB.
     pub const DEFAULT_LIMIT: u64 = DEFAULT_LIMIT;
 
-    /// `what` names a result of this size in the error, and `hint` says how to reduce its size.
+    /// Returns `bytes` as a `usize`, or an error if it exceeds [`limit`](Self::limit). In the
+    /// error, `what` names the result that has this size, and `hint` says how to reduce the size.
     pub(crate) fn check_bytes(
         &self,
         bytes: u128,

@@ -338,7 +338,8 @@ impl TablePlan {
             None => whole.clone(),
         };
         if let Some(rows) = &options.rows {
-            // Returns an error for a range that starts after its end: the `len` of `3..1` is 0.
+            // `windows` returns an error for a range that starts after its end, such as `3..1`.
+            // `slice` alone would accept this range, because its `len` is 0.
             table.windows(rows.clone())?;
             table = table.slice(rows.start, rows.len())?;
         }

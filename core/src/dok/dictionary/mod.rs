@@ -50,7 +50,8 @@ use packed_keys::PackedRows;
 pub struct Dictionary {
     keys: Vec<DictionaryColumn>,
     value: DictionaryColumn,
-    /// Size in bytes of a packed key: the values of all key columns in one row, and padding.
+    /// Size in bytes of a packed key, which has the values of all key columns in one row, and
+    /// padding.
     width: usize,
     map: RowMap,
 }
@@ -77,7 +78,8 @@ impl Dictionary {
         Self::from_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
-    /// Creates a dictionary without entries from its columns, whose vocabularies may already hold strings.
+    /// Creates a dictionary without keys from its columns. The vocabulary (list of distinct
+    /// strings) of a string column may already hold strings.
     pub(crate) fn from_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,

@@ -3,8 +3,8 @@
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Returns the width of a packed key of `bytes` bytes after padding. Up to 24 bytes, this is the
-/// next width for which the map has specialized code; above, the next multiple of 8.
+/// Returns the width of a packed key of `bytes` bytes after padding. For at most 24 bytes, this is
+/// the next width for which the map has specialized code; for more bytes, the next multiple of 8.
 pub(super) fn compute_padded_width(bytes: usize) -> usize {
     const WIDTHS: [usize; 5] = [4, 8, 12, 16, 24];
     WIDTHS.into_iter().find(|w| *w >= bytes).unwrap_or(bytes.next_multiple_of(8))

@@ -1,4 +1,5 @@
-//! Search for the first bucket whose tag matches a key, with and without SIMD.
+//! Search for the first bucket that has the tag of a key (some bits of the hash of the key), with
+//! and without SIMD.
 
 use super::index_table::{EMPTY, match_row, next_bucket};
 #[cfg(target_arch = "x86_64")]
@@ -7,8 +8,9 @@ use super::index_table::{LINE, unpack_row};
 use crate::kernels::simd::Avx2;
 
 pub(super) trait BucketProbe: Copy {
-    /// Returns the first bucket with the tag `tag` from bucket `at` on; after the last bucket,
-    /// continues with the first. If an empty bucket comes first, returns [`NO_ROW`] as the row.
+    /// Returns the first bucket with the tag `tag` from bucket `at` on. The search continues with
+    /// bucket 0 after the last bucket, and ends at an empty bucket: then the returned row is
+    /// [`NO_ROW`].
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> BucketCandidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but starts at `home`, the first

@@ -34,8 +34,8 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue. It suffices, because a step of the pipeline leaves fewer than 2 * [`BLOCK`]
-/// keys in the queue, and the next step adds at most 2 * [`BLOCK`] keys.
+/// Capacity of a queue, which is never exceeded: a step of the pipeline leaves fewer than
+/// 2 * [`BLOCK`] keys in the queue, and the next step adds at most 2 * [`BLOCK`] keys.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.

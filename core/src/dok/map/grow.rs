@@ -28,8 +28,9 @@ impl RowMap {
         let rows = self.len.saturating_add(more);
         let needed = compute_bucket_count(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // A rebuild at the same size frees the buckets of removed keys, so the new keys fit. If
-            // the table would then be more than half full, grow it to avoid another rebuild soon.
+            // A rebuild with the same number of buckets frees the buckets of removed keys, so the
+            // new keys fit. If the table would then be more than half full, grow it to avoid
+            // another rebuild soon.
             if rows > self.max_rows() / 2 {
                 needed.max(self.compute_grown_buckets())
             } else {

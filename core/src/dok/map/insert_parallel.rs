@@ -24,7 +24,8 @@ use crate::error::Result;
 
 /// Minimum number of keys for an insertion by several threads.
 pub(super) const PARALLEL: usize = 1 << 15;
-/// Maximum number of keys per step; the bookkeeping takes about 16 bytes per key.
+/// Maximum number of keys that are inserted in one step. It limits the memory for the bookkeeping
+/// of a step, about 16 bytes per key.
 pub(super) const STEP: usize = 1 << 21;
 /// Number of keys per parallel task in loops whose iterations are independent.
 const PART: usize = 1 << 14;

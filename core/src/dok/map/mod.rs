@@ -34,7 +34,8 @@ pub(crate) use row_types::canonicalize_keys;
 /// * If a batch repeats a key, the last row wins. Results and row order do not depend on threads.
 /// * Rows are dense, in order of insertion (removal moves the last rows into the gaps), so
 ///   [`keys`](Self::keys) and [`values`](Self::values) copy nothing. A bucket takes 8 bytes.
-/// * The seed is random unless set, so that no input can be constructed to collide.
+/// * The seed of the hashes is random unless [`MapOptions::seed`] is set, so that nobody can
+///   construct keys that collide.
 ///
 /// ```
 /// # use serrate_core as serrate;
