@@ -21,7 +21,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
 
-/// Local copies of objects with their URLs, and temporary folders of writers with their targets.
+/// Pairs of a local path and the URL or path that errors name instead: local copies of objects in
+/// an object store, and temporary folders of writers.
 static COPIES: RwLock<Vec<(PathBuf, String)>> = RwLock::new(Vec::new());
 
 /// Records that `copy`, a file or folder, is a local copy of `url`, so that errors name the URL.
@@ -419,7 +420,7 @@ impl Error {
 
     /// Returns whether the cause is a file of invalid format.
     ///
-    /// Trying again does not help.
+    /// The same call fails again until the file is replaced.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -459,7 +460,7 @@ impl Error {
 
     /// Returns whether the cause is a value, column or argument of an unsupported type.
     ///
-    /// Converting it first may help.
+    /// The same call may succeed after a conversion to a supported type.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -508,7 +509,8 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` of a transparent variant skips the wrapped error, so continue with it.
+            // `source()` of a variant with `#[error(transparent)]` skips the wrapped error, so
+            // continue with the wrapped error.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

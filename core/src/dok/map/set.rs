@@ -117,9 +117,9 @@ impl RowMap {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
                 let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
-                // Keys may repeat, so the number of new keys is unknown, and the table must have
-                // capacity for all keys of a step. Limit a step to about as many keys as the map
-                // has, so that the table at most doubles.
+                // Keys of the batch may repeat, so it is unknown how many of them are new. The
+                // table therefore gets capacity for all keys that the next step inserts. Limit the
+                // step to about as many keys as the map has, so that the table at most doubles.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
                     step = (step / 2).max(STEP);
                 }

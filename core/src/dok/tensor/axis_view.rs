@@ -8,8 +8,8 @@ use super::storage::DokStorage;
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
     pub(super) of: usize,
-    /// The coordinates that the view shows of axis `of`, in the order of the view; `None` if the view
-    /// shows all coordinates in order.
+    /// The coordinates on axis `of` of the stored tensor that the view shows, in the order of the
+    /// view; `None` if the view shows all coordinates in ascending order.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 

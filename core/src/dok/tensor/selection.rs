@@ -179,7 +179,7 @@ impl SelectionBuilder<'_> {
 
 /// Returns an error if the positions of the selected entries in the result take more than `most`
 /// bytes, at 16 bytes per position. An entry has several positions if the index repeats its
-/// coordinates.
+/// coordinates, as `[0, 0]` does.
 ///
 /// Callers find the positions of an entry axis by axis, and call this function for each axis on which
 /// coordinates may repeat. `known` is the number of positions of the earlier entries. The earlier axes
