@@ -62,8 +62,8 @@ pub mod json {
     pub use crate::io::json::json_columns::{convert_lists_to_json, make_text_schema};
 }
 
-/// Finds the row of each key in a table, and the bin of each number among the bin edges of the key
-/// that the number has.
+/// Finds the row of each key in a table. Also finds the bin of each number, where each number
+/// belongs to a key, and each key has its own bin edges.
 pub mod lookup {
     pub use crate::kernels::lookup::{
         LookupIndex, check_comparable, find_bins, look_up_values, read_cuts,

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 /// measurements of an event, and how often measurements of a code have a value.
 ///
 /// The default, [`PatientDistributions::mimic`], has the frequencies of an extract of MIMIC: the
-/// number of events per patient takes 897 distinct values (mean 228), the number of measurements
-/// per event 511 (mean 36.7).
+/// number of events per patient has 897 distinct values (mean 228), and the number of measurements
+/// per event has 511 distinct values (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
 pub struct PatientDistributions {
     /// Number of distinct codes; their tokens are `1..=vocab_size`.

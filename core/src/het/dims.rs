@@ -56,8 +56,8 @@ impl HetTensor {
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
         // The loop goes from the innermost axis outwards, starting with one id per leaf: 1 for a
-        // value, 0 for a null. Two lists get the same id if their elements have the same ids; nulls
-        // at the end do not count, so `[5, 6, NULL]` and `[7, 8]` get the same id.
+        // value, 0 for a null. Two lists get the same id if their elements have the same ids. Nulls
+        // at the end of a list do not count, so `[5, 6, NULL]` and `[7, 8]` get the same id.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(

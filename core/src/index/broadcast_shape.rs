@@ -5,13 +5,15 @@ use crate::error::Result;
 pub(crate) fn derive_strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        // Saturates only if an axis has size 0, and then the strides are never used.
+        // The product saturates only if an axis has size 0; then the array has no elements, and the
+        // strides are never used.
         strides[i - 1] = strides[i].saturating_mul(shape[i]);
     }
     strides
 }
 
-/// Aligns the shapes at the last axis. Returns `None` if two sizes differ and neither is 1.
+/// Returns the shape to which two shapes broadcast, aligned at the last axis: `[3, 1]` and `[4]`
+/// give `[3, 4]`. Returns `None` if two sizes differ and neither is 1.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
@@ -25,7 +27,8 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// The stride is 0 on axes that repeat: `[3, 1]` read as `[3, 4]` has the strides `[1, 0]`.
+/// Returns the strides with which an array of shape `from` is read as if it had the shape `to`. The
+/// stride is 0 on axes that repeat: `[3, 1]` read as `[3, 4]` has the strides `[1, 0]`.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());

@@ -76,10 +76,12 @@ impl Index {
         }
     }
 
-    /// Replaces [`Rest`](Self::Rest) with whole axes, or without it appends them: `2` becomes
-    /// `2, :, :` for 3 axes. A `Rest` for no axis stays, because NumPy orders result axes differently
-    /// if a `...` separates two index arrays. Returns an error for more items than axes, a second
-    /// `...`, or a step of 0. `what` (such as `a table with 2 axes`) names the array in the error.
+    /// Extends an index to all axes: replaces [`Rest`](Self::Rest) with one `:` per axis that the
+    /// other items do not use. Without a `Rest`, appends one `:` per such axis: `2` becomes
+    /// `2, :, :` for 3 axes. If the other items use all axes, the `Rest` is kept, because NumPy
+    /// orders the axes of the result differently if a `...` separates two index arrays. Returns an
+    /// error for more items than axes, a second `...`, or a step of 0. `what` (such as
+    /// `a table with 2 axes`) names the array in the error.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
@@ -219,7 +221,8 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns an error unless the array has one axis, because no other array can index a ragged axis.
+    /// Returns the values of an array with one axis. Returns an error for an array with another
+    /// number of axes, which cannot index a ragged axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -251,7 +254,8 @@ pub(crate) fn list_true_positions(mask: &[bool]) -> Vec<i64> {
     (0i64..).zip(mask).filter(|(_, m)| **m).map(|(i, _)| i).collect()
 }
 
-/// A negative index counts from the end. Returns `None` if `index` is out of range.
+/// Returns the position of an index on an axis of `size` elements. A negative index counts from the
+/// end: -1 gives `size - 1`. Returns `None` if `index` is out of range.
 pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     if index < 0 {
         // Subtract as `usize`, because a size may exceed `i64::MAX`.
@@ -269,10 +273,12 @@ pub(crate) struct AxisSpan {
 }
 
 impl AxisSpan {
-    /// Follows Python: `::2` selects 0, 2 and 4 of 5 elements. A step of 0 selects nothing.
+    /// Resolves a slice `start:stop:step` of an axis of `size` elements by Python's rules: `::2`
+    /// selects the elements 0, 2 and 4 of 5. A step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
-        // Clamped to 0..=n, or for a negative step to -1..n, where -1 is before the first element.
+        // Clamp `start` and `stop` to `0..=n`, or to `-1..n` for a negative step, where -1 is the
+        // position before the first element.
         let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
         let clip = |at: i64| if at < 0 { (at + n).max(low) } else { at.min(high) };
         let (from, to) = if step < 0 { (high, low) } else { (low, high) };
@@ -291,14 +297,14 @@ impl AxisSpan {
         self.count == size && (self.step == 1 || size < 2)
     }
 
-    /// Returns `None` if the selected indices are not adjacent and ascending.
+    /// Returns the selected indices as a range; `None` if they are not adjacent and ascending.
     pub(crate) fn range(self) -> Option<Range<usize>> {
         (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
     }
 
     /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `self.count`.
     pub(crate) fn to_index(self, i: usize) -> usize {
-        // For `i < count` the element lies on the axis, so the product does not overflow.
+        // For `i < count`, the element is on the axis, so neither the product nor the result wraps.
         let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
         if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
     }

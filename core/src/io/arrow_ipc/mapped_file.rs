@@ -85,7 +85,8 @@ impl MappedFile {
         self.batches.len()
     }
 
-    /// A buffer of the batch is a view of the mapped file if it is aligned and not compressed.
+    /// Decodes the batch with the index `index`. A buffer that is aligned and not compressed is a
+    /// view of the mapped file; other buffers are copied.
     pub(super) fn decode_batch(&self, index: usize) -> Result<RecordBatch> {
         let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
         let block = self
@@ -104,7 +105,8 @@ impl MappedFile {
     }
 }
 
-/// Returns the bytes of a block (one batch). Checks all its offsets, which the decoder trusts.
+/// Returns the bytes of a block (one batch). Checks all offsets in the block, because the decoder
+/// uses them without a check.
 fn check_block_bytes(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
     MessageChecker::from_message_bytes(bytes).check_block(block)?;
     let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());

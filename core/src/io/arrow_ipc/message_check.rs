@@ -1,5 +1,6 @@
-//! Validates offsets and sizes in Arrow files and streams before Arrow's readers, which allocate
-//! what the file declares and abort the process if memory is insufficient.
+//! Validates offsets and sizes in Arrow files and streams before Arrow's readers use them. These
+//! readers allocate as much memory as a file declares, and abort the process if memory is
+//! insufficient.
 
 use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
 
@@ -95,8 +96,9 @@ impl<R: Read + Seek> MessageChecker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // A file that Arrow's file reader rejects is read by DataFusion as a stream, whose reader
-        // takes the magic bytes for a length and allocates 1.3 GB.
+        // Return an error if Arrow's file reader rejects the file. Otherwise, DataFusion would read
+        // it as a stream, and the stream reader would take the magic bytes for a length and
+        // allocate 1.3 GB.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())
@@ -233,7 +235,8 @@ impl<R: Read> CheckedStream<R> {
     fn read_message_bytes(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
-            // Not `UnexpectedEof`, which Arrow's reader takes for the end of a stream.
+            // Do not return `UnexpectedEof`, because Arrow's reader takes it for the end of the
+            // stream.
             false => Err(make_invalid_data_error(
                 "the stream ends within a message, so it is truncated; create it again",
             )),
@@ -298,8 +301,9 @@ const FRAME: u64 = 18;
 
 /// Returns whether `length` compressed bytes that begin with `frame` can expand to `claimed`.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // `of` compressed bytes expand to at most `most`, plus a margin of `whole`. In LZ4, a byte of a
-    // match length encodes at most 255 bytes; in Zstandard, an RLE block of 4 bytes 128 KiB.
+    // Every `of` compressed bytes expand to at most `most` bytes; `whole` is a margin in bytes for
+    // the whole buffer. In LZ4, a byte of a match length encodes at most 255 bytes; in Zstandard,
+    // an RLE block of 4 bytes encodes at most 128 KiB.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),
