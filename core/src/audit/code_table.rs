@@ -41,8 +41,8 @@ impl CodeTable {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // A NULL in the dictionary gets this placeholder. No row refers to it, because
-                // `read_complete` drops rows whose code is NULL.
+                // `u32::MAX` stands for a NULL in the dictionary. No row refers to this NULL,
+                // because `read_complete` drops rows whose code is NULL.
                 false => u32::MAX,
             })
             .collect()

@@ -347,7 +347,8 @@ impl WrittenPositions {
     }
 }
 
-/// Returns a `Bool` tensor of `targets` elements per sample, true at the sample's indices.
+/// Returns a `Bool` tensor with `targets` elements per sample. Element `k` of a sample is true if
+/// `k` is one of the indices of the sample.
 pub(super) fn mark_positions(indices: &BatchIndices, targets: usize) -> Result<DenseTensor> {
     let mut shape = indices.batch_shape.clone();
     shape.push(targets);

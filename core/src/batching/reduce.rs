@@ -10,8 +10,8 @@ use super::structure::multiply_saturating;
 use crate::dense::{DType, DenseTensor, TensorElement};
 use crate::error::{Error, Result};
 
-/// Minimum number of elements of the result that one parallel task computes, so that a task takes
-/// longer than it takes to start it.
+/// Minimum number of elements of the result that one parallel task computes, so that the start of a
+/// task takes less time than its work.
 const AT_LEAST: usize = 1024;
 
 trait SumElement: TensorElement {

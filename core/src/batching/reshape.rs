@@ -432,7 +432,7 @@ impl RaggedBatch {
         // The shape of an entry does not have the non-uniform axis, so the swap only moves axis
         // `dim` (x) past the axes between `dim` and the non-uniform axis. If `dim` comes before the
         // non-uniform axis, `[before, x, between, after]` becomes `[before, between, x, after]`;
-        // otherwise the reverse.
+        // otherwise, `[before, between, x, after]` becomes `[before, x, between, after]`.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;

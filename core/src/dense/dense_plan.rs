@@ -46,8 +46,8 @@ pub(crate) struct DensePlan {
     side: PaddingSide,
 }
 
-/// The lists of one level: typed offsets, so that the inner loop need not check the type of the
-/// offsets, or one length for all lists.
+/// The lists of one level: offsets whose integer type is known, so that the inner loop need not
+/// check it, or the one length that all lists have.
 enum LevelLayout<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),

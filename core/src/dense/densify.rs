@@ -231,8 +231,8 @@ pub(crate) enum PaddingBytes {
     /// Like `Byte`, but fills whole rows before their values are written, which is faster for many
     /// short lists.
     Ahead(u8),
-    /// Repeats the first 2, 4 or 8 of these bytes, which are the fill value; the number is their
-    /// count.
+    /// Repeats the fill value: the array begins with its bytes, and the number is how many they are
+    /// (2, 4 or 8).
     Element([u8; 8], usize),
 }
 

@@ -39,7 +39,8 @@ pub(super) const AHEAD: usize = 16;
 /// Size of the ring buffer of hashes whose buckets are being prefetched; a power of two.
 pub(super) const RING: usize = 64;
 
-/// Returns the tag of a hash, in the high bits; it is odd, unlike 0 (empty) and 2 (removed key).
+/// Returns the tag of a key with the hash `hash`, in the high bits of a bucket. The tag is odd, so
+/// it differs from the tags 0 (empty bucket) and 2 (removed key).
 #[inline(always)]
 pub(super) fn hash_tag(hash: u64) -> u64 {
     (hash | 1) << ROW_BITS

@@ -8,7 +8,7 @@ use crate::dense::DType;
 use crate::error::{Error, Result};
 
 /// Returns the p-norm of `values`. If `missing` is set, there are also elements without an entry,
-/// which are zero; they matter only for `p` < 0.
+/// which are zero; these zeros change the norm only for `p` < 0.
 fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     let magnitudes = values.iter().map(|v| v.abs());
     if values.iter().any(|v| v.is_nan()) {
