@@ -131,6 +131,33 @@ async fn limits_and_windows_see_the_order_of_columns_that_are_not_selected() {
     expect_rows(&[TIMED, &copy], &cases).await;
 }
 
+/// Statements whose input has sorted partitions that no ORDER BY merges.
+const SORTED_INPUTS: [(&str, &str); 7] = [
+    ("(SELECT id FROM t ORDER BY id) UNION ALL (SELECT id - 5 FROM t ORDER BY 1) LIMIT 8", "0; 1; 2; 3; 4; 9; -5; -4"),
+    ("(SELECT id FROM t ORDER BY id) UNION ALL (SELECT id - 5 FROM t ORDER BY 1) LIMIT 2 OFFSET 5", "9; -5"),
+    ("SELECT x FROM (SELECT * FROM ((SELECT id AS x FROM t ORDER BY 1) UNION ALL (SELECT id - 5 FROM t ORDER BY 1))
+      WHERE x <> 1 LIMIT 6) ORDER BY x", "-5; 0; 2; 3; 4; 9"),
+    ("SELECT x FROM (SELECT x, row_number() OVER () AS r
+      FROM ((SELECT id AS x FROM t ORDER BY 1) UNION ALL (SELECT id - 5 FROM t ORDER BY 1))) WHERE r > 5 AND r < 8
+      ORDER BY r", "9; -5"),
+    ("SELECT x FROM sorted LIMIT 4", "1; 4; 4; 7"),
+    ("SELECT x FROM sorted WHERE x < 7 LIMIT 4 OFFSET 1", "4; 4; 0; 4"),
+    ("SELECT x FROM sorted ORDER BY x LIMIT 2", "0; 1"),
+];
+
+#[tokio::test]
+async fn limits_of_sorted_partitions_return_the_rows_of_the_first_partition_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = display_path(dir.path());
+    let copy = |name: &str, rows: &str| {
+        format!("COPY (SELECT x FROM (VALUES {rows}) v(x)) TO '{at}/{name}.parquet' OPTIONS (overwrite true)")
+    };
+    let first = copy("a", "(1), (4), (4), (7)");
+    let second = copy("b", "(0), (4), (5), (8)");
+    let sorted = format!("CREATE EXTERNAL TABLE sorted STORED AS PARQUET LOCATION '{at}/' WITH ORDER (x)");
+    expect_rows(&[ROWS, &first, &second, &sorted], &SORTED_INPUTS).await;
+}
+
 /// When this test fails, `hide_sorts` in `sql::workarounds::sorting::opaque_limits` can be removed.
 #[tokio::test]
 async fn stock_sorts_by_dropped_keys_are_still_removed() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
@@ -19,7 +20,9 @@ use crate::sql::exec::nest::NestExec;
 use crate::sql::exec::table_rows::TableRowsExec;
 use crate::sql::order::ordered_sink::OrderedSinkExec;
 use crate::sql::order::source_order::SourceOrderExec;
-use crate::sql::order::{fix_memory, has_window_keys, is_window, rewrite_plan};
+use crate::sql::order::{
+    fix_memory, has_window_keys, is_sorted_output, is_window, rewrite_plan,
+};
 
 /// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without
 /// keys, CREATE TABLE AS and Serrate's sinks.
@@ -115,4 +118,46 @@ pub(crate) fn keep_memory_order(
         Ok(Transformed::no(node))
     })?;
     Ok(plan.data)
+}
+
+/// Physical optimizer rule, before DataFusion's rules: concatenates sorted inputs of LIMIT, `ragged_nest` and windows
+/// without keys in source order, where the statement does not sort the rows itself.
+///
+/// Without this rule, `(SELECT * FROM a ORDER BY x) UNION ALL (SELECT * FROM b ORDER BY x) LIMIT 3` and LIMIT over a
+/// table WITH ORDER (x) of several files merge the partitions by `x`. With one partition, the same table returns the
+/// rows of its first file.
+pub(crate) fn concatenate_sorted_inputs(
+    plan: Arc<dyn ExecutionPlan>,
+    _config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let takes_source_order = node.is::<GlobalLimitExec>()
+            || node.is::<NestExec>()
+            || (is_window(&node) && !has_window_keys(&node));
+        let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
+        if !takes_source_order || !is_sorted_by_sources(input) {
+            return Ok(Transformed::no(node));
+        }
+        let Ok(ordered) = rewrite_plan(input)? else { return Ok(Transformed::no(node)) };
+        let input = Arc::new(SourceOrderExec::new(ordered, None)) as Arc<dyn ExecutionPlan>;
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(vec![input], options).map(Transformed::yes)
+    })?;
+    Ok(plan.data)
+}
+
+/// Whether a plan reports an order that is only that of its partitions or of a scan: no ORDER BY sorts all its rows.
+fn is_sorted_by_sources(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if plan.output_ordering().is_none() {
+        return false;
+    }
+    let mut node = plan;
+    while node.output_partitioning().partition_count() == 1 {
+        match node.children()[..] {
+            [] => return node.is::<DataSourceExec>(),
+            [child] if !is_sorted_output(node) => node = child,
+            _ => return false,
+        }
+    }
+    true
 }

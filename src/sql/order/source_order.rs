@@ -167,6 +167,10 @@ impl ExecutionPlan for SourceOrderExec {
         false
     }
 
+    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(Self::new(Arc::clone(&self.input), fetch)))
+    }
+
     fn fetch(&self) -> Option<usize> {
         self.fetch
     }

@@ -689,6 +689,14 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Feature,
     },
     SessionRule {
+        name: "serrate_sorted_inputs",
+        // Must run before `EnsureRequirements` merges the partitions by their keys.
+        step: RuleStep::FirstPhysical(order_rules::concatenate_sorted_inputs),
+        without: "LIMIT over UNION ALL of sorted queries, and over sorted files, depends on the partitions",
+        upstream: UpstreamReport::Ours,
+        until: RemovalCondition::Feature,
+    },
+    SessionRule {
         name: "serrate_asof_projections",
         // Must run before a repartitioning is inserted between a projection and its scan, because
         // the projection is then no longer directly above the scan.

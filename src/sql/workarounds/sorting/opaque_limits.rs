@@ -17,7 +17,7 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::hide_node;
 use crate::sql::exec::shared::SharedExec;
-use crate::sql::order::{has_window_keys, is_window, keeps_row_order};
+use crate::sql::order::{SourceOrderExec, has_window_keys, is_window, keeps_row_order};
 use crate::sql::workarounds::sorting::moved_keys::has_order;
 
 /// Keeps `EnsureRequirements` from moving sorts below limits, limits below windows or filters, and from removing
@@ -110,6 +110,7 @@ fn hide_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
 fn passes_order(node: &Arc<dyn ExecutionPlan>) -> bool {
     let keeps_order = matches!(node.maintains_input_order().as_slice(), [true]);
     keeps_row_order(node)
+        || node.is::<SourceOrderExec>()
         || (keeps_order && matches!(node.required_input_ordering().as_slice(), [None]))
 }
 
