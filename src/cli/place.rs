@@ -15,12 +15,14 @@ use crate::io::meds_torch::TensorizedCohort;
 #[cfg(feature = "cloud")]
 use crate::sql::hide_credentials;
 
-/// Width of a shown line if the width of the terminal is unknown.
+/// Maximum width at which an error message shows a line of the script, if the width of the terminal
+/// is unknown.
 const WIDTH: usize = 76;
-/// Minimum width of a shown line, even if the terminal is narrower.
+/// Lower limit of the maximum width at which a message shows a line, even if the terminal is
+/// narrower.
 const LEAST_WIDTH: usize = 20;
-/// Number of terminal columns that a shown line leaves free: an indentation of two, and two at the
-/// end.
+/// Number of terminal columns that a message leaves free around a line of the script: two before
+/// the line and two after it.
 const MARGIN: usize = 4;
 
 /// Adds the position in a script to error messages. The name of the script is empty in the shell.
@@ -28,7 +30,8 @@ pub(super) struct ScriptErrors<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
     pub(super) dialect: Dialect,
-    /// Maximum width of a shown line in terminal columns. Longer lines are cut around the caret.
+    /// Maximum width, in terminal columns, at which a message shows a line of the script. A longer
+    /// line is cut around the caret.
     pub(super) width: usize,
 }
 

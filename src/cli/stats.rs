@@ -132,8 +132,8 @@ fn count_batch<P: GroupProfile>(
 }
 
 /// Returns the columns of one group as a table. `columns` are their indices in the batch, and
-/// `index` is that of the group. If the lists of a column differ in length from those of the
-/// columns before it, returns the index of this column in the batch as the inner error.
+/// `index` is the index of the group. If the lists of a column differ in length from the lists of
+/// the columns before it, returns the index of this column in the batch as the inner error.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],

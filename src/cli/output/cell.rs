@@ -12,11 +12,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Maximum width of a list inside another list, in terminal columns. It is 40 % of the width of the
-/// outer list if that is more.
+/// Maximum width of a list inside another list, in terminal columns. If 40 % of the width of the
+/// outer list is more than this, the maximum is these 40 %.
 const INNER_WIDTH: usize = 14;
-/// Minimum width, in terminal columns, to which the first element is cut if it does not fit in an
-/// outermost list that is narrower than [`UNIT_WIDTH`].
+/// Minimum width, in terminal columns, of the first element of an outermost list that is narrower
+/// than [`UNIT_WIDTH`]. An element that does not fit in the list is cut, but not below this width.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
