@@ -102,8 +102,8 @@ struct WithinStatement;
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
-    /// The name that notes for the user give to what this planner plans: `the statement`, or a part
-    /// of it.
+    /// The words with which notes for the user name the planned query: `the statement`, or a part
+    /// of the statement, such as a subquery.
     subject: &'static str,
 }
 
@@ -172,11 +172,12 @@ impl ClusterPlanner {
     /// statement can be divided. Returns `None` for all other statements. `plan` is the plan of the
     /// statement, not divided.
     ///
-    /// Three kinds of statements are not divided: those that write, because planning them twice
-    /// would create the target twice; those in which several subqueries share rows (`SharedExec`),
-    /// because each subquery would compute its own rows; and those with a scan that only the
-    /// session can run, because its metrics are read from `plan`, but the plan with the values of
-    /// the subqueries would run instead.
+    /// Returns `None` also for three kinds of statements:
+    /// * statements that write, because planning them twice would create the target twice;
+    /// * statements in which several subqueries share rows (`SharedExec`), because each subquery
+    ///   would compute its own rows;
+    /// * statements with a scan that only the session can run: callers read the metrics of this
+    ///   scan from `plan`, but a second plan, with the values of the subqueries, would run instead.
     fn plan_subqueries_first(
         &self,
         statement: &LogicalPlan,

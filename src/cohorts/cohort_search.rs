@@ -19,7 +19,7 @@ pub(crate) struct Cohort {
     pub(crate) criteria: CohortCriteria,
 }
 
-/// The range of time of an [`WindowEdge`] for one trigger.
+/// The range of time that a [`WindowEdge`] covers for one trigger.
 #[derive(Clone, Copy)]
 struct FoundRange {
     start: i64,
@@ -66,9 +66,9 @@ impl Cohort {
         ShardEvents::try_new(&data, &self.criteria)
     }
 
-    /// Finds the realizations of a range of subjects of a shard, in the order of subjects and
-    /// times, with the numbers from which the result columns `columns` are built. Also counts the
-    /// subjects and triggers that remain after each criterion.
+    /// Finds the realizations (triggers that satisfy all criteria) of a range of subjects of a
+    /// shard, in the order of subjects and times, with the numbers from which the result columns
+    /// `columns` are built. Also counts the subjects and triggers that remain after each criterion.
     ///
     /// # Errors
     /// If times of a subject are not ascending, or an end of a window is outside the range of timestamps.

@@ -45,7 +45,7 @@ pub(super) struct CountColumn {
     pub(super) definition: String,
 }
 
-/// How the end of an [`WindowEdge`] is found from its start: at a fixed distance, or at an event.
+/// How the end of a [`WindowEdge`] is found from its start: at a fixed distance, or at an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
