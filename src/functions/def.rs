@@ -44,11 +44,12 @@ pub(crate) struct FunctionFacts {
     /// divide them. In `ragged_sum(ragged_filter(x, mask))`, `sql::pushdown::flat_filters` then
     /// replaces `ragged_filter` with `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// The data that the function reads of its first argument, such as only the list lengths.
-    /// `sql::pushdown::lengths` loads no other data of this argument.
+    /// Which data of its first argument the function reads, such as only the list lengths. The
+    /// optimizer rule in `sql::pushdown::lengths` loads no other data of this argument.
     pub(crate) reads: ReadParts,
-    /// The part of the list in the first argument on which a call depends. If the argument is the
-    /// history of a subject, `sql::sources::asof` copies only this part.
+    /// The part of the list in the first argument on which a call depends. If the argument is a
+    /// column of the table function `meds_asof` (the events of a subject up to a time), the scan
+    /// copies only this part.
     pub(crate) part: ListPart,
     /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its calls on
     /// intervals, which have no order.

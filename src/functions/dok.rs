@@ -453,7 +453,8 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The function that does not look up table names: its first argument is a path or a [`KeyedSpec`].
+    /// The same function without table names: its first argument must be a path, or the text of a
+    /// [`KeyedSpec`], which identifies one version of a file.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
