@@ -90,10 +90,11 @@ const STATEMENT: &str = "the statement";
 /// it could write twice.
 const WRITING: [&str; 2] = ["DataSinkExec", "OrderedSinkExec"];
 
-/// An extension of the settings of a session that plans a statement. Table functions plan their
-/// queries, such as that of `ragged_nest`, while the statement is planned. Such a query is not divided
-/// by itself, because the optimizer of the statement would change its divided plan; the statement is
-/// divided as a whole.
+/// Marks the configuration of a session (as an extension) while the session plans a statement.
+/// Meanwhile, a table function such as `ragged_nest` may plan a query of its own. With this mark,
+/// the inner query is not divided by itself: its plan becomes a part of the plan of the statement,
+/// and the optimizer of the statement would change a divided plan. Later, the whole plan is
+/// divided.
 struct WithinStatement;
 
 /// Plans a statement with the planner that the session had before, and then divides the plan among

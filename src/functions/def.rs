@@ -44,8 +44,8 @@ pub(crate) struct FunctionFacts {
     /// divide them. In `ragged_sum(ragged_filter(x, mask))`, `sql::pushdown::flat_filters` then
     /// replaces `ragged_filter` with `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// Which data of its first argument the function reads, such as only the list lengths. The
-    /// optimizer rule in `sql::pushdown::lengths` loads no other data of this argument.
+    /// The data that the function reads from its first argument, such as only the list lengths.
+    /// The optimizer rule in `sql::pushdown::lengths` loads no other data of this argument.
     pub(crate) reads: ReadParts,
     /// The part of the list in the first argument on which a call depends. If the argument is a
     /// column of the table function `meds_asof` (the events of a subject up to a time), the scan
