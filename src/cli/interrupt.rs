@@ -178,7 +178,8 @@ pub(super) async fn run_or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> 
     }
 }
 
-/// Counts a running task: adds 1 to [`TASKS`] when it is created, and subtracts 1 when it is dropped.
+/// Counts a running task: adds 1 to [`TASKS`] when this guard is created, and subtracts 1 when it
+/// is dropped.
 struct TaskGuard;
 
 impl TaskGuard {

@@ -190,8 +190,8 @@ fn take_last_columns(text: &str, width: usize) -> String {
     kept.into_iter().rev().collect()
 }
 
-/// Words before the line and before the column of a position in a message. The parser writes `at
-/// Line: 3, Column: 4`, and Serrate `at line 3, column 4`.
+/// The words that precede the line number and the column number of a position in a message. The
+/// parser writes `at Line: 3, Column: 4`, and Serrate `at line 3, column 4`.
 const LOCATIONS: [(&str, &str); 2] = [(" at Line: ", ", Column: "), (" at line ", ", column ")];
 
 /// Splits a message at the position that it reports, as in `.. at Line: 3, Column: 4`, into the

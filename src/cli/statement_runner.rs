@@ -40,8 +40,9 @@ pub(super) struct StatementRunner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// While results go to a file of `.output`, the format to restore when they go to standard
-    /// output again. `None` while results go to standard output, and for a file of the option `-o`.
+    /// While the shell command `.output` sends results to a file, the format to restore when
+    /// results go to standard output again. `None` while results go to standard output, or to the
+    /// file of the option `-o`.
     format_on_screen: Option<OutputFormat>,
     /// Whether an option or `.mode` has set the format. Such a format also applies to an output
     /// file whose extension names no format.

@@ -44,7 +44,7 @@ pub(super) fn collect_stats<P: GroupProfile>(
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
         // The columns from `static_code` on hold static measurements. Their lists differ in length
-        // from those of events, so they begin in a group of their own.
+        // from the lists of events, so these columns begin in a group of their own.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -70,8 +70,8 @@ pub(super) fn collect_stats<P: GroupProfile>(
     }
 }
 
-/// A column whose lists differ in length from those of its group: the index of the group, and the
-/// index of the column in the schema.
+/// A column whose lists differ in length from the lists of the other columns of its group. `group`
+/// is the index of the group, and `column` is the index of the column in the schema.
 struct UnequalColumn {
     group: usize,
     column: usize,

@@ -51,8 +51,8 @@ impl BatchExtent {
     }
 }
 
-/// Tensors of static facts. They form a table of their own, because their lists differ in length
-/// from those of events.
+/// Tensors of static measurements (measurements without a time). They form a table of their own,
+/// because their lists differ in length from the lists of events.
 const FACTS: [&str; 3] = ["static_code", "static_numeric_value", "static_numeric_value_mask"];
 /// Tensors that only batches of health records have. The report recognizes such batches by these
 /// tensors, and names the axes of such batches `event` and `measurement`.
@@ -348,7 +348,7 @@ impl TensorGroup {
     }
 
     /// Returns one flag per position of `axis`, which has no mask tensor: true if the position
-    /// holds an element, false if it is padding. `sizes` are those that `find_sizes` returns.
+    /// holds an element, false if it is padding. `sizes` is the result of `find_sizes`.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
