@@ -405,8 +405,8 @@ pub(crate) fn limit_memory_by_default() {
     });
 }
 
-/// Returns `percent` percent, in bytes, of the memory that the process may use: that of the machine
-/// or, if it is less, the limit of the control groups of the process.
+/// Returns `percent` percent, in bytes, of the memory that the process may use: the memory of the
+/// machine or, if it is less, the limit of the control groups (cgroups) of the process.
 fn compute_memory_share(percent: u64) -> usize {
     let mut system = System::new();
     system.refresh_memory();

@@ -133,8 +133,8 @@ fn call_by_name(name: &'static str, args: Vec<Expr>) -> Expr {
     }
 }
 
-/// A function without a definition. Builders return an [`Expr`] and not a `Result`, so planning
-/// reports the error.
+/// Stands for a function that does not exist. Builders return an [`Expr`] and not a `Result`, so
+/// planning reports the error.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct UnknownFunction {
     name: &'static str,

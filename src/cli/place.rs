@@ -286,8 +286,8 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
     let said = said.strip_prefix("Execution error: ").unwrap_or(said);
     let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
-    // If a message begins with the name of a function, as in `ragged_sum: ..`, searches for a call
-    // of it.
+    // If a message begins with the name of a function, as in `ragged_sum: ..`, the caret points to
+    // a call of this function.
     let is_name = word > 2 && !said.starts_with("USING ");
     found.extend(is_name.then(|| function(said[..word].to_owned())));
     // The statement may call the function by an alias without `_`: `datediff` for `date_diff`.

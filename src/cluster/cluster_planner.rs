@@ -224,8 +224,8 @@ fn is_scan_of_session(node: &Arc<dyn ExecutionPlan>) -> bool {
         && to_portable(node).is_err()
 }
 
-/// Merges the partitions of a plan into one. A plan that only scans files then returns its rows in
-/// the order of the files, any other plan in any order.
+/// Merges the partitions of a plan into one. If the plan only scans files, its rows then have the
+/// order of the files. Otherwise, they have any order.
 fn merge_partitions(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_partitioning().partition_count() {
         1 => plan,

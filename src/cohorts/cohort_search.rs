@@ -164,9 +164,10 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the time to which an edge leads from the time `root`; `None` if no event can end it. An
-/// event at `root` itself counts only if `edge.closed` includes the end to which the edge leads.
-/// Returns the edge as an error if it ends outside the range of timestamps.
+/// Returns the time to which an edge leads from the time `root`, or `None` if the edge ends at an
+/// event and the subject has no such event. An event at `root` itself counts only if `edge.closed`
+/// includes the end to which the edge leads. Returns the edge as an error if it ends outside the
+/// range of timestamps.
 fn find_node<'a>(
     edge: &'a WindowEdge,
     counts: &SubjectCounts,

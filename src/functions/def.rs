@@ -84,7 +84,7 @@ pub(crate) struct FunctionFacts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableArgument {
     pub(crate) index: usize,
-    /// Whether column names may be omitted; those in `lookup::BIN_COLUMNS` are then used.
+    /// Whether column names may be omitted. The names in `lookup::BIN_COLUMNS` then apply.
     pub(crate) has_default_columns: bool,
 }
 
@@ -133,8 +133,8 @@ pub(crate) enum ListPart {
     Range,
     /// A call without further arguments returns the values of all levels in one list.
     Leaves,
-    /// The call depends on one element, whose position is the second argument. The field is the
-    /// position of the first element of a list: 0 or 1.
+    /// The call depends on one element, whose position is the second argument. The field says
+    /// whether positions count from 0 or from 1.
     Element(i64),
     /// The call returns the length, as `ragged_lengths(x [, axis])` does.
     Length,
@@ -419,8 +419,9 @@ impl ScalarUDFImpl for RaggedUdf {
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 
-/// Removes the extension type of an argument from the field of a result whose type differs from
-/// that of the argument. Otherwise a list could be marked as a fixed-shape tensor, which readers refuse.
+/// Removes the extension type of an argument from the field of a result, if the result and the
+/// argument differ in type. Otherwise a list could be marked as a fixed-shape tensor, which readers
+/// refuse.
 fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
     let mut field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);

@@ -152,8 +152,8 @@ fn check_count(
 }
 
 /// Checks that the types of the arguments after the first match `keys`, the names and types of the
-/// keys of the table. Returns the field of the result: of type `of` or, if keys are lists, of lists
-/// of `of`.
+/// keys of the table. Returns the field of the result, whose values have the type `of`. If keys are
+/// lists, the result has lists of such values.
 fn make_result_field(
     plan: &CallPlan<'_>,
     keys: &[(&str, DataType)],
@@ -447,7 +447,8 @@ fn as_stored(
 
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
     /// Returns the contents of the table `name`, or `None` if the session has no table of this
-    /// name. Returns an error if the table is not STORED AS DOK.
+    /// name. Returns an error if the table is not STORED AS DOK, that is, not a file of a sparse
+    /// tensor or dictionary.
     fn find(&self, name: &str) -> DfResult<Option<Arc<KeyedVersion>>>;
 }
 

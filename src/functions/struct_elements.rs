@@ -40,8 +40,8 @@ pub(super) fn widen_structs(function: &str, types: &[DataType]) -> Option<Vec<Da
     Some(if at == 0 { vec![list, common] } else { vec![common, list] })
 }
 
-/// Returns the fields `left`, each with the common type of this field and the field of the same
-/// name in `right`. Returns `None` if a field has no counterpart or no common type.
+/// Returns the fields `left`, each with the common type of this field and of the field with the
+/// same name in `right`. Returns `None` if such a field or type is missing for any of them.
 fn unify_fields(left: &Fields, right: &Fields) -> Option<Fields> {
     if left.len() != right.len() {
         return None;

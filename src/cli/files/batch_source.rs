@@ -253,7 +253,7 @@ impl InputShard {
                     schema = Some(match schema {
                         None => next,
                         // `next` has more columns than the schema so far: a later record has
-                        // columns that no earlier record has. They extend the schema.
+                        // columns that no earlier record has. The new columns extend the schema.
                         Some(s) if s.fields().len() < next.fields().len() => {
                             add_columns(&s, &next, &self.path)?
                         }

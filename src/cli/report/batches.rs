@@ -97,9 +97,9 @@ enum TensorRole {
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// The batch has neither offsets nor a mask, so zeros are taken for padding. With padding on the
-    /// right, a list ends after the last position at which a tensor is not 0; with padding on the
-    /// left, it begins at the first such position.
+    /// The batch has neither offsets nor a mask, so zeros are taken for padding. If the padding is
+    /// on the right, a list ends after the last position at which a tensor is not 0. If it is on
+    /// the left, a list begins at the first position at which a tensor is not 0.
     Values,
 }
 
