@@ -100,7 +100,7 @@ fn request_stop() {
 /// Remembers the session of the command. If the process ends during a query, [`remove_leftovers`]
 /// removes the temporary files of this session.
 pub(super) fn watch_session(context: &SessionContext) {
-    // Ignores the error for a session that is already set, because a command sets only one.
+    // Ignores the error that a session is already set, because a command sets only one session.
     let _ = SESSION.set(context.clone());
 }
 

@@ -107,7 +107,7 @@ async fn compute_value(
             continue;
         }
         if value.is_some() || batch.num_rows() > 1 {
-            // The text of DataFusion, which the session reports without workers.
+            // DataFusion's own message, which a session without workers reports.
             return exec_err!("Scalar subquery returned more than one row");
         }
         value = Some(ScalarValue::try_from_array(batch.column(0), 0)?);

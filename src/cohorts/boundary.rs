@@ -73,7 +73,8 @@ pub(super) struct WindowBoundary {
 }
 
 impl WindowBoundary {
-    /// Returns the default start or end (`side`) of a window: the start or end of the record.
+    /// Returns the default start or end (`side`) of a window: the start or end of the record, that
+    /// is, the first or last event of the subject.
     pub(super) fn from_record_edge(side: WindowSide) -> Self {
         let (other, predicate, backward) = match side {
             WindowSide::Start => (WindowSide::End, RECORD_START, true),

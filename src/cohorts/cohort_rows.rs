@@ -32,7 +32,8 @@ pub(crate) enum CohortColumn {
 pub(super) enum RealizationSlot {
     Subject,
     Trigger,
-    /// The earlier or the later end of the range of time of the edge with this index.
+    /// The earlier or the later end of the range of time of the edge with this index in
+    /// `CohortCriteria::edges`.
     End(usize, WindowSide),
     Count(EdgeCount),
 }

@@ -1,4 +1,4 @@
-//! `ragged_map`: evaluates a lambda for each leaf.
+//! `ragged_map`: evaluates a lambda for each leaf (innermost value) of a list.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

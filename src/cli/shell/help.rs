@@ -470,7 +470,7 @@ mod tests {
                 || text.starts_with("> ")
                 || text.starts_with("+-")
                 || line.contains("flags reference");
-            // Lines with symbols, except those of tables, are not checked, because a symbol that is
+            // Lines with symbols are not checked, except lines of tables, because a symbol that is
             // two terminal columns wide counts as one character.
             let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
             if has_markdown || (width > 80 && !is_word && !is_wide) {

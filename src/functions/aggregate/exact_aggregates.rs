@@ -1,4 +1,5 @@
-//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*`, computed from exact sums.
+//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*`, computed from exact sums (sums
+//! without rounding).
 //!
 //! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches,
 //! partitions and files, and a sliding frame keeps rounding errors and NaN of rows that have left

@@ -51,7 +51,8 @@ pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
     fn size(&self) -> usize;
 }
 
-/// Removes each value of `gone` once from `values`. Values with the same key are equal.
+/// Removes each value of `gone` once from `values`. Two values are equal if `key_of` returns the
+/// same key for both.
 pub(super) fn remove_values<T, K: Eq + Hash>(
     values: &mut Vec<T>,
     gone: impl Iterator<Item = T>,
