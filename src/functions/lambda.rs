@@ -1,4 +1,4 @@
-//! `ragged_map`: evaluates a lambda for each leaf (innermost value) of a list.
+//! `ragged_map`: evaluates a lambda for each leaf (innermost value) of nested lists.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

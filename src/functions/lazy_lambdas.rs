@@ -16,10 +16,10 @@ use datafusion::physical_expr::expressions::lit;
 use datafusion::scalar::ScalarValue;
 
 /// Returns variants of `array_filter`, `array_transform` and DataFusion's other functions with
-/// lambdas that do not evaluate the lambda if all lists of a batch are empty. DataFusion evaluates
-/// it also then, and so fails for a lambda with a constant such as `1 / 0`; no upstream issue was
-/// found. Remove once the test `stock_lambdas_of_empty_lists_still_fail` in
-/// `tests/sql/over_lists.rs` fails.
+/// lambdas. The variants do not evaluate the lambda if all lists of a batch are empty. DataFusion's
+/// functions evaluate it in this case, too, and so fail for a lambda with a constant such as
+/// `1 / 0`; no upstream issue was found. Remove once the test
+/// `stock_lambdas_of_empty_lists_still_fail` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn build_lazy_lambdas() -> impl Iterator<Item = HigherOrderUDF> {
     all_default_higher_order_functions()
         .into_iter()

@@ -1,4 +1,4 @@
-//! Functions of one value, applied to each leaf (innermost value) of a list.
+//! Functions of one value, applied to each leaf (innermost value) of nested lists.
 
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
