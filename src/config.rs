@@ -94,14 +94,14 @@ static FIND_RULE: OnceLock<FindRule> = OnceLock::new();
 /// plan, so they read this flag before they look for the settings.
 static ANY_DISABLED: AtomicBool = AtomicBool::new(false);
 
-/// Sets the function that checks names of rules. The rules are in `sql`, which this module cannot
-/// use. Only the first call has an effect.
+/// Sets the function that checks names of rules. The rules are in the module `sql`, on which this
+/// module must not depend. Only the first call has an effect.
 pub(crate) fn set_rule_finder(find: FindRule) {
     let _ = FIND_RULE.set(find);
 }
 
 impl DisabledRules {
-    /// Returns whether a rule is disabled. False for a name that is not that of a rule.
+    /// Returns whether a rule is disabled. Returns false if there is no rule of this name.
     ///
     /// ```
     /// assert!(!serrate::sql::DisabledRules::default().contains("serrate_xor_pairs"));
@@ -405,8 +405,8 @@ pub(crate) fn limit_memory_by_default() {
     });
 }
 
-/// Returns `percent` percent, in bytes, of the memory that the process may use: that of the machine
-/// or, if it is less, the limit of the control groups of the process.
+/// Returns `percent` percent, in bytes, of the memory that the process may use: the memory of the
+/// machine or, if it is less, the limit of the control groups (cgroups) of the process.
 fn compute_memory_share(percent: u64) -> usize {
     let mut system = System::new();
     system.refresh_memory();

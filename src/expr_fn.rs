@@ -133,8 +133,8 @@ fn call_by_name(name: &'static str, args: Vec<Expr>) -> Expr {
     }
 }
 
-/// A function without a definition. Builders return an [`Expr`] and not a `Result`, so planning
-/// reports the error.
+/// Stands for a function that does not exist. Builders return an [`Expr`] and not a `Result`, so
+/// planning reports the error.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct UnknownFunction {
     name: &'static str,
@@ -708,7 +708,8 @@ mod tests {
             // table.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
-            // A variadic function has one builder, so a check of 8 optional arguments suffices.
+            // A variadic function accepts any number of arguments. One builder makes all of its
+            // calls, so it is enough to check calls with up to 8 optional arguments.
             for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }

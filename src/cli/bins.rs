@@ -10,8 +10,8 @@ pub(super) struct HistogramBin {
 }
 
 impl HistogramBin {
-    /// Returns the bounds of the bin joined by `dash`, such as `10–19`, or its only integer.
-    /// `format` formats each integer.
+    /// Returns the bounds of the bin joined by `dash`, such as `10–19`. For a bin of one integer,
+    /// returns only this integer. `format` formats each integer.
     pub(super) fn to_label(&self, format: impl Fn(u64) -> String, dash: &str) -> String {
         match self.low == self.high {
             true => format(self.low),

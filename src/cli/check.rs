@@ -39,8 +39,8 @@ pub(super) struct CheckArgs {
 
 fn build_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
-    // `meaning` begins after two spaces, the severity (7 columns), two spaces, the name (`width`
-    // columns) and two spaces. Its further lines have the same indentation.
+    // In each line, two spaces, the severity (7 columns), two spaces, the name (`width` columns)
+    // and two spaces precede `meaning`. Further lines of `meaning` are indented by this width.
     let indent = width + 13;
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
     for kind in KINDS {

@@ -28,8 +28,8 @@ pub(super) fn count_prefixes<'a>(
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().map(|(prefix, count)| (prefix.to_owned(), count)).collect();
     counts.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
-    // A single prefix beyond `most` is listed itself, because an entry [`OTHERS`] would not be
-    // shorter.
+    // If exactly one prefix remains, it keeps its own entry, because replacing one entry with the
+    // entry `OTHERS` would not make the list shorter.
     if counts.len() > most + 1 {
         let rest = counts.split_off(most);
         counts.push((OTHERS.into(), rest.iter().map(|(_, n)| n).sum()));

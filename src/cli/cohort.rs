@@ -122,7 +122,8 @@ fn list_label_columns(criteria: &CohortCriteria) -> Vec<CohortColumn> {
     columns
 }
 
-/// Searches all shards for triggers that meet the criteria. Returns how many subjects and triggers
+/// Searches all shards for triggers that meet all criteria. A trigger is an event that matches the
+/// predicate under the key `trigger` of the configuration. Returns how many subjects and triggers
 /// remain after each criterion, and one row per trigger found. If `wanted` is false, the caller
 /// needs only the counts, and the rows have no columns.
 fn search_shards(
@@ -173,8 +174,8 @@ fn search_shard(
     Ok((attrition, all))
 }
 
-/// Converts the rows that [`search_shards`] found to labels in the MEDS format: subject, prediction
-/// time and, if a window has the key `label`, whether the predicate that it names occurs in the
+/// Converts the rows that [`search_shards`] found to labels in the MEDS format: the subject, the
+/// prediction time and, if a window has a key `label: PREDICATE`, whether PREDICATE occurs in this
 /// window.
 fn to_labels(cohort: &Cohort, rows: &CohortRows) -> Outcome<RecordBatch> {
     let columns = list_label_columns(&cohort.criteria);

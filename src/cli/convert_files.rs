@@ -281,9 +281,10 @@ fn find_vocabulary_path(
     })
 }
 
-/// Returns an error if writing `vocabulary` to `path` would replace the codes of another data set
-/// that a file in `folder` may still need: a file in the format of the output files `targets` that
-/// the command does not replace.
+/// Returns an error if `path` holds a different vocabulary that is still in use, because writing
+/// `vocabulary` there would replace it. The old vocabulary counts as in use if `folder` has a file
+/// in the format of the output files `targets` that is not one of them: the integer tokens in this
+/// file may refer to the old vocabulary.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,

@@ -133,8 +133,8 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let all = source.schema()?;
     let schema = match &args.columns {
         None => all.clone(),
-        // Drops the columns that are not selected, because their lists may differ in length from
-        // those of the selected ones, which would be an error.
+        // Drops the columns that are not selected. Their lists may differ in length from the lists
+        // of the selected columns, and a table with both would be an error.
         Some(names) => {
             let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
             let indices = names

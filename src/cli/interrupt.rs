@@ -100,7 +100,7 @@ fn request_stop() {
 /// Remembers the session of the command. If the process ends during a query, [`remove_leftovers`]
 /// removes the temporary files of this session.
 pub(super) fn watch_session(context: &SessionContext) {
-    // Ignores the error for a session that is already set, because a command sets only one.
+    // Ignores the error that a session is already set, because a command sets only one session.
     let _ = SESSION.set(context.clone());
 }
 
@@ -178,7 +178,8 @@ pub(super) async fn run_or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> 
     }
 }
 
-/// Counts a running task: adds 1 to [`TASKS`] when it is created, and subtracts 1 when it is dropped.
+/// Counts a running task: adds 1 to [`TASKS`] when this guard is created, and subtracts 1 when it
+/// is dropped.
 struct TaskGuard;
 
 impl TaskGuard {

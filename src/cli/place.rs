@@ -15,12 +15,14 @@ use crate::io::meds_torch::TensorizedCohort;
 #[cfg(feature = "cloud")]
 use crate::sql::hide_credentials;
 
-/// Width of a shown line if the width of the terminal is unknown.
+/// Maximum width at which an error message shows a line of the script, if the width of the terminal
+/// is unknown.
 const WIDTH: usize = 76;
-/// Minimum width of a shown line, even if the terminal is narrower.
+/// Lower limit of the maximum width at which a message shows a line, even if the terminal is
+/// narrower.
 const LEAST_WIDTH: usize = 20;
-/// Number of terminal columns that a shown line leaves free: an indentation of two, and two at the
-/// end.
+/// Number of terminal columns that a message leaves free around a line of the script: two before
+/// the line and two after it.
 const MARGIN: usize = 4;
 
 /// Adds the position in a script to error messages. The name of the script is empty in the shell.
@@ -28,7 +30,8 @@ pub(super) struct ScriptErrors<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
     pub(super) dialect: Dialect,
-    /// Maximum width of a shown line in terminal columns. Longer lines are cut around the caret.
+    /// Maximum width, in terminal columns, at which a message shows a line of the script. A longer
+    /// line is cut around the caret.
     pub(super) width: usize,
 }
 
@@ -187,8 +190,8 @@ fn take_last_columns(text: &str, width: usize) -> String {
     kept.into_iter().rev().collect()
 }
 
-/// Words before the line and before the column of a position in a message. The parser writes `at
-/// Line: 3, Column: 4`, and Serrate `at line 3, column 4`.
+/// The words that precede the line number and the column number of a position in a message. The
+/// parser writes `at Line: 3, Column: 4`, and Serrate `at line 3, column 4`.
 const LOCATIONS: [(&str, &str); 2] = [(" at Line: ", ", Column: "), (" at line ", ", column ")];
 
 /// Splits a message at the position that it reports, as in `.. at Line: 3, Column: 4`, into the
@@ -283,8 +286,8 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
     let said = said.strip_prefix("Execution error: ").unwrap_or(said);
     let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
-    // If a message begins with the name of a function, as in `ragged_sum: ..`, searches for a call
-    // of it.
+    // If a message begins with the name of a function, as in `ragged_sum: ..`, the caret points to
+    // a call of this function.
     let is_name = word > 2 && !said.starts_with("USING ");
     found.extend(is_name.then(|| function(said[..word].to_owned())));
     // The statement may call the function by an alias without `_`: `datediff` for `date_diff`.

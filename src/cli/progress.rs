@@ -32,8 +32,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Starts a spinner that shows the current one of `files` files and the number of rows so far.
-    /// Nothing is drawn if stderr is not a terminal.
+    /// Starts a spinner that shows the number of rows so far and, for several files, which of the
+    /// `files` files the command works on. Nothing is drawn if stderr is not a terminal.
     pub(super) fn new(files: usize) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style =

@@ -40,8 +40,9 @@ pub(super) struct StatementRunner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// While results go to a file of `.output`, the format to restore when they go to standard
-    /// output again. `None` while results go to standard output, and for a file of the option `-o`.
+    /// While the shell command `.output` sends results to a file, the format to restore when
+    /// results go to standard output again. `None` while results go to standard output, or to the
+    /// file of the option `-o`.
     format_on_screen: Option<OutputFormat>,
     /// Whether an option or `.mode` has set the format. Such a format also applies to an output
     /// file whose extension names no format.
@@ -391,8 +392,8 @@ impl StatementRunner {
                 "Arrow IPC is binary and is not written to a terminal; write it to a file with -o FILE.arrow, or in the shell with .output FILE.arrow, or pass it to a program: serrate .. | program",
             ));
         }
-        // Reads the first batch before it creates the writer. The CSV writer prints its header at
-        // once, and a query that fails must not print a header.
+        // Reads the first batch before creating the writer, because the CSV writer prints its
+        // header when it is created, and a query that fails must not print a header.
         let mut next = stream.next().await.transpose()?;
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
         while let Some(batch) = next {
@@ -497,8 +498,9 @@ fn join_lines(lines: &[String]) -> Vec<String> {
     lines.split(String::is_empty).filter(|part| !part.is_empty()).map(|p| p.join(" ")).collect()
 }
 
-/// Prints two notes about a query over labels: that the labels have several tasks, and how many
-/// labels yield no row of `meds_asof` because their subjects are not in the data.
+/// Prints up to two notes about a query that reads labels: that the labels belong to several
+/// prediction tasks, and how many labels yield no row of the table function `meds_asof` because
+/// their subjects are not in the data.
 fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let tasks = crate::sql::label_tasks(plan);
     if !tasks.is_empty() {

@@ -44,7 +44,7 @@ pub(super) fn collect_stats<P: GroupProfile>(
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
         // The columns from `static_code` on hold static measurements. Their lists differ in length
-        // from those of events, so they begin in a group of their own.
+        // from the lists of events, so these columns begin in a group of their own.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -70,8 +70,8 @@ pub(super) fn collect_stats<P: GroupProfile>(
     }
 }
 
-/// A column whose lists differ in length from those of its group: the index of the group, and the
-/// index of the column in the schema.
+/// A column whose lists differ in length from the lists of the other columns of its group. `group`
+/// is the index of the group, and `column` is the index of the column in the schema.
 struct UnequalColumn {
     group: usize,
     column: usize,
@@ -132,8 +132,8 @@ fn count_batch<P: GroupProfile>(
 }
 
 /// Returns the columns of one group as a table. `columns` are their indices in the batch, and
-/// `index` is that of the group. If the lists of a column differ in length from those of the
-/// columns before it, returns the index of this column in the batch as the inner error.
+/// `index` is the index of the group. If the lists of a column differ in length from the lists of
+/// the columns before it, returns the index of this column in the batch as the inner error.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],

@@ -1,4 +1,5 @@
-//! `serrate convert MEDS OUT --to meds-torch-data`: tensorizes a cohort.
+//! `serrate convert MEDS OUT --to meds-torch-data`: converts a MEDS data set to a tensorized
+//! cohort in the format of meds-torch-data.
 
 use std::ops::ControlFlow;
 use std::path::Path;

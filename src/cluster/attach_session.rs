@@ -48,8 +48,8 @@ impl Cluster {
         if let Some(config) = builder.config() {
             let options = config.options_mut();
             options.extensions.insert(ClusterOptions::default());
-            // datafusion-distributed switches this option off. Switches it on again, because
-            // look-up functions need it to read their table.
+            // datafusion-distributed switches this option off. It must be on, because Serrate's
+            // look-up functions read their look-up table through a scalar subquery.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             for (name, value) in FIXED {
                 let _ = options.set(name, value);

@@ -90,10 +90,11 @@ const STATEMENT: &str = "the statement";
 /// it could write twice.
 const WRITING: [&str; 2] = ["DataSinkExec", "OrderedSinkExec"];
 
-/// An extension of the settings of a session that plans a statement. Table functions plan their
-/// queries, such as that of `ragged_nest`, while the statement is planned. Such a query is not divided
-/// by itself, because the optimizer of the statement would change its divided plan; the statement is
-/// divided as a whole.
+/// Marks the configuration of a session (as an extension) while the session plans a statement.
+/// Meanwhile, a table function such as `ragged_nest` may plan a query of its own. With this mark,
+/// the inner query is not divided by itself: its plan becomes a part of the plan of the statement,
+/// and the optimizer of the statement would change a divided plan. Later, the whole plan is
+/// divided.
 struct WithinStatement;
 
 /// Plans a statement with the planner that the session had before, and then divides the plan among
@@ -102,8 +103,8 @@ struct WithinStatement;
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
-    /// The name that notes for the user give to what this planner plans: `the statement`, or a part
-    /// of it.
+    /// The words with which notes for the user name the planned query: `the statement`, or a part
+    /// of the statement, such as a subquery.
     subject: &'static str,
 }
 
@@ -172,11 +173,12 @@ impl ClusterPlanner {
     /// statement can be divided. Returns `None` for all other statements. `plan` is the plan of the
     /// statement, not divided.
     ///
-    /// Three kinds of statements are not divided: those that write, because planning them twice
-    /// would create the target twice; those in which several subqueries share rows (`SharedExec`),
-    /// because each subquery would compute its own rows; and those with a scan that only the
-    /// session can run, because its metrics are read from `plan`, but the plan with the values of
-    /// the subqueries would run instead.
+    /// Returns `None` also for three kinds of statements:
+    /// * statements that write, because planning them twice would create the target twice;
+    /// * statements in which several subqueries share rows (`SharedExec`), because each subquery
+    ///   would compute its own rows;
+    /// * statements with a scan that only the session can run: callers read the metrics of this
+    ///   scan from `plan`, but a second plan, with the values of the subqueries, would run instead.
     fn plan_subqueries_first(
         &self,
         statement: &LogicalPlan,
@@ -222,8 +224,8 @@ fn is_scan_of_session(node: &Arc<dyn ExecutionPlan>) -> bool {
         && to_portable(node).is_err()
 }
 
-/// Merges the partitions of a plan into one. A plan that only scans files then returns its rows in
-/// the order of the files, any other plan in any order.
+/// Merges the partitions of a plan into one. If the plan only scans files, its rows then have the
+/// order of the files. Otherwise, they have any order.
 fn merge_partitions(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_partitioning().partition_count() {
         1 => plan,

@@ -359,8 +359,9 @@ mod tests {
         "SELECT g FROM (SELECT g, subject_id FROM T LIMIT 350) WHERE subject_id > 100",
         "SELECT count(*), sum(subject_id) FROM meds('tests/data/synthea-meds')",
         "SELECT code, time FROM meds('tests/data/tiny-meds') LIMIT 3",
-        // Plans whose properties are easily lost: a unique column that changes its index, and a
-        // column that is constant in each input of a union, but with different constants.
+        // Queries whose plans have properties that an encoding could easily lose: a unique column
+        // that changes its index, and a column that is constant in each input of a union, but with
+        // different constants.
         "SELECT rank() OVER (ORDER BY count(*)) AS r, g FROM T GROUP BY g ORDER BY r, g",
         "SELECT * FROM (SELECT subject_id, 0 AS c FROM T UNION ALL SELECT subject_id, 1 FROM T) ORDER BY c, subject_id",
         // In the row that ROLLUP adds for the total, each key is NULL, even if it is constant

@@ -15,8 +15,8 @@ pub(super) fn make_loss(sentence: String) -> DataFusionError {
     DataFusionError::IoError(Error::new(LOST_WORKER, sentence))
 }
 
-/// Whether `error` says that this process, or the worker that sent it, lost a worker or cannot
-/// reach one.
+/// Whether `error` says that this process, or the worker that sent the error, lost a worker or
+/// cannot reach one.
 pub(super) fn is_lost(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(e) => e.is::<tonic::Status>(),

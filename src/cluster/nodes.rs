@@ -28,7 +28,7 @@ use super::losses::keep_loss;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::find_panic_text;
 
-/// Implements the methods of a plan node whose rows are those of the node in its field `inner`.
+/// Implements the methods of a plan node that returns the rows of the node in its field `inner`.
 macro_rules! run_inner {
     ($name:literal) => {
         one_input!($name, inner);
@@ -193,8 +193,9 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// Sessions find the metrics of a node by its position in the plan, and do not know about this
-/// node. Therefore, it hides itself: its name, properties and children are those of `inner`.
+/// A session finds the metrics of a node by the position of the node in the plan, but only the
+/// worker's copy of the plan has a `GuardExec`. Therefore, the `GuardExec` hides itself: it has the
+/// name, the properties and the children of `inner`.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()

@@ -55,8 +55,8 @@ impl SubqueriesFirstExec {
         Self { input, statement, plan_part, cluster: self.cluster.clone() }
     }
 
-    /// Runs the scalar subqueries, and returns the plan of the statement in which their values
-    /// replace them. If the statement cannot be planned in this way, returns `self.input`.
+    /// Runs the scalar subqueries, replaces each of them by its value in the statement, and returns
+    /// the plan of this statement. If it cannot be planned, returns `self.input`.
     async fn plan_statement(self, context: &Arc<TaskContext>) -> Result<Arc<dyn ExecutionPlan>> {
         let mut values = Vec::new();
         for query in list_scalar_subqueries(&self.statement)? {
@@ -107,7 +107,7 @@ async fn compute_value(
             continue;
         }
         if value.is_some() || batch.num_rows() > 1 {
-            // The text of DataFusion, which the session reports without workers.
+            // DataFusion's own message, which a session without workers reports.
             return exec_err!("Scalar subquery returned more than one row");
         }
         value = Some(ScalarValue::try_from_array(batch.column(0), 0)?);
@@ -118,7 +118,7 @@ async fn compute_value(
     }
 }
 
-/// Returns the rows with the declared columns, which may be nullable where those of `batch` are not.
+/// Returns the rows of `batch` with the schema `declared`, in which more columns may be nullable.
 fn declare_columns(batch: RecordBatch, declared: &SchemaRef) -> Result<RecordBatch> {
     Ok(batch.with_schema(Arc::clone(declared))?)
 }

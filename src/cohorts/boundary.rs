@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Built-in predicate that matches any event. This and the next two need no definition in the
-/// configuration.
+/// Built-in predicate that matches any event. This predicate, `_RECORD_START` and `_RECORD_END`
+/// need no definition in the configuration.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
@@ -25,7 +25,8 @@ impl fmt::Display for WindowSide {
     }
 }
 
-/// The time from which a boundary is defined, such as `trigger` or `input.end`.
+/// The time from which a boundary (the start or end of a window) is defined, such as `trigger` or
+/// `input.end`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundaryReference {
     /// The other end of the same window.
@@ -46,7 +47,8 @@ impl fmt::Display for BoundaryReference {
     }
 }
 
-/// How a boundary is found from its reference. A boundary without a search is at its reference.
+/// How a boundary is found from its reference. A boundary without a search is at the time of its
+/// reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundarySearch {
     /// The boundary is this number of microseconds after (if negative, before) its reference.
@@ -71,7 +73,8 @@ pub(super) struct WindowBoundary {
 }
 
 impl WindowBoundary {
-    /// Returns the default start or end (`side`) of a window: the start or end of the record.
+    /// Returns the default start or end (`side`) of a window: the start or end of the record, that
+    /// is, the first or last event of the subject.
     pub(super) fn from_record_edge(side: WindowSide) -> Self {
         let (other, predicate, backward) = match side {
             WindowSide::Start => (WindowSide::End, RECORD_START, true),

@@ -20,17 +20,20 @@ pub(crate) enum CohortColumn {
     /// The label: how often the predicate that a window names as its `label` occurs in the window.
     Label,
     Trigger,
-    /// A struct about the edge with this index in `CohortCriteria::edges`: its name (such as
-    /// `input.end`), the ends of its range of time, and the count of each predicate in this range.
+    /// A struct about one range of time between two window ends, the edge with this index in
+    /// `CohortCriteria::edges`: the name of the edge (such as `input.end`), the two ends of the
+    /// range, and the count of each predicate in the range.
     Summary(usize),
 }
 
-/// A number that is stored per realization. The result columns are built from these numbers.
+/// A number that is stored for each realization (a trigger that satisfies all criteria). The result
+/// columns are built from these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RealizationSlot {
     Subject,
     Trigger,
-    /// The earlier or the later end of the range of time of the edge with this index.
+    /// The earlier or the later end of the range of time of the edge with this index in
+    /// `CohortCriteria::edges`.
     End(usize, WindowSide),
     Count(EdgeCount),
 }
@@ -103,7 +106,8 @@ impl CohortCriteria {
     }
 }
 
-/// The realizations of a cohort. For each of `slots`, `values` has one integer per realization.
+/// The realizations of a cohort: the triggers that satisfy all criteria. For each of `slots`,
+/// `values` has a vector with one integer per realization.
 #[derive(Clone, Debug)]
 pub(crate) struct CohortRows {
     pub(super) slots: Vec<RealizationSlot>,

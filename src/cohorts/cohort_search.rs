@@ -19,7 +19,7 @@ pub(crate) struct Cohort {
     pub(crate) criteria: CohortCriteria,
 }
 
-/// The range of time of an [`WindowEdge`] for one trigger.
+/// The range of time that a [`WindowEdge`] covers for one trigger.
 #[derive(Clone, Copy)]
 struct FoundRange {
     start: i64,
@@ -66,9 +66,9 @@ impl Cohort {
         ShardEvents::try_new(&data, &self.criteria)
     }
 
-    /// Finds the realizations of a range of subjects of a shard, in the order of subjects and
-    /// times, with the numbers from which the result columns `columns` are built. Also counts the
-    /// subjects and triggers that remain after each criterion.
+    /// Finds the realizations (triggers that satisfy all criteria) of a range of subjects of a
+    /// shard, in the order of subjects and times, with the numbers from which the result columns
+    /// `columns` are built. Also counts the subjects and triggers that remain after each criterion.
     ///
     /// # Errors
     /// If times of a subject are not ascending, or an end of a window is outside the range of timestamps.
@@ -164,9 +164,10 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the time to which an edge leads from the time `root`; `None` if no event can end it. An
-/// event at `root` itself counts only if `edge.closed` includes the end to which the edge leads.
-/// Returns the edge as an error if it ends outside the range of timestamps.
+/// Returns the time to which an edge leads from the time `root`, or `None` if the edge ends at an
+/// event and the subject has no such event. An event at `root` itself counts only if `edge.closed`
+/// includes the end to which the edge leads. Returns the edge as an error if it ends outside the
+/// range of timestamps.
 fn find_node<'a>(
     edge: &'a WindowEdge,
     counts: &SubjectCounts,

@@ -45,7 +45,7 @@ pub(super) struct CountColumn {
     pub(super) definition: String,
 }
 
-/// How the end of an [`WindowEdge`] is found from its start: at a fixed distance, or at an event.
+/// How the end of a [`WindowEdge`] is found from its start: at a fixed distance, or at an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
@@ -111,8 +111,9 @@ pub(crate) struct CohortCriteria {
 }
 
 impl CohortCriteria {
-    /// Reads a configuration and, if given, a second file, whose predicates are added to those of
-    /// the configuration or replace those of the same names. Errors name file, line and key.
+    /// Reads a configuration and, if given, a second file with predicates. A predicate of the
+    /// second file replaces the predicate of the same name in the configuration, or is added.
+    /// Errors name file, line and key.
     pub(crate) fn read_config(path: &Path, predicates: Option<&Path>) -> Result<Self> {
         let main = ConfigFile::read_yaml(path)?;
         let other = predicates.map(ConfigFile::read_yaml).transpose()?;
@@ -131,8 +132,8 @@ impl CohortCriteria {
         self.label.is_some()
     }
 
-    /// Returns the columns of counts that results have, with their indices in `columns`: all but
-    /// those of static predicates.
+    /// Returns the columns of counts that results have, with their indices in `columns`. Results
+    /// have no counts of static predicates.
     pub(super) fn list_counted_columns(&self) -> impl Iterator<Item = (usize, &CountColumn)> {
         self.columns.iter().enumerate().filter(|(_, column)| !column.is_static)
     }

@@ -28,7 +28,7 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     if rest.is_empty() {
         return Err(WRONG);
     }
-    // The length of all units together, and that of the seconds alone, in 10^-12 seconds.
+    // The length of all units together, and the length of the seconds alone, in 10^-12 seconds.
     let (mut total, mut seconds) = (0i128, 0i128);
     let mut fraction = false;
     let mut next = 0;

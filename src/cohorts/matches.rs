@@ -131,12 +131,13 @@ impl fmt::Display for PlainPredicate {
     }
 }
 
-/// The measurements of a shard: either those with a time, or those without.
+/// The measurements of a shard: either its measurements with a time, or its measurements without a
+/// time.
 pub(super) struct ShardMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code, the end of its range in `predicates`. The range begins where that of
-    /// the previous code ends, and has the indices of the predicates that match the code.
+    /// For each distinct code, the end of its range in `predicates`, which begins at the end of the
+    /// range of the previous code. The range has the indices of the predicates that match the code.
     ends: Vec<usize>,
     predicates: Vec<usize>,
     /// For each predicate, one bit per measurement: whether its columns other than `code` and

@@ -51,16 +51,16 @@ impl Attrition {
         Self { steps, trigger }
     }
 
-    /// Adds 1 to `realizations` of the step named `trigger` and of the `passed` steps after it: an
-    /// event of a subject is a trigger, and satisfies the criteria of these steps.
+    /// Counts one trigger that satisfies the first `passed` criteria after the step `trigger`: adds
+    /// 1 to `realizations` of the step `trigger` and of these `passed` steps.
     pub(super) fn add_realization(&mut self, passed: usize) {
         for step in self.steps.iter_mut().skip(self.trigger).take(passed + 1) {
             step.realizations = step.realizations.map(|n| n + 1);
         }
     }
 
-    /// Adds 1 to `subjects` of the first `passed` steps, whose criteria a subject satisfies. The
-    /// first step, `data`, counts all subjects.
+    /// Counts one subject that satisfies the criteria of the first `passed` steps: adds 1 to
+    /// `subjects` of each of them. The first step, `data`, counts all subjects.
     pub(super) fn add_subject(&mut self, passed: usize) {
         self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
     }

@@ -40,9 +40,10 @@ macro_rules! declare {
 }
 pub(crate) use declare;
 
-/// Defines the methods `return_type` and `return_field_from_args` of a function whose result has the type,
-/// nullability and metadata of its first argument. The name is the same for all calls, because calls with
-/// different field names are not equal.
+/// Defines the methods `return_type` and `return_field_from_args` of a function whose result has
+/// the type, nullability and metadata of its first argument. The result field is named after the
+/// function and not after the argument, because DataFusion does not consider two calls equal if
+/// the names of their result fields differ.
 macro_rules! same_field {
     () => {
         fn return_type(

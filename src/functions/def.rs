@@ -44,11 +44,12 @@ pub(crate) struct FunctionFacts {
     /// divide them. In `ragged_sum(ragged_filter(x, mask))`, `sql::pushdown::flat_filters` then
     /// replaces `ragged_filter` with `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// The data that the function reads of its first argument, such as only the list lengths.
-    /// `sql::pushdown::lengths` loads no other data of this argument.
+    /// The data that the function reads from its first argument, such as only the list lengths.
+    /// The optimizer rule in `sql::pushdown::lengths` loads no other data of this argument.
     pub(crate) reads: ReadParts,
-    /// The part of the list in the first argument on which a call depends. If the argument is the
-    /// history of a subject, `sql::sources::asof` copies only this part.
+    /// The part of the list in the first argument on which a call depends. If the argument is a
+    /// column of the table function `meds_asof` (the events of a subject up to a time), the scan
+    /// copies only this part.
     pub(crate) part: ListPart,
     /// Whether the function compares values. If so, `sql::workarounds::types::times` refuses its calls on
     /// intervals, which have no order.
@@ -83,7 +84,7 @@ pub(crate) struct FunctionFacts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableArgument {
     pub(crate) index: usize,
-    /// Whether column names may be omitted; those in `lookup::BIN_COLUMNS` are then used.
+    /// Whether column names may be omitted. The names in `lookup::BIN_COLUMNS` then apply.
     pub(crate) has_default_columns: bool,
 }
 
@@ -132,8 +133,8 @@ pub(crate) enum ListPart {
     Range,
     /// A call without further arguments returns the values of all levels in one list.
     Leaves,
-    /// The call depends on one element, whose position is the second argument. The field is the
-    /// position of the first element of a list: 0 or 1.
+    /// The call depends on one element, whose position is the second argument. The field says
+    /// whether positions count from 0 or from 1.
     Element(i64),
     /// The call returns the length, as `ragged_lengths(x [, axis])` does.
     Length,
@@ -418,8 +419,9 @@ impl ScalarUDFImpl for RaggedUdf {
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 
-/// Removes the extension type of an argument from the field of a result whose type differs from
-/// that of the argument. Otherwise a list could be marked as a fixed-shape tensor, which readers refuse.
+/// Removes the extension type of an argument from the field of a result, if the result and the
+/// argument differ in type. Otherwise a list could be marked as a fixed-shape tensor, which readers
+/// refuse.
 fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
     let mut field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);

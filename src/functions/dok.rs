@@ -152,8 +152,8 @@ fn check_count(
 }
 
 /// Checks that the types of the arguments after the first match `keys`, the names and types of the
-/// keys of the table. Returns the field of the result: of type `of` or, if keys are lists, of lists
-/// of `of`.
+/// keys of the table. Returns the field of the result, whose values have the type `of`. If keys are
+/// lists, the result has lists of such values.
 fn make_result_field(
     plan: &CallPlan<'_>,
     keys: &[(&str, DataType)],
@@ -447,13 +447,15 @@ fn as_stored(
 
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
     /// Returns the contents of the table `name`, or `None` if the session has no table of this
-    /// name. Returns an error if the table is not STORED AS DOK.
+    /// name. Returns an error if the table is not STORED AS DOK, that is, not a file of a sparse
+    /// tensor or dictionary.
     fn find(&self, name: &str) -> DfResult<Option<Arc<KeyedVersion>>>;
 }
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The function that does not look up table names: its first argument is a path or a [`KeyedSpec`].
+    /// The same function without table names: its first argument must be a path, or the text of a
+    /// [`KeyedSpec`], which identifies one version of a file.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.

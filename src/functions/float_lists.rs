@@ -1,4 +1,4 @@
-//! List functions of DataFusion that compare floats and return elements.
+//! Replacements of DataFusion's list functions that compare floats and return elements.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -65,7 +65,8 @@ pub(crate) fn find_stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     function.inner().is::<FieldFunction>().then(get_field)
 }
 
-/// Adds a call of a function that makes all fields of a struct NULL in the rows where the struct is NULL.
+/// Wraps `e`, a struct, in a call of a function that makes all fields NULL in the rows in which the
+/// struct is NULL.
 pub(crate) fn mask_fields(e: Expr) -> Expr {
     MASKED.call(vec![e])
 }

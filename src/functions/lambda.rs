@@ -1,4 +1,4 @@
-//! `ragged_map`: evaluates a lambda for each leaf.
+//! `ragged_map`: evaluates a lambda for each leaf (innermost value) of nested lists.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -187,7 +187,8 @@ impl HigherOrderUDFImpl for RaggedMap {
         let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();
         let params: Vec<&dyn Fn() -> Result<arrow::array::ArrayRef>> =
             params.iter().map(|p| p as _).collect();
-        // The lambda is not evaluated for no leaves, because constants in it, such as `1 / 0`, could fail.
+        // If there are no leaves, the lambda is not evaluated, because a constant in it, such as
+        // `1 / 0`, could fail.
         let mapped = match args.arg_fields.last() {
             Some(ValueOrLambda::Lambda(value)) if shape.leaves().is_empty() => {
                 new_empty_array(value.data_type())

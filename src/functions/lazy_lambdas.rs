@@ -1,4 +1,5 @@
-//! DataFusion's functions with lambdas, which do not evaluate a lambda for lists without elements.
+//! Variants of DataFusion's functions with lambdas. The variants do not evaluate a lambda if all
+//! lists of a batch are empty.
 
 use std::sync::Arc;
 
@@ -14,10 +15,11 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::expressions::lit;
 use datafusion::scalar::ScalarValue;
 
-/// Returns `array_filter`, `array_transform` and the other functions of DataFusion with lambdas. DataFusion
-/// evaluates a lambda also if all lists of a batch are empty, and so fails for constants such as `1 / 0`.
-/// Remove once the test `stock_lambdas_of_empty_lists_still_fail` in `tests/sql/over_lists.rs` fails; no
-/// report of it was found.
+/// Returns variants of `array_filter`, `array_transform` and DataFusion's other functions with
+/// lambdas. The variants do not evaluate the lambda if all lists of a batch are empty. DataFusion's
+/// functions evaluate it in this case, too, and so fail for a lambda with a constant such as
+/// `1 / 0`; no upstream issue was found. Remove once the test
+/// `stock_lambdas_of_empty_lists_still_fail` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn build_lazy_lambdas() -> impl Iterator<Item = HigherOrderUDF> {
     all_default_higher_order_functions()
         .into_iter()

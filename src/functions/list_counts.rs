@@ -1,4 +1,5 @@
-//! Lengths of lists and positions in lists as signed integers.
+//! Variants of DataFusion's functions for lengths of lists and positions in lists that return
+//! signed integers.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUD
 
 use super::{are_scalars, delegate};
 
-/// Returns the functions of DataFusion that return lengths of lists or positions in lists, with
-/// Int64 results. DataFusion's results are unsigned: their difference is a decimal, and list
-/// functions refuse them. Remove once `stock_positions_are_still_unsigned` in
+/// Returns variants of DataFusion's functions for lengths of lists and positions in lists. The
+/// variants return Int64. DataFusion's results are unsigned: their difference is a decimal, and
+/// list functions refuse them. Remove once `stock_positions_are_still_unsigned` in
 /// `tests/sql/numbers.rs` fails.
 pub(crate) fn build_signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];

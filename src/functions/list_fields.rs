@@ -1,4 +1,5 @@
-//! List functions of DataFusion for lists whose element fields differ in name or are not nullable.
+//! Makes DataFusion's list functions accept lists whose element fields differ in name or are not
+//! nullable.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Look-ups of leaves in a table: `ragged_lookup`, `ragged_bin`.
+//! Look-ups of leaves (innermost values of lists) in a table: `ragged_lookup`, `ragged_bin`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Functions of one value, applied to each leaf.
+//! Functions of one value, applied to each leaf (innermost value) of nested lists.
 
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
@@ -21,9 +21,9 @@ const fn find_unary_fails(how: UnaryOp) -> FailureCase {
     }
 }
 
-/// Returns the properties of a unary list function that planner rules use. `instead_of` lists the
-/// scalar functions, other than `NAME`, that `ragged_NAME` replaces in calls on lists: `ceiling`
-/// for `ragged_ceil`, besides `ceil`.
+/// Returns the properties of a unary list function that planner rules use. `ragged_ceil` replaces
+/// the scalar function `ceil` in calls on lists, and also those named in `instead_of`, such as
+/// `ceiling`.
 const fn find_unary_facts(how: UnaryOp) -> FunctionFacts {
     let instead_of: &[&str] = match how {
         UnaryOp::Ceil => &["ceiling"],

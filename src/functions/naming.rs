@@ -209,7 +209,7 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
         // Times are not written with `Display`, which prints the stored integers.
         v if v.data_type().is_temporal() && !is_span(&v.data_type()) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
-            // The word DATE distinguishes the name of a date from that of a timestamp at midnight.
+            // The word DATE distinguishes the name of a date from that of a midnight timestamp.
             let word = if matches!(v.data_type(), DataType::Date32 | DataType::Date64) {
                 "DATE "
             } else {

@@ -1,4 +1,5 @@
-//! Arithmetic, comparison and logic on leaves: the functions behind operators on lists.
+//! Arithmetic, comparison and logic on leaves (innermost values): the functions that operators on
+//! lists call.
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::{CastOptions, cast, cast_with_options};

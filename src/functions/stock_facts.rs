@@ -1,8 +1,7 @@
 //! Facts about functions of DataFusion that planner rules use, in one row per function.
 //!
-//! The definitions of Serrate's own functions have such facts, too: `FunctionFacts` for scalar functions,
-//! and
-//! [`AggFacts`] for aggregates.
+//! The definitions of Serrate's own functions have such facts, too: `FunctionFacts` for scalar
+//! functions, and [`AggFacts`] for aggregates.
 
 use super::aggregate::AggFacts;
 

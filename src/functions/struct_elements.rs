@@ -1,4 +1,5 @@
-//! Common types of lists of structs and structs that are appended to them or searched for.
+//! Finds a common type for a list of structs and a single struct, in calls that append the struct
+//! to the list or search for it in the list.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use super::common_decimal::find_common_decimal;
 /// cast, if they are a list of structs and a struct whose fields have the same names, but other types
 /// of numbers. Returns `None` for other calls, and if two fields have no common type.
 ///
-/// DataFusion casts the list to the type of the struct, but not the struct to the type of the list.
-/// Remove once the test `stock_structs_are_still_not_widened` in `tests/sql/over_lists.rs` fails; no
-/// report of it was found.
+/// DataFusion casts the list to the type of the struct, but not the struct to the type of the list;
+/// no upstream issue was found. Remove once the test `stock_structs_are_still_not_widened` in
+/// `tests/sql/over_lists.rs` fails.
 pub(super) fn widen_structs(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let at = match (function, types) {
         ("array_append" | "array_has", [_, _]) => 0,
@@ -39,7 +40,8 @@ pub(super) fn widen_structs(function: &str, types: &[DataType]) -> Option<Vec<Da
     Some(if at == 0 { vec![list, common] } else { vec![common, list] })
 }
 
-/// Returns the fields `left` with the common types of the fields of the same names.
+/// Returns the fields `left`, each with the common type of this field and of the field with the
+/// same name in `right`. Returns `None` if such a field or type is missing for any of them.
 fn unify_fields(left: &Fields, right: &Fields) -> Option<Fields> {
     if left.len() != right.len() {
         return None;
@@ -79,7 +81,7 @@ fn find_common_type(left: &DataType, right: &DataType) -> Option<DataType> {
         {
             type_union_coercion(left, right)
         }
-        // A double has not all digits of a decimal.
+        // A double cannot represent all digits of a decimal, so there is no common type.
         (left, right)
             if (left.is_decimal() && right.is_floating())
                 || (left.is_floating() && right.is_decimal()) =>

@@ -1,4 +1,5 @@
-//! Tests of strings and of membership on leaves: the functions behind LIKE, `~` and IN on lists.
+//! Tests of strings and of membership on leaves (innermost values): the functions that LIKE, `~`
+//! and IN on lists call.
 
 use std::sync::Arc;
 

@@ -424,8 +424,8 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<IntegerKind> {
             op: Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo,
             right,
         }) => Some(find_whole(left, schema)?.combine_with(find_whole(right, schema)?)),
-        // Combines the kinds of the operands of a long chain, which is much faster than computing
-        // its type.
+        // A long chain such as `a + b + c + ..` is one call. Combines the kinds of its operands,
+        // which is much faster than computing the type of the call.
         Expr::ScalarFunction(call) if chain::is_chain(call) => {
             let mut operands = call.args.iter().skip(1);
             let first = find_whole(operands.next()?, schema)?;

@@ -222,8 +222,8 @@ enum WindowReduction {
 }
 
 impl WindowReduction {
-    /// Returns a [`Reduction`] whose results have the same type as those of `self`, for the
-    /// planner, which derives the result type from a [`Reduction`].
+    /// Returns a [`Reduction`] with the same result type as `self`, because the planner derives
+    /// result types from a [`Reduction`].
     fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,

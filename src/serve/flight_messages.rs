@@ -63,7 +63,7 @@ impl BatchEncoder {
             let message = match self.encode_piece(&piece) {
                 Ok(message) => message,
                 // The error may come from the cast of a view array, which fails if the strings have
-                // more than 2 GiB. Fewer rows may have less.
+                // more than 2 GiB. Tries half of the rows, because their strings may be shorter.
                 Err(_) if rows > 1 => {
                     rows /= 2;
                     continue;

@@ -15,9 +15,9 @@
 //! wire_types        the types that clients know
 //! ```
 //!
-//! A request names its session by a cookie or by a bearer token that a handshake returned. If it
-//! has neither, the session is that of its connection. Each session has its own settings and
-//! tables. Memory, files and the limit of queries belong to the process.
+//! A request names its session by a cookie or by a bearer token that a handshake returned. A
+//! request with neither uses the session of its connection. Each session has its own settings and
+//! tables. All sessions share the memory, the files and the limit of queries.
 
 mod admission;
 mod auth;

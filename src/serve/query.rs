@@ -245,8 +245,8 @@ impl QueryEngine {
         let (start, started) = oneshot::channel::<()>();
         let task = self.queries.spawn(async move {
             let _open: OpenQuery = open;
-            // Waits until `add_running` has registered the query. A query that ended before would
-            // stay registered, because only its end removes the registration.
+            // Waits until `add_running` has registered the query. If the query ended earlier, it
+            // would stay registered, because only its end removes the registration.
             let _ = started.await;
             let counted = QueryCounter::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;

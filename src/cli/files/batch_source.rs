@@ -203,10 +203,10 @@ fn is_meds(path: &Path) -> bool {
     list_parquet(path).next().is_some_and(|file| has_measurements(&file))
 }
 
-/// Whether a folder is a MEDS data set: the first of its files `data/**/*.parquet` has
-/// measurements. If the folder has no sub-folder `metadata`, all these files must have
-/// measurements. If the data set is `x/data/y`, this excludes the folder `x`, whose `data` also has
-/// the metadata files of `y`.
+/// Whether the folder `path` itself is a MEDS data set: its files `data/**/*.parquet` have
+/// measurements. If the folder has a sub-folder `metadata`, checks only the first file, else all
+/// files. Checking all of them excludes a folder `x` that only contains a data set `x/data/y`:
+/// below `x/data` are also the metadata files of `y`, which have no measurements.
 pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
     // Reads at most this many files, because the result only chooses the hint in an error message.
     const READ: usize = 64;
@@ -253,7 +253,7 @@ impl InputShard {
                     schema = Some(match schema {
                         None => next,
                         // `next` has more columns than the schema so far: a later record has
-                        // columns that no earlier record has. They extend the schema.
+                        // columns that no earlier record has. The new columns extend the schema.
                         Some(s) if s.fields().len() < next.fields().len() => {
                             add_columns(&s, &next, &self.path)?
                         }

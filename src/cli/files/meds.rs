@@ -12,8 +12,9 @@ use crate::io::meds_torch::MedsFolder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum MedsPart {
-    /// The columns of events and of static measurements. The lists of both differ in length, so
-    /// that they are not one ragged table.
+    /// The columns of events and of static measurements. In one row, the lists of events and the
+    /// lists of static measurements differ in length, so these columns do not form one ragged
+    /// table.
     All,
     /// Only the columns of events. In each row, their lists have the same lengths, as one ragged
     /// table requires.

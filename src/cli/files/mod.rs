@@ -138,10 +138,10 @@ pub(super) fn find_format(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema to which the rows of both `a` and `b` can be cast: for int32 and int64, int64;
-/// for lists of different Arrow types, `List` or `LargeList`. `a` is the schema of the earlier
-/// files, and `b` that of the file `b_is`. Returns an error if the files do not have the same
-/// columns, or if no type fits both.
+/// Returns a schema to which the rows of both `a` and `b` can be cast: int64 for int32 and int64,
+/// and `List` or `LargeList` for lists of different Arrow types. `a` is the schema of the earlier
+/// files, and `b` is the schema of the file `b_is`. Returns an error if the files do not have the
+/// same columns, or if two types have no common type.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::from_message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {

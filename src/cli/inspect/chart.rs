@@ -92,8 +92,8 @@ pub(super) fn write_bars(
     let width = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let counts: Vec<String> = bars.iter().map(|b| group_digits(b.count)).collect();
     let digits = counts.iter().map(String::len).max().unwrap_or(0);
-    // `room` is the width of the bar: that of the line less the indent (2), the label, the count,
-    // the share (6) and the spaces between them.
+    // `room` is the width of the bar: the width of the line minus the indent (2), the label, the
+    // count, the share (6) and the spaces between them.
     let room = line.saturating_sub(2 + width + 1 + 1 + digits + 1 + 6).max(4);
     writeln!(out, "\n{title}")?;
     for ((label, bar), count) in labels.iter().zip(bars).zip(&counts) {

@@ -216,8 +216,8 @@ fn write_report(
     Ok(())
 }
 
-/// Draws a histogram of the list lengths for each axis of the columns in `group`, and one of the
-/// number of days from the first to the last time of each row.
+/// Draws a histogram of the list lengths for each axis of the columns in `group`, and a histogram
+/// of the durations of the rows: the number of days from the first to the last time of each row.
 fn write_histograms(
     group: &ColumnGroup<DurationHistogram>,
     canvas: ChartCanvas,

@@ -12,11 +12,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Maximum width of a list inside another list, in terminal columns. It is 40 % of the width of the
-/// outer list if that is more.
+/// Maximum width of a list inside another list, in terminal columns. If 40 % of the width of the
+/// outer list is more than this, the maximum is these 40 %.
 const INNER_WIDTH: usize = 14;
-/// Minimum width, in terminal columns, to which the first element is cut if it does not fit in an
-/// outermost list that is narrower than [`UNIT_WIDTH`].
+/// Minimum width, in terminal columns, of the first element of an outermost list that is narrower
+/// than [`UNIT_WIDTH`]. An element that does not fit in the list is cut, but not below this width.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
@@ -130,8 +130,8 @@ impl<'a> CellNode<'a> {
     }
 
     /// Formats the value at index `i`. `end` determines what follows the first elements of a list
-    /// that is shortened, such as `… 34 more values`. It is `None` for a list inside another list,
-    /// which then ends in its last element.
+    /// that is shortened, such as `… 34 more values`. `end` is `None` for a list inside another
+    /// list; if such a list is shortened, its last element follows.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -196,10 +196,10 @@ impl<'a> CellNode<'a> {
                 let first = range.start..range.end - usize::from(!outermost);
                 let find_limit = |others: usize| limit.saturating_sub(more(others).width() + 2);
                 let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
-                // Fits the elements twice. The number of omitted elements is not known yet, so the
-                // first time the text `… 999 more` gets the width of the largest possible number.
-                // If fewer elements are omitted and their number has fewer digits, more elements
-                // may fit the second time.
+                // The elements share the line with the ending `… 999 more`, whose width depends on
+                // how many elements are omitted. Therefore, chooses the elements twice: first as if
+                // the number of omitted elements had its maximum, then, if the actual number has
+                // fewer digits, with the width that this leaves.
                 let mut limit = find_limit(range.len().saturating_sub(1).max(1));
                 let mut parts = fit(limit);
                 if outermost && !parts.is_empty() {

@@ -117,7 +117,8 @@ impl TableStyle {
     }
 }
 
-/// Returns the width of the terminal: `COLUMNS`, or that of standard output; `None` if unknown.
+/// Returns the width of the terminal: the environment variable `COLUMNS` or, if it is not set, the
+/// width of the terminal on standard output. Returns `None` if both are unknown.
 pub(in crate::cli) fn find_terminal_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     columns.filter(|width| *width > 0).or_else(|| Table::new().width().map(usize::from))
@@ -410,7 +411,7 @@ const MARK: usize = 4;
 /// Returns the range of columns to omit so that the remaining columns and the column `…` fit in
 /// `line`. Keeps the first and the last column or, if there is no room for both, only the first.
 /// Then keeps further columns from the left, where ids usually are, then from the right. `widths`
-/// are those of the columns with their borders.
+/// has the width of each column with its border.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);
     let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };

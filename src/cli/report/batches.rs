@@ -51,15 +51,15 @@ impl BatchExtent {
     }
 }
 
-/// Tensors of static facts. They form a table of their own, because their lists differ in length
-/// from those of events.
+/// Tensors of static measurements (measurements without a time). They form a table of their own,
+/// because their lists differ in length from the lists of events.
 const FACTS: [&str; 3] = ["static_code", "static_numeric_value", "static_numeric_value_mask"];
-/// Tensors that only batches of health records have. By them, the report recognizes such batches,
-/// and names their axes `event` and `measurement`.
+/// Tensors that only batches of health records have. The report recognizes such batches by these
+/// tensors, and names the axes of such batches `event` and `measurement`.
 const RECORDS: [&str; 4] =
     ["event_mask", "event_start", "numeric_value_mask", "static_numeric_value_mask"];
-/// Maximum number of positions, with padding, of the deepest axis of a batch. The shape of a tensor
-/// could claim any number: if another axis has the size 0, the tensor takes no bytes.
+/// Maximum number of positions, with padding, of the deepest axis of a batch. The size of the file
+/// does not limit this number: a tensor of the shape `[1000000000, 1000000000, 0]` has no bytes.
 const POSITIONS: usize = 1 << 30;
 
 /// How the report reads a batch: each [`TensorGroup`] of `parts` becomes one table.
@@ -97,9 +97,9 @@ enum TensorRole {
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// The batch has neither offsets nor a mask, so zeros are taken for padding. With padding on the
-    /// right, a list ends after the last position at which a tensor is not 0; with padding on the
-    /// left, it begins at the first such position.
+    /// The batch has neither offsets nor a mask, so zeros are taken for padding. If the padding is
+    /// on the right, a list ends after the last position at which a tensor is not 0. If it is on
+    /// the left, a list begins at the first position at which a tensor is not 0.
     Values,
 }
 
@@ -348,7 +348,7 @@ impl TensorGroup {
     }
 
     /// Returns one flag per position of `axis`, which has no mask tensor: true if the position
-    /// holds an element, false if it is padding. `sizes` are those that `find_sizes` returns.
+    /// holds an element, false if it is padding. `sizes` is the result of `find_sizes`.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -433,8 +433,8 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorR
 }
 
 /// Returns the axis of each tensor of packed batches. The shape of a packed tensor does not tell
-/// its axis, so the outermost axis is taken that has as many elements as the tensor in every batch;
-/// `None` if no axis does.
+/// its axis. Therefore, returns the outermost axis whose number of elements equals the number of
+/// values of the tensor in every batch, or `None` if there is no such axis.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();

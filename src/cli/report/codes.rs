@@ -30,8 +30,8 @@ pub(super) struct CodeOverview {
     pub(super) distinct: usize,
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
-    /// Number of occurrences of each code prefix. Empty for integer codes, and for fewer than two
-    /// codes per prefix on average, because such prefixes summarize little.
+    /// Number of occurrences of each code prefix. Empty if the codes are integers, or if there are
+    /// fewer than two codes per prefix on average, because such prefixes would summarize little.
     pub(super) prefixes: Vec<(String, u64)>,
     pub(super) trend: Option<CodeTrend>,
 }

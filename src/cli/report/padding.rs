@@ -57,9 +57,9 @@ impl LengthCut {
 }
 
 /// Returns the cuts to show, by ascending length: the powers of two below the length of the longest
-/// list, and this length. For lengths from 3 to 8, the cuts are 2, 4 and 8. Omits powers of two up
-/// to half of the 5 % quantile, which cut almost all lists, and all but the [`CUTS`] largest ones.
-/// Returns an empty vector if there are no elements.
+/// list, and this length itself. For lengths from 3 to 8, the cuts are 2, 4 and 8. Omits powers of
+/// two up to half of the 5 % quantile, because they would cut almost all lists. Of the remaining
+/// powers of two, keeps the [`CUTS`] largest. Returns an empty vector if there are no elements.
 pub(super) fn list_cuts(lengths: &LengthHistogram) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

@@ -8,9 +8,9 @@ pub(super) const EXACT: usize = 1 << 16;
 const CHUNK: usize = 1 << 16;
 
 /// Counts of finite numbers. Up to [`EXACT`] distinct numbers have one count each. If there are
-/// more, each count is that of a range of numbers, whose width is proportional to the numbers in
-/// it. The counts do not depend on the order in which numbers arrive, or on their division into
-/// batches.
+/// more, each range of numbers has one count, and the width of a range is proportional to the
+/// numbers in it. The counts do not depend on the order in which numbers arrive, or on their
+/// division into batches.
 #[derive(Clone, Debug)]
 pub(super) struct NumberSketch {
     /// Number of values per key. A key encodes the bits of a number, so that keys have the same

@@ -224,7 +224,8 @@ fn draw_shape(html: &mut HtmlWriter, number: usize) {
     }
 }
 
-/// Draws curve `number` in the legend: a short line with its dashes, and one of its points.
+/// Draws the symbol of a curve for the legend: a short line with the dashes of the curve, and one
+/// of its points. `number` is the index of the curve in the chart.
 pub(super) fn draw_key(html: &mut HtmlWriter, number: usize) {
     html.open(
         "svg",

@@ -232,7 +232,8 @@ fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
     Ok(texts.map(|text| find_code_prefix(text.unwrap_or("NULL")).to_owned()).collect())
 }
 
-/// A measurement of a timeline: the cell of its time, and its index in the table.
+/// A measurement of a timeline: the index of the period (`cell`) that contains its time, and the
+/// index of the measurement in the table.
 struct ShownMeasurement {
     cell: usize,
     index: usize,

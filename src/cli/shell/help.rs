@@ -180,8 +180,9 @@ pub(super) fn find_table_syntax(name: &str) -> Option<&'static str> {
     IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, ..)| *syntax)
 }
 
-/// Returns a call of the short form `name`, and the expression for which it stands. In both, `x`,
-/// `y`, .. replace `$1`, `$2`, .. in `expansion`.
+/// Returns an example call of the short form `name` (a call that Serrate replaces by another
+/// expression), and the expression that replaces this call. The arguments are `x`, `y`, .., which
+/// stand for `$1`, `$2`, .. in `expansion`.
 fn write_expansion(name: &str, expansion: &str) -> (String, String) {
     let numbers = (1..=6).take_while(|n| expansion.contains(&format!("${n}")));
     let (arguments, text) = numbers.fold((Vec::new(), expansion.to_owned()), |(names, text), n| {
@@ -469,7 +470,7 @@ mod tests {
                 || text.starts_with("> ")
                 || text.starts_with("+-")
                 || line.contains("flags reference");
-            // Lines with symbols, except those of tables, are not checked, because a symbol that is
+            // Lines with symbols are not checked, except lines of tables, because a symbol that is
             // two terminal columns wide counts as one character.
             let is_wide = !line.is_ascii() && !text.starts_with(['┌', '│', '╞', '└', '├']);
             if has_markdown || (width > 80 && !is_word && !is_wide) {

@@ -17,8 +17,8 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 use datafusion::scalar::ScalarValue;
 
-/// Number of digits that a sum may have in addition to those of its values: ten, enough for 10^10
-/// values. DataFusion assumes the same number for the type of a sum.
+/// Number of digits by which a sum may be longer than its values: ten, enough for 10^10 values.
+/// DataFusion assumes the same number for the type of a sum.
 const DIGITS_OF_COUNTS: u8 = 10;
 
 /// Returns the wider decimal type in which the argument `values` is summed. Returns `None` if its

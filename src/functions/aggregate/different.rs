@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 /// argument, the second pattern is 0.
 type RowKey = [u64; 2];
 
-/// Passes each distinct row of a group to `fold` once. `seen` counts the rows with each key. A row
-/// is removed from `fold` when its count falls to 0.
+/// Passes each distinct row of a group to `fold` once. `seen` counts the rows with each key. When
+/// rows leave a sliding frame and the count of a key falls to 0, its row is removed from `fold`.
 #[derive(Debug)]
 pub(super) struct DistinctFold {
     fold: Box<dyn GroupStates>,

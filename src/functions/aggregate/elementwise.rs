@@ -107,8 +107,8 @@ fn find_leaf_type(
     })
 }
 
-/// Returns the kind of exact sum for the leaf type of `lists`, or `None` if `how` is neither a sum
-/// nor a mean.
+/// Returns how the leaves of `lists` are added without rounding (as floats or as integers), or
+/// `None` if `how` is neither a sum nor a mean.
 fn find_exact_sum(how: Reduction, lists: &NestedListType) -> Option<ExactSumKind> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| ExactSumKind::of(lists.leaf()))
 }
@@ -142,8 +142,8 @@ struct ElementwiseState {
     waiting: usize,
     settled: usize,
     /// Whether `combine_waiting` has combined all buffered rows, so that each group has at most one
-    /// row. False also if each group has one row that was not combined yet, because combining also
-    /// replaces NULL in sums with 0.
+    /// row. A group with only one row must also be combined, because this replaces NULL in sums
+    /// with 0.
     laid: bool,
     groups: usize,
 }

@@ -1,4 +1,5 @@
-//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*`, computed from exact sums.
+//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*`, computed from exact sums (sums
+//! without rounding).
 //!
 //! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches,
 //! partitions and files, and a sliding frame keeps rounding errors and NaN of rows that have left
@@ -101,8 +102,8 @@ impl ExactAggregate {
         Self { stock, statistic, signature }
     }
 
-    /// Returns the kind of exact sum from which this aggregate is computed for arguments with the
-    /// types of `fields`, or `None` if DataFusion's own aggregate is used for these types.
+    /// Returns how this aggregate adds arguments with the types of `fields` without rounding (as
+    /// floats or as integers), or `None` if DataFusion's own aggregate is used for these types.
     fn find_exact_sum(&self, fields: &[FieldRef]) -> Option<ExactSumKind> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {

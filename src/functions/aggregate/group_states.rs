@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
-    /// Adds rows. `values` has the columns of the arguments, then those of the sort keys; `groups`
-    /// has the group of each row.
+    /// Adds rows. `values` has the columns of the arguments, then the columns of the sort keys;
+    /// `groups` has the group of each row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -51,7 +51,8 @@ pub(crate) trait GroupStates: fmt::Debug + Send + Sync {
     fn size(&self) -> usize;
 }
 
-/// Removes each value of `gone` once from `values`. Values with the same key are equal.
+/// Removes each value of `gone` once from `values`. Two values are equal if `key_of` returns the
+/// same key for both.
 pub(super) fn remove_values<T, K: Eq + Hash>(
     values: &mut Vec<T>,
     gone: impl Iterator<Item = T>,

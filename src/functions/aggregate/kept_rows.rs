@@ -143,8 +143,8 @@ impl KeptRows {
         let (known, mut better): (Vec<_>, Vec<_>) =
             best.into_iter().partition(|(group, _)| self.has_row(*group));
         if !known.is_empty() {
-            // Copies the kept rows of these groups to one small array, because comparators of
-            // floats copy both of their arrays.
+            // Copies the kept rows of the groups in `known` to one small array, because comparators
+            // of floats copy both arrays that they compare.
             let groups: Vec<usize> = known.iter().map(|(group, _)| *group).collect();
             let order = compare(values, &self.gather_rows(&groups)?)?;
             let wins = |(at, (_, row)): &(usize, (usize, usize))| order(*row, *at) == wanted;

@@ -106,8 +106,8 @@ pub(crate) struct AggFacts {
     /// `string_agg(DISTINCT x, ',')`. Planning refuses DISTINCT for other aggregates of several
     /// arguments.
     pub(crate) distinct_of_first: bool,
-    /// Whether the result depends on the order of rows, like that of `first_value`. If the call has
-    /// an ORDER BY, only the order of rows with equal sort keys matters.
+    /// Whether the result depends on the order of rows, as for `first_value`. If the call has an
+    /// ORDER BY, only the order of rows with equal sort keys matters.
     pub(crate) any_row: bool,
     /// Whether the function compares its inputs. If so, `sql::workarounds::types::times` refuses calls on
     /// intervals unless it can make the function compare their lengths.

@@ -1,4 +1,4 @@
-//! Statistics of one or two numeric columns, computed from exact sums.
+//! Statistics of one or two numeric columns, computed from exact sums (sums without rounding).
 
 use std::sync::Arc;
 

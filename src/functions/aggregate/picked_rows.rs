@@ -24,8 +24,8 @@ use super::GroupStates;
 use super::kept_rows::KeptRows;
 use crate::error::{Error, Result};
 
-/// The first or last row of each group. The partial state has the same columns as that of
-/// DataFusion: the value, the sort keys, and whether there is a row.
+/// The first or last row of each group. The partial state has the same columns as DataFusion's
+/// partial state: the value, the sort keys, and whether there is a row.
 #[derive(Debug)]
 pub(super) struct PickedRows {
     /// The picked row of each group, as a struct of the value and the sort keys.

@@ -51,8 +51,8 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 14] {
 }
 
 /// Returns the function that replaces `function` in calls with OVER if the result depends on the
-/// order of rows, which DataFusion might reverse. Returns `None` if the result does not depend on
-/// it, and if `function` already is such a replacement.
+/// order of rows, because DataFusion might reverse this order. Returns `None` if the result does
+/// not depend on the order, or if `function` already is such a replacement.
 pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let mended: &MendedAggregate = function.inner().downcast_ref()?;
     let is_ordered = ["array_agg", "string_agg"].contains(&function.name());

@@ -243,9 +243,9 @@ pub(super) fn fold_to_literals(mut call: ScalarFunction, schema: &DFSchema) -> E
     Expr::ScalarFunction(call)
 }
 
-/// Casts a constant operand `scalar` of `op` to the type that `op` needs, such as the leaf type of
-/// `list`, the type of the other operand. `first` is whether the constant is the left operand.
-/// Returns other expressions, and constants that do not fit the type, unchanged.
+/// Casts the operand `scalar` of `op`, if it is constant, to the type that `op` needs. This type is
+/// often the leaf type of `list`, the type of the other operand. `first` is whether `scalar` is the
+/// left operand. Returns `scalar` unchanged if it is not constant or does not fit the type.
 pub(super) fn narrow_constant(
     op: BinaryOp,
     scalar: &Expr,
@@ -275,8 +275,8 @@ pub(super) fn narrow_constant(
             return None;
         }
         if needs_decimals(op, leaf, &value.data_type()) && to.is_floating() {
-            // The constant stays unchanged: the operator itself converts both operands to decimals,
-            // which do not round.
+            // The constant stays unchanged: the operator itself converts both operands to decimals
+            // without rounding.
             return None;
         }
         let value = match cast_time(&one, to) {

@@ -65,8 +65,8 @@ pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> 
 }
 
 /// Casts the dates of a CASE that also returns timestamps to the type of the first timestamp; other
-/// expressions stay unchanged. Before type coercion, the type of CASE is that of its first branch.
-/// If this is a date, a sum or difference with the CASE would be planned for dates only.
+/// expressions stay unchanged. Before type coercion, a CASE has the type of its first branch. If
+/// this branch is a date, a sum or difference with the CASE would be planned for dates only.
 fn cast_dates_of_case(e: Expr, schema: &DFSchema) -> Expr {
     let Expr::Case(mut case) = e else { return e };
     let mut branches: Vec<&mut Expr> =

@@ -54,8 +54,8 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
             let args: Vec<&Expr> = function.args.iter().collect();
             unify_elements(&args, schema)
                 .or_else(|| cast_searched(function, schema))
-                // DataFusion refuses to plan a search of a list of dates for a timestamp with a
-                // zone, so the dates are cast.
+                // DataFusion refuses to plan a call that searches a list of dates for a timestamp
+                // with a zone, so the dates are cast to timestamps.
                 .or_else(|| cast_element_dates(function, schema))
                 .map(|args| {
                     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
@@ -140,8 +140,9 @@ fn find_list(view: &DataType) -> Option<DataType> {
     }
 }
 
-/// Returns the type of lists of lists that replaces a type of lists or list views of list views, which DataFusion's
-/// `flatten` would return unchanged. Returns `None` for other types.
+/// If the elements of lists of the type `of` are list views, returns this type with lists in place
+/// of list views, because DataFusion's `flatten` would return lists of list views unchanged.
+/// Returns `None` for other types.
 fn find_list_of_lists(of: &DataType) -> Option<DataType> {
     use DataType::{FixedSizeList, LargeList, List};
     let outer = find_list(of).unwrap_or_else(|| of.clone());

@@ -30,8 +30,8 @@ impl ExprPlanner for LiteralLists {
 }
 
 /// Casts string literals in a list of dates, times or intervals, such as
-/// `[DATE '2020-01-01', '2020-01-02']`, to the type of the other elements. The elements of other
-/// lists, and those of several types, stay unchanged.
+/// `[DATE '2020-01-01', '2020-01-02']`, to the type of the other elements. Any other list stays
+/// unchanged, also a list in which the other elements have several types.
 pub(super) fn cast_strings_to_times(mut exprs: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
     let is_string =
         |e: &Expr| matches!(e, Expr::Literal(v, _) if v.try_as_str().flatten().is_some());

@@ -190,8 +190,9 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// If `list[index]` is a call of `array_agg` that DataFusion can plan as `nth_value`, returns the index as an Int64: a
-/// constant integer other than 0. The element of the list is NULL for 0 and for integers beyond Int64.
+/// If `list` is a call of `array_agg`, and DataFusion can plan `list[index]` as `nth_value`,
+/// returns the index as an Int64. The index must be a constant integer other than 0 that fits an
+/// Int64: for any other integer, the element of the list is NULL.
 fn find_nth_row(list: &Expr, index: &Expr, schema: &DFSchema) -> Option<Expr> {
     let Expr::AggregateFunction(call) = list else { return None };
     if call.func.name() != "array_agg" || call.params.distinct {

@@ -14,9 +14,9 @@ pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
 /// side of `IN` becomes a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// Custom operator with which `sql::statement` replaces the predicate of this name, as
-/// [`NOT_DISTINCT`] replaces the negated one. DataFusion does not pass these predicates to
-/// expression planners, but passes custom operators.
+/// Custom operator with which `sql::statement` replaces the predicate `IS DISTINCT FROM`;
+/// [`NOT_DISTINCT`] replaces `IS NOT DISTINCT FROM`. DataFusion does not pass these predicates to
+/// expression planners, but it passes custom operators to them.
 pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
 
 pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
@@ -31,7 +31,7 @@ pub(crate) const ON_LISTS: &str = "ON LISTS";
 pub(crate) const SIGNED: &str = "SIGNED";
 
 /// Custom operator in `call FILTER mask`, with which `sql::statement` replaces `call FILTER (WHERE
-/// mask)` if `call` is that of a scalar function such as `ragged_mean(x)`.
+/// mask)` if `call` calls a scalar function, as in `ragged_mean(x)`.
 pub(crate) const FILTER: &str = "FILTER";
 
 pub(super) fn list_operation(op: &BinaryOperator) -> Option<(BinaryOp, &'static str)> {

@@ -47,8 +47,9 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
     }
     let pairs = find_facts(&function.func).pairs;
     let is_below = |list: &Expr| {
-        // If one of two lists has fewer levels than the mask, it is not filtered: the mask removes
-        // elements only from innermost lists, so the outer lists of both still have equal lengths.
+        // If one of two paired lists has fewer levels than the mask, only the other list is
+        // filtered. The mask removes elements only from innermost lists, so the outer lists of the
+        // filtered list keep their lengths, and still match the list with fewer levels.
         list.get_type(schema).is_ok_and(|t| list_depth(&t) < list_depth(&found))
     };
     for list in function.args.iter_mut().take(if pairs { 2 } else { 1 }) {

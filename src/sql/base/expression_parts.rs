@@ -12,8 +12,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-/// Returns the columns that a node's expressions may name: those of its inputs or, for a scan, of
-/// its table.
+/// Returns the columns that a node's expressions may name: the columns of its inputs or, for a
+/// scan, the columns of its table.
 pub(in crate::sql) fn find_columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = plan {

@@ -7,10 +7,10 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 /// Alias that marks the query of a LATERAL table if the query contains subqueries.
 pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
-/// Whether a plan is that of `SELECT * FROM (query) AS __serrate_lateral`, to which
-/// `statement::columns::lateral_tables` rewrites the query of a LATERAL table. The alias [`LATERAL`]
-/// replaces the `Subquery` node by which rules recognize a LATERAL table: DataFusion does not create
-/// this node if the columns of earlier tables are used only in subqueries of the query.
+/// Whether a plan is the plan of `SELECT * FROM (query) AS __serrate_lateral`, to which
+/// `statement::columns::lateral_tables` rewrites the query of a LATERAL table. Rules recognize a
+/// LATERAL table by a `Subquery` node. DataFusion does not create this node if only subqueries of
+/// the query use columns of earlier tables, so the rules recognize this alias ([`LATERAL`]), too.
 pub(in crate::sql) fn is_marked(query: &LogicalPlan) -> bool {
     matches!(query, LogicalPlan::Projection(node)
         if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)

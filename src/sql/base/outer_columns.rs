@@ -11,9 +11,9 @@ use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan};
 use crate::sql::base::marks::is_marked;
 use crate::sql::base::subquery_parts::{find_compared_value, find_query, has_query};
 
-/// Returns the columns in those conditions of a correlated query that use an outer column: `u.a` of
-/// `WHERE u.a = t.a`, if `t` is a table of the outer query. DataFusion adds these columns to the
-/// output of the query, under their own names.
+/// Returns the inner columns of each condition in a correlated query that also uses an outer
+/// column: `u.a` of `WHERE u.a = t.a`, if `t` is a table of the outer query. DataFusion adds these
+/// columns to the output of the query, under their own names.
 pub(in crate::sql) fn find_moved_columns(query: &LogicalPlan) -> Result<Vec<Column>> {
     let mut moved = Vec::new();
     query.apply(|node| {
