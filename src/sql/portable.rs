@@ -144,7 +144,8 @@ pub(crate) fn find_reason(name: &str) -> String {
     }
 }
 
-/// Describes a node or source by plain values, or returns the reason why it must run in the session.
+/// Describes a node or source by plain values, or returns the reason why it must run in the process
+/// of the session and not on a worker.
 pub(crate) fn to_portable(
     node: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<PortableNode, String> {
@@ -311,7 +312,8 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Whether a scan reorders row groups. Only the display text of the source shows this.
+/// Whether a scan reorders row groups. This is read from the display text of the source, because no
+/// method of the source returns it.
 fn is_reordered(source: &ParquetSource) -> bool {
     struct SourceText<'a>(&'a ParquetSource);
     impl std::fmt::Display for SourceText<'_> {
@@ -513,9 +515,9 @@ pub(crate) fn plan_division(
     let bytes = match to_portable(leaf)? {
         PortableNode::Meds(scan) => {
             let meds = source.downcast_ref::<MedsSource>();
-            // Each worker would check only the shards that it reads, and so not find a subject that
-            // is in shards of two workers. So the session reads shards for which this check is
-            // necessary.
+            // The check that no subject is in two shards needs all shards. A worker would check
+            // only the shards that it reads, and miss a subject that is also in a shard of another
+            // worker. So the session itself reads the shards if this check is necessary.
             let checks = scan.has_checks && !scan.shared_subjects;
             if checks && !meds.is_some_and(MedsSource::has_distinct_subjects) {
                 return Err(
@@ -534,7 +536,8 @@ pub(crate) fn plan_division(
     Ok(Some(ScanDivision { partitions, bytes }))
 }
 
-/// Returns a scan with `count` partitions: those of the scan `leaf` in `range`, then empty ones.
+/// Returns a scan with `count` partitions: the partitions `range` of the scan `leaf`, then empty
+/// partitions.
 ///
 /// # Errors
 /// If the source cannot be divided; see [`plan_division`].

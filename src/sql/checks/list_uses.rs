@@ -286,8 +286,8 @@ fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Re
     }
 }
 
-/// Returns precision and scale of the first decimal type with a negative scale: `t` itself or a
-/// type nested in it. Returns `None` if there is no such type.
+/// Returns the precision and the scale of the first decimal type with a negative scale that `t` is
+/// or contains. Returns `None` if there is no such type.
 fn find_negative_scale(t: &DataType) -> Option<(u8, i8)> {
     match t {
         DataType::Decimal32(precision, scale)

@@ -16,8 +16,8 @@ use serrate_core::internal::{build_lists_as, trim_extent, trim_nulls, trim_offse
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct BatchSize {
     pub(in crate::sql) rows: usize,
-    /// Maximum number of elements in a batch of several rows, counted on an axis that the caller
-    /// chooses.
+    /// Maximum number of elements in a batch, counted on an axis that the caller chooses. A single
+    /// row with more elements is a batch by itself.
     pub(in crate::sql) leaves: usize,
 }
 

@@ -74,7 +74,8 @@ fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// `SELECT a = true = true ..` with 200 comparisons can overflow a stack of 2 MB without this rule.
+/// Without this rule, `SELECT a = true = true ..` with 200 comparisons can overflow a stack of 2
+/// MB.
 ///
 /// Physical optimizer rule: makes each node that evaluates a deep expression run on a larger stack.
 pub(in crate::sql) fn deepen_stacks(

@@ -45,7 +45,8 @@ impl DerivationKind {
     }
 }
 
-/// A table over a query. Each scan plans the query with the columns and conditions of this scan.
+/// The table that `ragged_nest` or `ragged_explode` makes of a query. Each scan of the table plans
+/// the query again, with the columns and conditions of the scan.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -54,15 +55,16 @@ pub(super) struct DerivedTable {
 }
 
 impl DerivedTable {
-    /// Creates the table, or fails if the query lacks a key column or its columns form no ragged table.
+    /// Creates the table. Returns an error if the query lacks a key column, or if its columns do
+    /// not form a ragged table.
     pub(super) fn try_new(
         query: LogicalPlan,
         how: DerivationKind,
         config: &ConfigOptions,
     ) -> Result<Self> {
         check_distinct_names(how.name(), query.schema())?;
-        // The schema is that after type coercion, because CASE and some other expressions have
-        // another type before.
+        // Takes the schema of the query after type coercion, because coercion changes the types of
+        // CASE and some other expressions.
         let coerced = coerce_types(query.clone(), config)?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {

@@ -79,7 +79,8 @@ pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
     }
 }
 
-/// Returns a plan whose rows are in source order and in one partition, or `plan` itself if it has no such order.
+/// Returns a plan with the same rows in source order, in one partition. Returns `plan` itself if an
+/// operator in it loses the source order.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -131,7 +132,8 @@ enum OrderEffect<'a> {
     Distributes { input: &'a Arc<dyn ExecutionPlan> },
     /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source order.
     Concatenates { input: &'a Arc<dyn ExecutionPlan>, fetch: Option<usize> },
-    /// The output is in source order if every input is whose item in `ordered_inputs` is true.
+    /// The output is in source order if certain inputs are in source order: those whose item in
+    /// `ordered_inputs` is true.
     Keeps { ordered_inputs: Vec<bool> },
     /// The output has no source order because of this operator, such as `GROUP BY` or `HashJoinExec`.
     Loses { operator: String },
@@ -218,7 +220,7 @@ pub(in crate::sql) fn keeps_row_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>()
 }
 
-/// Rewrites those inputs of a node to source order whose items in `ordered_inputs` are true.
+/// Rewrites some inputs of a node to source order: those whose item in `ordered_inputs` is true.
 fn rewrite_inputs(plan: &Arc<dyn ExecutionPlan>, ordered_inputs: &[bool]) -> Result<OrderedPlan> {
     let needs_one_partition = has_single_input(plan);
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(ordered_inputs.len());
@@ -296,8 +298,8 @@ fn make_ordered_scan(
     DataSourceExec::from_data_source(builder.build())
 }
 
-/// Keeps the optimizer from repartitioning tables in memory, because a repartitioning would sort
-/// their batches by size.
+/// Keeps the optimizer from repartitioning tables in memory, because DataFusion sorts the batches
+/// of such a table by size when it repartitions them.
 pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
         let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
