@@ -105,8 +105,9 @@ impl MultipartUpload for LocalUpload {
 impl Drop for LocalUpload {
     fn drop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
-        // In a runtime, the upload would remove its temporary file later, and its folder would not
-        // be empty yet. A thread without a runtime removes the file at once.
+        // On drop, `inner` removes its temporary file. In a Tokio runtime, it would do so in a
+        // later task, and the folder of the file would not be empty yet when it is to be removed.
+        // On a thread without a runtime, it removes the file at once.
         if let Ok(thread) = std::thread::Builder::new().spawn(move || drop(inner)) {
             let _ = thread.join();
         }

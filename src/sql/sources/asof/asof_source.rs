@@ -1,5 +1,5 @@
 //! [`AsOfSource`]: the scan of `meds_asof`, which reads the data of all subjects once, and returns
-//! one row per label in the order of the labels.
+//! one row per label (a subject with a prediction time) in the order of the labels.
 
 use std::fmt;
 use std::ops::Range;
