@@ -118,8 +118,9 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column is one of the static measurements, which are the last columns, from `static_code` on. Their names
-/// do not identify them: other columns of the files may begin with `static_`, too.
+/// Whether a column has static measurements (facts without a time). These are the last columns,
+/// from `static_code` on. Their names do not identify them, because the names of other columns may
+/// begin with `static_`, too.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
@@ -264,7 +265,8 @@ impl MedsSource {
         sizes.sum::<std::io::Result<u64>>().ok()
     }
 
-    /// Returns a scan with `count` partitions: those of this scan in `range`, then empty ones.
+    /// Returns a scan with `count` partitions: the partitions `range` of this scan, then empty
+    /// partitions.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);

@@ -30,8 +30,7 @@ use crate::io::nrt::NrtFile;
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// To evaluate conditions, two ranges of rows are read as one if at most this many rows are between
-/// them.
+/// Maximum number of rows between two row ranges that are read together to evaluate conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
 /// Maximum number of rows of a fetch. A fetch of only flat columns has this number of rows, unless
@@ -141,7 +140,8 @@ impl NrtScan {
         })
     }
 
-    /// Returns the rows that meet the current conditions, at most as many as LIMIT still allows.
+    /// Returns the rows that meet all conditions, with dynamic filters in their current state, and
+    /// at most as many rows as LIMIT still allows.
     async fn choose_rows(self: &Arc<Self>, rows: Range<usize>) -> Result<RowRuns> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
