@@ -28,7 +28,8 @@ use crate::sql::sources::nrt::row_runs::{
 /// Maximum number of leaves to decode at once, in multiples of `serrate.leaf_batch_size`: four million by default.
 const MOST: usize = 8;
 
-/// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
+/// The unneeded rows between two ranges of needed rows are decoded and discarded if they have at
+/// most 1 / `GAP` of a batch's leaves. Otherwise the ranges are read separately.
 const GAP: usize = 4;
 
 /// Maximum number of rows that a sequential reader reads after its first range of rows, as a
@@ -279,7 +280,7 @@ impl ListRows {
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
                     // A `RowGroupPiece` ends at the end of its row group, or before a row number
-                    // that is not greater than the last.
+                    // that is not greater than the previous row number.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
