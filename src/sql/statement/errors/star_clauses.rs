@@ -64,7 +64,7 @@ pub(super) fn check_star(item: &SelectItem) -> Result<()> {
 /// found, and what to write instead. `written` are the tokens of a text, in upper case.
 pub(super) fn find_star_form(written: &[&str], at: usize) -> Option<(&'static str, &'static str)> {
     let before = |count: usize| at.checked_sub(count).and_then(|at| written.get(at)).copied();
-    // The `*` of a product follows an operand.
+    // A `*` after one of these words or at the start is a star. After an operand, it is a product.
     let is_star = before(1) == Some("*")
         && before(2)
             .is_none_or(|word| ["SELECT", "DISTINCT", "ALL", ",", ".", "("].contains(&word));

@@ -334,9 +334,9 @@ impl MergedColumns {
     /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON: all names of `computed`,
     /// and the names of `plain` that can mean only the merged column. The planner would find such a
     /// name ambiguous, or, if there is an outer query (`has_outer`), take the name for a column of
-    /// that query. Omits a name that several tables own. Without an outer query, also omits a name
-    /// that a further table may have as a column that USING does not merge: the planner rightly
-    /// rejects this name.
+    /// that query. Omits a name for which USING merges columns into columns of several tables.
+    /// Without an outer query, also omits a name that a further table may have as a column that
+    /// USING does not merge: the planner rightly rejects this name as ambiguous.
     fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
         let tables = &self.tables;
         let is_certain = |name: &Ident| {
