@@ -131,7 +131,8 @@ pub(crate) enum PortableReader {
     Nrt,
     /// DataFusion's Parquet reader, with file names in its errors.
     Parquet,
-    /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves.
+    /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves
+    /// (innermost list elements).
     Lists {
         leaves: usize,
     },

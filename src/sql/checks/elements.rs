@@ -22,8 +22,9 @@ pub(in crate::sql) fn split_top_level(types: &str) -> Vec<&str> {
 }
 
 /// Explains why a list cannot be searched for a string: its elements have a type, such as DATE, to
-/// which a string must be cast explicitly. Returns `None` if the function `name` does not compare
-/// elements with a value, and for other types of elements or values.
+/// which a string must be cast explicitly. `list` and `value` are the types of the two arguments as
+/// text. Returns `None` if the function `name` does not compare elements with a value, and for
+/// other types of elements or values.
 pub(in crate::sql) fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
     const TYPES: [(&str, &str); 10] = [
         ("Date", "DATE"),

@@ -17,7 +17,8 @@ use crate::sql::exec::{pass_through, same_statistics};
 /// in one batch. A batch of one row may exceed it.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// Constants that the node above repeats for each row of a batch.
+/// Constants in the expressions of a plan node, such as long literal lists, which the node repeats
+/// for each row of a batch.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct RepeatedConstants {
     /// Number of bytes per row of the constants that are known at planning.

@@ -24,8 +24,8 @@ use crate::table::{Column, LongOptions, RaggedTable};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// If true, an empty list becomes a row with NULL in the columns of deeper axes; if false, no
-    /// row.
+    /// If true, an empty list becomes one row, with NULL in the columns of its elements. If false,
+    /// it becomes no row.
     pub keep_empty: bool,
     /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,

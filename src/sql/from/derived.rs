@@ -1,4 +1,4 @@
-//! Tables over the plan of a query, whose rows are nested or exploded: `ragged_nest` and `ragged_explode`.
+//! Tables that nest or explode the rows of a query: `ragged_nest` and `ragged_explode`.
 
 use std::sync::Arc;
 
@@ -92,8 +92,8 @@ impl DerivedTable {
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
             DerivationKind::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
-            // Adds the deepest column, even if the scan does not return it: only this column has
-            // the list lengths on all axes, on which the number of rows depends.
+            // Adds the most deeply nested column, even if the scan does not return it, because the
+            // number of rows depends on its list lengths.
             DerivationKind::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());

@@ -1,4 +1,5 @@
-//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a table name.
+//! Rewrites the first argument of table functions such as `ragged_nest('query')` to a query, and
+//! `read_parquet(..)` to a table name.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{

@@ -47,7 +47,8 @@ pub(crate) use self::ordered_sink::sum_counts;
 use self::sorted_input::SortedExec;
 pub(crate) use self::source_order::SourceOrderExec;
 
-/// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order.
+/// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order: by
+/// file, then by position in the file.
 ///
 /// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of scans by
 /// name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after the other) and
@@ -107,11 +108,13 @@ pub fn prefer_source_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
     })
 }
 
-/// The plan in source order, or the name of the operator that loses the order.
+/// The plan with its rows in source order (by file, then by position in the file), or the name of
+/// the operator that loses this order.
 type OrderedPlan = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
-/// Rewrites a plan to source order, from its root down to the nodes that define an order. Returns
-/// the name of an operator if it loses the order.
+/// Rewrites a plan so that its rows are in source order (by file, then by position in the file).
+/// Changes the nodes from the root down to those that define an order. Returns the name of an
+/// operator if it loses the order.
 fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     match find_order_effect(plan) {
         OrderEffect::Defines(ordered) => Ok(Ok(ordered)),
@@ -123,7 +126,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     }
 }
 
-/// The relation between the source order of a node's output and that of its inputs.
+/// How the order of a node's output depends on the order of its inputs. Source order is by file,
+/// then by position in the file.
 enum OrderEffect<'a> {
     /// The output of this plan is in source order, regardless of its inputs.
     Defines(Arc<dyn ExecutionPlan>),

@@ -111,7 +111,8 @@ pub(in crate::sql) fn push_lengths(
     Ok(plan.data)
 }
 
-/// Whether an expression calls a function that moves or drops values of lists but reads none.
+/// Whether an expression calls a function, such as `ragged_head`, that moves or drops values of
+/// lists but does not read them.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(find_reads(e) == ReadParts::Structure)).unwrap_or(false)
 }

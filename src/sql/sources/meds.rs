@@ -31,11 +31,12 @@ use serrate_core::internal::trim_extent;
 
 /// Table function `meds('DIR')`.
 ///
-/// It returns one row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per
-/// event, `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
-/// `static_code_id`, `static_numeric_value`, .. for facts without a time. A subject in two shards is an
-/// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort:
-/// the table then has no further columns, and its values are read from the tensors of the cohort.
+/// It returns one row per subject, in the order of shards: `subject_id`, `time` and
+/// `time_delta_days` per event, `code`, `code_id`, `numeric_value` and further columns per
+/// measurement, and `static_code`, `static_code_id`, `static_numeric_value`, .. for facts without a
+/// time. A subject in two shards is an error unless `serrate.meds_shared_subjects` is on. The
+/// folder may also be a cohort tensorized by meds-torch-data: the table then has no further
+/// columns, and its values are read from the tensors of the cohort.
 #[derive(Debug, Default)]
 pub(crate) struct MedsFunction;
 
@@ -53,7 +54,8 @@ impl TableFunctionImpl for MedsFunction {
     }
 }
 
-/// A MEDS data set or a tensorized cohort as a table: one row per subject, read shard by shard.
+/// A MEDS data set, or a cohort tensorized by meds-torch-data, as a table: one row per subject,
+/// read shard by shard.
 #[derive(Debug)]
 pub(crate) struct MedsTable {
     folder: MedsFolder,
@@ -171,7 +173,8 @@ pub(crate) struct MedsScan {
     pub(crate) root: std::path::PathBuf,
     /// Names of all shards. `partitions` contains ranges of indices into these names.
     pub(crate) shards: Vec<String>,
-    /// Whether reads detect subjects in several shards: true for MEDS data, false for a cohort.
+    /// Whether reads detect a subject that is in several shards: true for a MEDS data set, false
+    /// for a tensorized cohort.
     pub(crate) has_checks: bool,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) shared_subjects: bool,
@@ -249,7 +252,8 @@ impl MedsSource {
         })
     }
 
-    /// Whether it is known, without reading the shards, that no subject is in two of them.
+    /// Whether it is known, without reading the shards (the files of the data set), that no subject
+    /// is in two of them.
     pub(in crate::sql) fn has_distinct_subjects(&self) -> bool {
         match &self.folder {
             MedsFolder::Meds(data) => data.has_distinct_subjects(),
@@ -282,8 +286,8 @@ impl MedsSource {
         size.and_then(|file| usize::try_from(file.len()).ok()).unwrap_or(0)
     }
 
-    /// Reads a shard as batches of about `leaves` measurements. Also returns the charge for their
-    /// memory.
+    /// Reads a shard, one file of the data set, as batches of about `leaves` measurements. Also
+    /// returns the charge for their memory.
     fn read(
         &self,
         shard: usize,

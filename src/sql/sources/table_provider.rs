@@ -130,7 +130,7 @@ impl TableProvider for RaggedTableProvider {
     }
 }
 
-/// Divides rows into at most `count` ranges with about equal numbers of elements of the innermost axis.
+/// Divides rows into at most `count` ranges with about equal numbers of innermost list elements.
 fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
     let rows = table.num_rows();
     let axis = table.axes().len();
@@ -202,8 +202,9 @@ pub(in crate::sql) struct TableSource {
 
 impl TableSource {
     /// Returns the source for a query that needs only list lengths. It limits batches by rows
-    /// alone, not by leaves, and has one partition for at most [`FEW_LISTS`] lists. If
-    /// `without_leaves` is true, columns have the types of [`to_leafless_type`].
+    /// alone, not by leaves (innermost list elements), and has one partition for at most
+    /// [`FEW_LISTS`] lists. If `without_leaves` is true, columns have the types of
+    /// [`to_leafless_type`].
     pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {

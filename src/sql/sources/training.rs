@@ -35,7 +35,7 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 
 /// Training batches as a target of COPY: one safetensors file per batch in a folder ([`BatchFolder`]).
 ///
-/// Items are the rows of the query in source order, or windows of their lists on axis 1. In a row,
+/// Items are the rows of the query in source order, or windows of their outermost lists. In a row,
 /// the lists of all columns have the same lengths. Until the last batch is written, all rows are
 /// kept: up to 1 GiB in memory, larger sets in a memory-mapped temporary file next to the folder.
 /// Options:

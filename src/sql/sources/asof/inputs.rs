@@ -22,9 +22,9 @@ enum AsofInput {
     Label(usize),
     /// The parts of a column's lists that calls such as `ragged_head` select, and their type.
     Lists(AsOfView, DataType),
-    /// For each row, the length of its list on axis 1.
+    /// For each row, the length of its outermost list.
     Lengths(AsOfView),
-    /// For each row, the number of leaves that are not NULL.
+    /// For each row, the number of leaves (innermost list elements) that are not NULL.
     Counts(AsOfView),
 }
 

@@ -1,4 +1,4 @@
-//! `meds_asof`: labels with the history of their subjects.
+//! `meds_asof`: labels (a subject and a prediction time each) with the history of their subjects.
 
 mod asof_source;
 mod inputs;
@@ -60,7 +60,8 @@ impl TableFunctionImpl for MedsAsOfFunction {
     }
 }
 
-/// The table of [`MedsAsOfFunction`]: one row per label, with the history of its subject up to its time.
+/// The table of [`MedsAsOfFunction`]: one row per label (a subject and a prediction time), with the
+/// history of the subject up to the prediction time.
 #[derive(Debug)]
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
@@ -72,7 +73,8 @@ pub(crate) struct MedsAsOfTable {
 }
 
 impl MedsAsOfTable {
-    /// Opens a MEDS data set or a tensorized cohort, and a file or folder of labels.
+    /// Opens a MEDS data set or a cohort tensorized by meds-torch-data, and a file or folder of
+    /// labels.
     pub(crate) fn open(root: impl AsRef<Path>, labels: impl AsRef<Path>) -> crate::Result<Self> {
         let tasks = Labels::tasks(&labels)?.into();
         let labels = Labels::read(labels)?;

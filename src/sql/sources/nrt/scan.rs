@@ -197,7 +197,8 @@ impl NrtScan {
         Ok(intersect_runs(&runs, &find_selected_runs(&spans, &evaluate_all(conditions, &batch)?)))
     }
 
-    /// Divides row ranges into parts that are fetched together, with about as many leaves as a batch.
+    /// Divides row ranges into parts. The rows of a part are fetched together, and have about as
+    /// many leaves (innermost list elements) as a batch.
     fn divide_parts(&self, runs: RowRuns) -> impl Iterator<Item = RowRuns> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
@@ -257,7 +258,7 @@ impl NrtScan {
     }
 
     /// Removes the row ranges of the next batch from `queue`: as many rows as the maximum numbers
-    /// of rows and leaves allow, but at least one.
+    /// of rows and of leaves (innermost list elements) per batch allow, but at least one.
     fn take_group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();

@@ -28,8 +28,8 @@ const GAP_BYTES: usize = 4096;
 enum ColumnOrigin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// The query needs only the list lengths of the tensor on this axis, so the values in the
-    /// returned column are zeros.
+    /// The query needs only the list lengths of the tensor on this axis (level of lists), so the
+    /// values in the returned column are zeros.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,
