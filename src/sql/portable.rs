@@ -1,7 +1,8 @@
 //! Converts nodes of a physical plan to and from plain values, to run them in another process.
 //!
-//! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the
-//! session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte format.
+//! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the process
+//! of the session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte
+//! format.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,8 +53,9 @@ use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions
 pub(crate) use crate::functions::reads_paths;
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
-/// Nodes and sources that must run in the session, each with the reason that messages to the user
-/// give. A test in `tests/layers` checks that every other node and source can run on workers.
+/// Nodes and sources that must run in the process of the session, each with the reason that
+/// messages to the user give. A test in `tests/layers` checks that every other node and source can
+/// run on workers.
 pub(crate) const STAYS: [(&str, &str); 24] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),

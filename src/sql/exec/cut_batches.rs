@@ -1,5 +1,5 @@
-//! Divides a table in memory into batches. Copies only the offsets, so that those of each batch
-//! start at zero. The buffers of a batch have exactly the required length.
+//! Divides a table in memory into batches. Copies only the offsets, so that the offsets of each
+//! batch start at zero. The buffers of a batch have exactly the required length.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -104,7 +104,7 @@ fn cut_ranges(
     })
 }
 
-/// Leaf type without values, which stores only validity.
+/// A type for innermost list elements that has no values and stores only which elements are NULL.
 const LEAFLESS: DataType = DataType::FixedSizeBinary(0);
 
 /// Replaces the type of the innermost elements of a list type, if it is primitive, boolean or
@@ -145,7 +145,7 @@ impl RowCut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns the cut's rows of a column in the type `data_type`, which is the column's type, or
+    /// Returns the rows of this cut of a column as an array of `data_type`: the column's type, or
     /// the type that [`to_leafless_type`] returns for it.
     fn cut_array(
         &self,
@@ -156,7 +156,8 @@ impl RowCut {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
         let values = match column.values() {
-            // The complete array is shared, because a slice would count its nulls again.
+            // If the window is the complete array, the array itself is shared, because a slice
+            // would count its nulls again.
             all if window.len() == all.len() => Arc::clone(all),
             some => some.slice(window.start, window.len()),
         };
@@ -190,8 +191,9 @@ impl RowCut {
     }
 }
 
-/// A [`RowCut`] that caches two arrays per column: index 0 has the array with leaf values, and
-/// index 1 the array without them (`LEAFLESS` leaves). Each array is created on first use.
+/// A [`RowCut`] that caches two arrays per column: index 0 has the array with its values, and index
+/// 1 the array whose innermost elements have no values ([`LEAFLESS`]). Each array is created on
+/// first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: RowCut,
@@ -229,7 +231,7 @@ impl WithArrays {
     }
 }
 
-/// Maximum number of bytes of all offsets in a cache ([`CutCache`]).
+/// Maximum number of bytes that the offsets of all batches in a [`CutCache`] take together.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// How to divide a table: the rows, the axis (level of lists) whose elements the batch size limits,

@@ -31,7 +31,7 @@ pub(crate) struct ExplodeOptions {
     pub positions: bool,
 }
 
-/// Returns one row per innermost element of the ragged input rows.
+/// Returns one row for each innermost list element of each input row.
 #[derive(Debug)]
 pub(crate) struct ExplodeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -146,8 +146,8 @@ impl ExecutionPlan for ExplodeExec {
                 let schema = Arc::clone(&given);
                 let long = RecordBatch::try_new_with_options(schema, columns, &options)?;
                 metrics.record_output(count);
-                // The slices share the memory of `long`, which stays reserved until the last slice
-                // is returned.
+                // `long` has the exploded rows. Its slices share its memory, which stays reserved
+                // until the last slice is returned.
                 let held = memory.new_empty();
                 held.try_grow(long.get_array_memory_size())?;
                 Ok(stream::iter((0..count).step_by(rows).map(move |at| {

@@ -79,7 +79,7 @@ fn remove_mark(e: Expr) -> Result<Transformed<Expr>> {
 /// their names.
 ///
 /// # Errors
-/// If the type of a value is not that of its subquery.
+/// If the type of a value differs from the type of its subquery.
 pub(crate) fn insert_values(
     plan: LogicalPlan,
     values: &[(Subquery, ScalarValue)],

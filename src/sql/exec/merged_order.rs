@@ -42,8 +42,8 @@ impl MergedOrderExec {
 }
 
 /// Returns the properties that remain of `known`, the properties of a plan, after its partitions
-/// are merged by the order that [`MergedOrderExec`] reports for `required`. Drops an order if it
-/// cannot check whether the order satisfies `required`.
+/// are merged by the order that [`MergedOrderExec`] reports for `required`. An order that cannot be
+/// compared with `required` is dropped.
 pub(in crate::sql) fn keep_one_order(
     known: &EquivalenceProperties,
     required: Option<&LexRequirement>,

@@ -78,7 +78,8 @@ impl DerivedTable {
             }
             DerivationKind::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // An empty batch does not show whether exploded columns have NULL, so they are nullable.
+        // The schema is derived from an empty batch, which does not show whether exploded columns
+        // have NULL, so these columns are declared nullable.
         let fields = schema.fields().iter().map(|f| match &how {
             DerivationKind::Nest(_) => Arc::clone(f),
             DerivationKind::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),

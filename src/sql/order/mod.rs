@@ -201,7 +201,7 @@ fn has_one_group(plan: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> bo
     aggregate.group_expr().is_empty() && has_one_input
 }
 
-/// Returns, for each input of a node, whether the output is in the source order of this input.
+/// Returns, for each input of a node, whether the rows of the output keep the order of this input.
 fn list_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
     let inputs = plan.children();
     if keeps_row_order(plan) {
@@ -318,7 +318,8 @@ pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
     Ok(fixed.data)
 }
 
-/// Inserts a [`SortedExec`] above each sort that orders the output, so that the optimizer keeps it.
+/// Inserts a [`SortedExec`] above each sort that orders the output, so that the optimizer keeps the
+/// sort.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {

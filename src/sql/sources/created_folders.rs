@@ -1,4 +1,5 @@
-//! Folders that writes of local files create. A write that fails leaves no empty folder.
+//! Tracks the folders that are created to write local files, so that a failed write leaves no empty
+//! folder.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

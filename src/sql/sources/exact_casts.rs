@@ -49,7 +49,8 @@ pub(in crate::sql) struct TextRules {
     /// Whether an integer in a text that no float represents, such as `9007199254740993`, is an
     /// error in a column of floats. True if the types of columns are inferred.
     pub(in crate::sql) exact_floats: bool,
-    /// Whether a number is accepted as a time or date in the unit in which the type stores it, as in JSON.
+    /// Whether a number is accepted as a date or time, in the unit of the type: 1 is 1970-01-02 in
+    /// a column of Date32. True for JSON.
     pub(in crate::sql) numeric_times: bool,
 }
 

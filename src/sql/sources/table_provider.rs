@@ -27,10 +27,10 @@ use crate::table::RaggedTable;
 
 /// A [`RaggedTable`] as a SQL table.
 ///
-/// Columns of inner axes are lists; all columns of an axis have the same list lengths. Partitions
-/// are ranges of rows with about equal numbers of leaves. Batches hold about
-/// `serrate.leaf_batch_size` leaves, copy no values, and count only their own part of the shared
-/// buffers as memory. The number of rows in the statistics is exact.
+/// Columns below axis 0 (the rows) are lists; all columns of an axis (level of lists) have the same
+/// list lengths. Partitions are ranges of rows with about equal numbers of leaves (innermost list
+/// elements). Batches hold about `serrate.leaf_batch_size` leaves, copy no values, and count only
+/// their own part of the shared buffers as memory. The number of rows in the statistics is exact.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -77,7 +77,8 @@ impl RaggedTableProvider {
     /// ```
     ///
     /// # Errors
-    /// When the table has no Arrow schema, because a uniform axis is larger than 2^31 - 1.
+    /// When the table has no Arrow schema, because a uniform axis, whose lists all have the same
+    /// length, has lists of more than 2^31 - 1 elements.
     pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
         let schema = table.arrow_schema()?;
         Ok(Self { table: Arc::new(table), schema, cuts: Arc::default() })

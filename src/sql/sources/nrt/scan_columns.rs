@@ -44,7 +44,7 @@ pub(super) struct ScanColumns {
     schema: SchemaRef,
     origins: Vec<ColumnOrigin>,
     tensors: Vec<String>,
-    /// Number of the deepest axis of the tensors to read; axis 0 has the rows.
+    /// Number of the deepest axis (level of lists) of the tensors to read; axis 0 has the rows.
     depth: usize,
     /// Maximum gap in rows between two ranges of needed rows that are read together.
     gap: usize,

@@ -40,7 +40,7 @@ use object_store::ObjectStore;
 use crate::sql::sources::pinned_file::pin_version;
 
 /// Makes the readers of a Parquet scan return footers without the statistics by which DataFusion
-/// would skip matching rows, and read one version of each local file.
+/// would skip matching rows. Also makes all reads of a local file see the same version of the file.
 pub(super) fn correct_footers(
     plan: Arc<dyn ExecutionPlan>,
     state: &dyn Session,

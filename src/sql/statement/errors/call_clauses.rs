@@ -86,8 +86,8 @@ fn check_star_argument(name: &str, call: &Function) -> Result<()> {
     }
 }
 
-/// Returns an error for a window that the WINDOW clause does not define. Names of defined windows
-/// have been replaced before.
+/// Returns an error for a call with the name of a window, because the WINDOW clause does not define
+/// it: the names of defined windows have already been replaced with their definitions.
 fn check_window_name(name: &str, call: &Function) -> Result<()> {
     match &call.over {
         Some(WindowType::NamedWindow(window)) => plan_err!(
