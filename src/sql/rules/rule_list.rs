@@ -50,8 +50,8 @@ use crate::sql::workarounds::{changes, from_alone};
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) struct SessionRule {
     /// Name in EXPLAIN and in `SET serrate.disabled_rules`. For [`RuleStep::WithoutLogical`], it is
-    /// the name of the removed rule of DataFusion. EXPLAIN does not show the name of a function
-    /// around rules of DataFusion, but the names of these rules.
+    /// the name of the removed rule of DataFusion. If the function wraps rules of DataFusion,
+    /// EXPLAIN shows the names of these rules instead.
     pub(super) name: &'static str,
     pub(super) step: RuleStep,
     /// Wrong behaviour of a session without the rule.

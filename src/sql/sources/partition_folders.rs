@@ -110,8 +110,8 @@ impl PartitionFolders {
         Ok(Some(Self { columns, kept, conf }))
     }
 
-    /// Returns a node without rows. It is the input of the writer's plan, of which only the sink is
-    /// used.
+    /// Returns a node without rows. It is the input of the writer's plan: only the sink of this
+    /// plan is used.
     fn build_empty_node(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }
