@@ -1,7 +1,8 @@
 //! Converts nodes of a physical plan to and from plain values, to run them in another process.
 //!
-//! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the
-//! session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte format.
+//! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the process
+//! of the session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte
+//! format.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,8 +53,9 @@ use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions
 pub(crate) use crate::functions::reads_paths;
 pub(crate) use crate::sql::sources::meds::MedsScan;
 
-/// Nodes and sources that must run in the session, each with the reason that messages to the user
-/// give. A test in `tests/layers` checks that every other node and source can run on workers.
+/// Nodes and sources that must run in the process of the session, each with the reason that
+/// messages to the user give. A test in `tests/layers` checks that every other node and source can
+/// run on workers.
 pub(crate) const STAYS: [(&str, &str); 24] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
@@ -131,7 +133,8 @@ pub(crate) enum PortableReader {
     Nrt,
     /// DataFusion's Parquet reader, with file names in its errors.
     Parquet,
-    /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves.
+    /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves
+    /// (innermost list elements).
     Lists {
         leaves: usize,
     },
@@ -144,7 +147,8 @@ pub(crate) fn find_reason(name: &str) -> String {
     }
 }
 
-/// Describes a node or source by plain values, or returns the reason why it must run in the session.
+/// Describes a node or source by plain values, or returns the reason why it must run in the process
+/// of the session and not on a worker.
 pub(crate) fn to_portable(
     node: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<PortableNode, String> {
@@ -311,7 +315,8 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Whether a scan reorders row groups. Only the display text of the source shows this.
+/// Whether a scan reorders row groups. This is read from the display text of the source, because no
+/// method of the source returns it.
 fn is_reordered(source: &ParquetSource) -> bool {
     struct SourceText<'a>(&'a ParquetSource);
     impl std::fmt::Display for SourceText<'_> {
@@ -513,9 +518,9 @@ pub(crate) fn plan_division(
     let bytes = match to_portable(leaf)? {
         PortableNode::Meds(scan) => {
             let meds = source.downcast_ref::<MedsSource>();
-            // Each worker would check only the shards that it reads, and so not find a subject that
-            // is in shards of two workers. So the session reads shards for which this check is
-            // necessary.
+            // The check that no subject is in two shards needs all shards. A worker would check
+            // only the shards that it reads, and miss a subject that is also in a shard of another
+            // worker. So the session itself reads the shards if this check is necessary.
             let checks = scan.has_checks && !scan.shared_subjects;
             if checks && !meds.is_some_and(MedsSource::has_distinct_subjects) {
                 return Err(
@@ -534,7 +539,8 @@ pub(crate) fn plan_division(
     Ok(Some(ScanDivision { partitions, bytes }))
 }
 
-/// Returns a scan with `count` partitions: those of the scan `leaf` in `range`, then empty ones.
+/// Returns a scan with `count` partitions: the partitions `range` of the scan `leaf`, then empty
+/// partitions.
 ///
 /// # Errors
 /// If the source cannot be divided; see [`plan_division`].

@@ -52,7 +52,7 @@ pub(in crate::sql) fn find_rule(name: &str) -> Result<&'static str> {
     }
 }
 
-/// Converts a rule of the list to a rule of DataFusion that calls `function`.
+/// Converts an item of [`RULES`] to a rule that DataFusion can run, and that calls `function`.
 fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
     let is_switched = matches!(rule.until, RemovalCondition::Speed);
     Arc::new(FunctionRule { name: rule.name, is_switched, function })
@@ -298,7 +298,8 @@ mod tests {
 
     const MARKS: [&str; 2] = ["<!-- rules -->\n", "<!-- end of rules -->\n"];
 
-    /// Returns a link to an issue or a pull request: GitHub redirects from one address to the other.
+    /// Returns a link to an issue or a pull request. `/issues/N` is right for both, because GitHub
+    /// redirects it to `/pull/N` if N is a pull request.
     fn link_issue(issue: &UpstreamIssue) -> String {
         match issue {
             UpstreamIssue::DataFusion(n) => {

@@ -245,7 +245,8 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
     ctx
 }
 
-/// Returns the session with [`PathTables`], which opens file paths in FROM with Serrate's error messages.
+/// Adds [`PathTables`] to a session, which opens file paths in FROM and reports errors with
+/// Serrate's messages.
 fn add_path_tables(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });

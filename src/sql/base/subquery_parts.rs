@@ -33,7 +33,8 @@ pub(in crate::sql) fn find_compared_value(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Whether a query returns exactly one row for every outer row, as an aggregate without GROUP BY does.
+/// Whether a subquery returns exactly one row for every row of the outer query, as an aggregate
+/// without GROUP BY does: `SELECT max(x) FROM t`.
 pub(in crate::sql) fn has_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(node) => has_one_row(&node.input),

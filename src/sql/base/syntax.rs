@@ -43,7 +43,8 @@ pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// Returns the tables that DELETE or UPDATE names outside of subqueries; none for another statement.
+/// Returns the tables that a DELETE or UPDATE statement mentions outside of subqueries. Returns an
+/// empty list for any other statement.
 pub(in crate::sql) fn list_changed_tables(statement: &Statement) -> Vec<&TableWithJoins> {
     match statement {
         Statement::Delete(delete) => {

@@ -1,4 +1,5 @@
-//! Messages that explain why a list cannot be searched for an element, in place of DataFusion's.
+//! Error messages that explain why a list cannot be searched for a value, as in `array_has([[1]],
+//! 1)`. They replace DataFusion's messages, which show only the types.
 
 use crate::functions::{StockFact, has_fact};
 
@@ -21,8 +22,9 @@ pub(in crate::sql) fn split_top_level(types: &str) -> Vec<&str> {
 }
 
 /// Explains why a list cannot be searched for a string: its elements have a type, such as DATE, to
-/// which a string must be cast explicitly. Returns `None` if the function `name` does not compare
-/// elements with a value, and for other types of elements or values.
+/// which a string must be cast explicitly. `list` and `value` are the types of the two arguments as
+/// text. Returns `None` if the function `name` does not compare elements with a value, and for
+/// other types of elements or values.
 pub(in crate::sql) fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
     const TYPES: [(&str, &str); 10] = [
         ("Date", "DATE"),
@@ -45,7 +47,8 @@ pub(in crate::sql) fn explain_searched(name: &str, list: &str, value: &str) -> O
     let element = element.rsplit_once(" x ").map_or(element, |(_, element)| element);
     let element = element.trim_start_matches("non-null ");
     let (_, to) = TYPES.iter().find(|(start, _)| element.starts_with(start))?;
-    // Functions that search for an element cast a string such as '1' to a number themselves.
+    // Functions that search for an element cast the searched string to a number themselves:
+    // `array_has([1], '1')` is valid.
     if searches && ["DOUBLE", "BIGINT"].contains(to) {
         return None;
     }
@@ -104,9 +107,9 @@ pub(in crate::sql) fn explain_element(name: &str, types: &str) -> Option<String>
     })
 }
 
-/// Explains that a call has an element in place of its list argument, or returns `None` if this is
-/// not so. `list` is the type of that argument. DataFusion's message has only this type, and does
-/// not say which argument must be the list.
+/// Explains that a call has an element where a list argument is needed, or returns `None` if the
+/// argument is a list. `list` is the type of the argument. DataFusion's message has only this type,
+/// and does not say which argument must be the list.
 fn explain_order(name: &str, list: &str) -> Option<String> {
     if list.contains("List") || list == "Null" {
         return None;

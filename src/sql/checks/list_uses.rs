@@ -52,9 +52,9 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for an aggregate that is in a subquery, but uses only columns of an outer query.
-/// In the SQL standard it is an aggregate of the outer query; DataFusion computes it within the
-/// subquery.
+/// Returns an error for an aggregate that is in a subquery, but uses only columns of an outer
+/// query. In the SQL standard, such an aggregate belongs to the outer query, but DataFusion
+/// computes it within the subquery.
 fn check_outer_aggregate(expr: &Expr) -> Result<()> {
     let Expr::AggregateFunction(call) = expr else { return Ok(()) };
     let args = &call.params.args;
@@ -231,7 +231,7 @@ fn check_extreme(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
 /// strings and `x` is not one.
 ///
 /// Serrate compares `x` only with the least or greatest element of the list, which is wrong if `x`
-/// is a number or a time, because strings have another order.
+/// is a number or a time, because strings have another order: `'10' < '9'`.
 fn check_quantified(whens: &[(Box<Expr>, Box<Expr>)], schema: &DFSchema) -> Result<()> {
     let [(first, _), _, _, (found, _), _] = whens else { return Ok(()) };
     let Expr::IsNull(list) = first.as_ref() else { return Ok(()) };
@@ -286,8 +286,8 @@ fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Re
     }
 }
 
-/// Returns precision and scale of the first decimal type with a negative scale: `t` itself or a
-/// type nested in it. Returns `None` if there is no such type.
+/// Returns the precision and the scale of the first decimal type with a negative scale that `t` is
+/// or contains. Returns `None` if there is no such type.
 fn find_negative_scale(t: &DataType) -> Option<(u8, i8)> {
     match t {
         DataType::Decimal32(precision, scale)
@@ -325,7 +325,8 @@ fn check_list_cast(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) ->
     )
 }
 
-/// Writes an operand as in a statement. DataFusion's own text names the types of literals: `Int64(1)`.
+/// Returns the text of an operand as in a statement, such as `1`. DataFusion's own text contains
+/// the types of literals: `Int64(1)`.
 fn write_operand(expr: &Expr) -> String {
     match expr {
         Expr::Literal(value, _) => match value.try_as_str().flatten() {

@@ -54,8 +54,8 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for an offset in a RANGE frame over a key to which no offset can be added, such
-/// as a string. DataFusion would ignore the offset.
+/// Returns an error for an offset in a RANGE frame (`RANGE 3 PRECEDING`) if no offset can be added
+/// to the values of ORDER BY, such as strings. DataFusion would ignore the offset.
 pub(in crate::sql) fn check_range(call: &WindowFunction, schema: &DFSchema) -> Result<()> {
     let (frame, [key]) = (&call.params.window_frame, call.params.order_by.as_slice()) else {
         return Ok(());

@@ -7,7 +7,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, WriteOp};
 
 /// Returns an error if VALUES, or the new values or the condition of UPDATE or DELETE, contain an
-/// aggregate or a window function. DataFusion plans such a statement, and fails when it runs.
+/// aggregate or a window function. Without this check, DataFusion would plan the statement and
+/// report an error only when it runs.
 pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
     let (statement, input) = match node {
         LogicalPlan::Values(_) => ("VALUES", node),

@@ -22,8 +22,8 @@ use futures::TryStreamExt;
 /// Name of the column with the position of each row in the table that DELETE or UPDATE changes.
 pub(in crate::sql) const ROW: &str = "__serrate_row";
 
-/// The rows of a table with their positions, as the source of a query. The table provides the rows when the
-/// query runs, under the lock that keeps other statements from changing them.
+/// The rows of a table with their positions, as the source of a query. The rows are set just before
+/// the query runs, while a lock keeps other statements from changing the table.
 #[derive(Debug)]
 pub(in crate::sql) struct NumberedRows {
     schema: SchemaRef,
@@ -90,8 +90,8 @@ pub(in crate::sql) struct ChangedRows {
 }
 
 impl ChangedRows {
-    /// Returns a mask of the rows in `range` that change, and the range of indices in `self.rows`
-    /// at which their positions are.
+    /// Returns a mask over the table rows in `range`, which is true for each row that changes, and
+    /// the range of indices in `self.rows` that hold the positions of these changed rows.
     pub(in crate::sql) fn mark_rows(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
         let before = |position: usize| {
             let position = u64::try_from(position).unwrap_or(u64::MAX);
@@ -109,7 +109,8 @@ impl ChangedRows {
     }
 }
 
-/// Returns a column in which the values that `mask` selects are replaced by `new`, one value for each.
+/// Returns a copy of `column` in which each value that `mask` selects is replaced by the next value
+/// of `new`.
 pub(in crate::sql) fn replace_values(
     column: &ArrayRef,
     mask: &BooleanArray,

@@ -49,7 +49,8 @@ pub(in crate::sql) fn reserve_copies(
     Ok(plan.data)
 }
 
-/// Removes the nodes of [`reserve_copies`] from a plan: workers run without them.
+/// Removes the nodes that [`reserve_copies`] inserts from a plan, because worker processes run
+/// plans without these nodes.
 #[cfg(feature = "cluster")]
 pub(crate) fn remove_copy_reservations(
     plan: Arc<dyn ExecutionPlan>,

@@ -1,5 +1,5 @@
-//! Divides a table in memory into batches. Copies only the offsets, so that those of each batch
-//! start at zero. The buffers of a batch have exactly the required length.
+//! Divides a table in memory into batches. Copies only the offsets, so that the offsets of each
+//! batch start at zero. The buffers of a batch have exactly the required length.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,8 +16,8 @@ use serrate_core::internal::{build_lists_as, trim_extent, trim_nulls, trim_offse
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct BatchSize {
     pub(in crate::sql) rows: usize,
-    /// Maximum number of elements in a batch of several rows, counted on an axis that the caller
-    /// chooses.
+    /// Maximum number of elements in a batch, counted on the axis (level of lists) that the caller
+    /// chooses. A single row with more elements is a batch by itself.
     pub(in crate::sql) leaves: usize,
 }
 
@@ -40,7 +40,8 @@ pub(in crate::sql) fn count_elements_before(
 }
 
 /// Returns the largest number of rows, from the row `rows.start` on, that together have at most
-/// `limit` elements of `axis`. Returns 1 if the first row alone has more.
+/// `limit` elements of `axis` (a level of lists; axis 0 is the rows). Returns 1 if the first row
+/// alone has more.
 pub(in crate::sql) fn count_fitting_rows(
     table: &RaggedTable,
     rows: Range<usize>,
@@ -60,8 +61,8 @@ pub(in crate::sql) fn count_fitting_rows(
     Ok((fits - rows.start).min(rows.len()))
 }
 
-/// Returns the rows `rows` of the columns `columns` as batches of about `size.leaves` elements of
-/// `axis`, with at most `size.rows` rows each.
+/// Returns the rows `rows` of the columns `columns` as batches. Each has about `size.leaves`
+/// elements of `axis` (a level of lists) and at most `size.rows` rows.
 pub(in crate::sql) fn cut_batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,
@@ -79,8 +80,8 @@ pub(in crate::sql) fn cut_batches(
     })
 }
 
-/// Divides `rows` into ranges of about `size.leaves` elements of `axis` and at most `size.rows`
-/// rows each.
+/// Divides `rows` into ranges, each with about `size.leaves` elements of `axis` (a level of lists)
+/// and at most `size.rows` rows.
 fn cut_ranges(
     table: Arc<RaggedTable>,
     axis: usize,
@@ -103,10 +104,11 @@ fn cut_ranges(
     })
 }
 
-/// Leaf type without values, which stores only validity.
+/// A type for innermost list elements that has no values and stores only which elements are NULL.
 const LEAFLESS: DataType = DataType::FixedSizeBinary(0);
 
-/// Replaces primitive, boolean and string leaves of a list type with leaves without values ([`LEAFLESS`]).
+/// Replaces the type of the innermost elements of a list type, if it is primitive, boolean or
+/// string, with [`LEAFLESS`], a type without values.
 pub(in crate::sql) fn to_leafless_type(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(to_leafless_type(field.data_type())))
@@ -125,12 +127,13 @@ pub(in crate::sql) fn to_leafless_type(data_type: &DataType) -> DataType {
 #[derive(Debug)]
 struct RowCut {
     windows: Vec<Range<usize>>,
-    /// Offsets or fixed list size of each axis.
+    /// The offsets or the fixed list size of each axis (level of lists).
     layouts: Vec<Layout>,
 }
 
 impl RowCut {
-    /// Copies the offsets of `rows` on the first `axes` axes.
+    /// Creates the cut of `rows`, with a copy of their offsets on the first `axes` axes (levels of
+    /// lists).
     fn new(table: &RaggedTable, rows: Range<usize>, axes: usize) -> Result<Self> {
         let windows = table.windows(rows)?;
         let layouts = (table.axes().iter().zip(&windows).take(axes))
@@ -142,7 +145,7 @@ impl RowCut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns the cut's rows of a column in the type `data_type`, which is the column's type, or
+    /// Returns the rows of this cut of a column as an array of `data_type`: the column's type, or
     /// the type that [`to_leafless_type`] returns for it.
     fn cut_array(
         &self,
@@ -153,7 +156,8 @@ impl RowCut {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
         let values = match column.values() {
-            // The complete array is shared, because a slice would count its nulls again.
+            // If the window is the complete array, the array itself is shared, because a slice
+            // would count its nulls again.
             all if window.len() == all.len() => Arc::clone(all),
             some => some.slice(window.start, window.len()),
         };
@@ -187,8 +191,9 @@ impl RowCut {
     }
 }
 
-/// A [`RowCut`] that caches two arrays per column: index 0 has the array with leaf values, and
-/// index 1 the array without them (`LEAFLESS` leaves). Each array is created on first use.
+/// A [`RowCut`] that caches two arrays per column: index 0 has the array with its values, and index
+/// 1 the array whose innermost elements have no values ([`LEAFLESS`]). Each array is created on
+/// first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: RowCut,
@@ -226,10 +231,11 @@ impl WithArrays {
     }
 }
 
-/// Maximum number of bytes of all offsets in a cache ([`CutCache`]).
+/// Maximum number of bytes that the offsets of all batches in a [`CutCache`] take together.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// How to divide a table: the rows, the axis whose elements count as leaves, and the size of a batch.
+/// How to divide a table: the rows, the axis (level of lists) whose elements the batch size limits,
+/// and the batch size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct CutPlan {
     pub(in crate::sql) rows: Range<usize>,
@@ -264,7 +270,8 @@ impl CutCache {
         if let Some(cuts) = self.find_cuts(plan) {
             return Ok(Some(cuts));
         }
-        // Counts the elements of all axes except the last one, whose leaves need no offsets.
+        // Each element of an axis (level of lists) needs an offset, except on the last axis, whose
+        // elements are not lists.
         let windows = table.windows(plan.rows.clone())?;
         let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
         let bytes = lists.saturating_mul(size_of::<i64>());

@@ -13,10 +13,12 @@ use futures::{TryStreamExt, stream};
 use crate::functions::count_repeated_bytes;
 use crate::sql::exec::{pass_through, same_statistics};
 
-/// Maximum number of bytes that the constants of a plan node take in a batch of more than one row.
+/// Maximum number of bytes that the repeated constants of a plan node ([`RepeatedConstants`]) take
+/// in one batch. A batch of one row may exceed it.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// Constants that the node above repeats for each row of a batch.
+/// Constants in the expressions of a plan node, such as long literal lists, which the node repeats
+/// for each row of a batch.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct RepeatedConstants {
     /// Number of bytes per row of the constants that are known at planning.
@@ -37,8 +39,8 @@ impl RepeatedConstants {
     fn count_rows_for(&self, batch: &RecordBatch) -> usize {
         let bytes = self.results.iter().map(|result| match result.evaluate(batch) {
             Ok(ColumnarValue::Scalar(value)) => count_repeated_bytes(&value),
-            // An array is not repeated. The node above evaluates the expression, too, and reports
-            // an error.
+            // An array is not a constant, so it is not repeated. An error is ignored here, because
+            // the node above evaluates the same expression and reports the error.
             Ok(ColumnarValue::Array(_)) | Err(_) => 0,
         });
         fit_rows(bytes.fold(self.bytes, usize::saturating_add))

@@ -24,14 +24,14 @@ use crate::table::{Column, LongOptions, RaggedTable};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// If true, an empty list becomes a row with NULL in the columns of deeper axes; if false, no
-    /// row.
+    /// If true, an empty list becomes one row, with NULL in the columns of its elements. If false,
+    /// it becomes no row.
     pub keep_empty: bool,
     /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,
 }
 
-/// Returns one row per innermost element of the ragged input rows.
+/// Returns one row for each innermost list element of each input row.
 #[derive(Debug)]
 pub(crate) struct ExplodeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -146,8 +146,8 @@ impl ExecutionPlan for ExplodeExec {
                 let schema = Arc::clone(&given);
                 let long = RecordBatch::try_new_with_options(schema, columns, &options)?;
                 metrics.record_output(count);
-                // The slices share the memory of `long`, which stays reserved until the last slice
-                // is returned.
+                // `long` has the exploded rows. Its slices share its memory, which stays reserved
+                // until the last slice is returned.
                 let held = memory.new_empty();
                 held.try_grow(long.get_array_memory_size())?;
                 Ok(stream::iter((0..count).step_by(rows).map(move |at| {

@@ -55,8 +55,9 @@ pub(crate) fn list_scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>
     Ok(found)
 }
 
-/// Removes the mark of `make_queries_nullable` from the column of a subquery, for a caller that runs
-/// the subquery by itself and takes NULL if it has no row.
+/// Removes the calls of `nullable(x)`, which the rule `make_queries_nullable` adds, from a
+/// subquery. The caller runs the subquery by itself and uses NULL as its value if it returns no
+/// row.
 pub(crate) fn remove_nullable_mark(query: LogicalPlan) -> Result<LogicalPlan> {
     if !has_part(&query, is_nullable_mark) {
         return Ok(query);
@@ -78,7 +79,7 @@ fn remove_mark(e: Expr) -> Result<Transformed<Expr>> {
 /// their names.
 ///
 /// # Errors
-/// If the type of a value is not that of its subquery.
+/// If the type of a value differs from the type of its subquery.
 pub(crate) fn insert_values(
     plan: LogicalPlan,
     values: &[(Subquery, ScalarValue)],

@@ -41,9 +41,9 @@ impl MergedOrderExec {
     }
 }
 
-/// Returns the properties of rows with the properties `known` after a merge of their partitions by
-/// the order that [`MergedOrderExec`] reports for `required`. An order that cannot be checked is
-/// dropped.
+/// Returns the properties that remain of `known`, the properties of a plan, after its partitions
+/// are merged by the order that [`MergedOrderExec`] reports for `required`. An order that cannot be
+/// compared with `required` is dropped.
 pub(in crate::sql) fn keep_one_order(
     known: &EquivalenceProperties,
     required: Option<&LexRequirement>,

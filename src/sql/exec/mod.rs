@@ -153,9 +153,9 @@ macro_rules! pass_through {
 
 pub(crate) use pass_through;
 
-/// Implements the methods of a node that hides another node, in its field `$node`, from an
-/// optimizer rule, and whose children are those of the hidden node. The type must have a method
-/// `hide_other(&self, Arc<dyn ExecutionPlan>) -> Self`.
+/// Implements the methods of a node that wraps another node (its field `$node`) to hide it from an
+/// optimizer rule. The children of the wrapper are the children of the hidden node. The type must
+/// have a method `hide_other(&self, Arc<dyn ExecutionPlan>) -> Self`.
 macro_rules! hide_node {
     ($name:literal, $node:ident) => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {

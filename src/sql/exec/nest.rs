@@ -28,8 +28,9 @@ use crate::sql::exec::cut_batches::{BatchSize, cut_batches, find_deepest_axis};
 use crate::sql::exec::one_input;
 use crate::table::{NestOptions, RaggedTable, UnsortedRows};
 
-/// Groups the rows of a long table into ragged rows. Sorted input is streamed, with at most one
-/// ragged row and one batch in memory; other input is first sorted, by a stable sort.
+/// Groups the rows of a long table (one row per innermost element) into ragged rows, whose columns
+/// are lists. Sorted input is streamed, with at most one ragged row and one batch in memory; other
+/// input is first sorted, by a stable sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,

@@ -9,8 +9,8 @@ use datafusion::physical_plan::{
 use crate::sql::exec::{pass_through, same_rows, same_statistics};
 
 /// Returns the rows of its input. Hides two properties of columns from the nodes above, because
-/// DataFusion draws wrong conclusions from them: that a column is unique, and that it is constant
-/// within each partition, but not the same in all partitions.
+/// DataFusion draws wrong conclusions from them: that a column is unique, and that it has only one
+/// value within each partition, which differs between partitions.
 #[derive(Debug)]
 pub(in crate::sql) struct PlainOrderExec {
     input: Arc<dyn ExecutionPlan>,

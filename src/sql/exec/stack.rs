@@ -50,8 +50,8 @@ impl DeepPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match &self.inner {
-            // The planner of another engine cannot plan the nodes of Serrate, so DataFusion's
-            // planner plans a query with such nodes.
+            // `inner` may be the planner of another engine, which cannot plan the nodes of Serrate.
+            // So DataFusion's planner plans a query with such nodes.
             Some(inner) if !has_own_nodes(logical_plan)? => {
                 run_deep(inner.create_physical_plan(logical_plan, session)).await
             }
@@ -74,7 +74,8 @@ fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// `SELECT a = true = true ..` with 200 comparisons can overflow a stack of 2 MB without this rule.
+/// Without this rule, `SELECT a = true = true ..` with 200 comparisons can overflow a stack of 2
+/// MB.
 ///
 /// Physical optimizer rule: makes each node that evaluates a deep expression run on a larger stack.
 pub(in crate::sql) fn deepen_stacks(

@@ -25,8 +25,8 @@ use tokio::task::coop;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::{pass_through, same_statistics};
 
-/// `SELECT count(*) FROM t a JOIN t b ON a.x < b.x` over a large table cannot be cancelled without
-/// this rule.
+/// Without this rule, `SELECT count(*) FROM t a JOIN t b ON a.x < b.x` over a large table cannot be
+/// cancelled.
 ///
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///

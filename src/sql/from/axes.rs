@@ -1,4 +1,5 @@
-//! `ragged_axes('query')`: aggregates of list lengths per axis. It reads no values of `.nrt` files.
+//! `ragged_axes('query')`: the number of elements and the list lengths on each axis (level of
+//! lists) of a query. It reads no values of `.nrt` files.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,8 @@ use crate::sql::from::distinct_names::check_distinct_names;
 
 const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 
-/// Plans a query with one row per axis: the names of the columns on this axis, its number of
-/// elements, and the shortest, longest and mean length of its lists.
+/// Plans a query with one row per axis (level of lists): the names of the columns on this axis, its
+/// number of elements, and the shortest, longest and mean length of its lists.
 pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
     check_distinct_names("ragged_axes", input.schema())?;
     let mut on: BTreeMap<usize, Vec<String>> = BTreeMap::from([(0, vec![])]);
@@ -67,8 +68,9 @@ pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
     unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
 }
 
-/// Returns five aggregates for one axis: its number of elements, its number of lists, the length of the
-/// shortest and of the longest list, and the number of empty lists. NULL lists are not counted.
+/// Returns five aggregates for one axis (level of lists) of the column `list`: its number of
+/// elements, its number of lists, the length of the shortest and of the longest list, and the
+/// number of empty lists. NULL lists are not counted.
 fn summarize_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     let number = lit(i64::try_from(axis).unwrap_or(i64::MAX));
     let lengths = call_scalar("ragged_lengths", vec![list.clone(), number])?;

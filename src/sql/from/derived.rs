@@ -1,4 +1,4 @@
-//! Tables over the plan of a query, whose rows are nested or exploded: `ragged_nest` and `ragged_explode`.
+//! Tables that nest or explode the rows of a query: `ragged_nest` and `ragged_explode`.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ impl DerivationKind {
     }
 }
 
-/// A table over a query. Each scan plans the query with the columns and conditions of this scan.
+/// The table that `ragged_nest` or `ragged_explode` makes of a query. Each scan of the table plans
+/// the query again, with the columns and conditions of the scan.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -54,15 +55,16 @@ pub(super) struct DerivedTable {
 }
 
 impl DerivedTable {
-    /// Creates the table, or fails if the query lacks a key column or its columns form no ragged table.
+    /// Creates the table. Returns an error if the query lacks a key column, or if its columns do
+    /// not form a ragged table.
     pub(super) fn try_new(
         query: LogicalPlan,
         how: DerivationKind,
         config: &ConfigOptions,
     ) -> Result<Self> {
         check_distinct_names(how.name(), query.schema())?;
-        // The schema is that after type coercion, because CASE and some other expressions have
-        // another type before.
+        // Takes the schema of the query after type coercion, because coercion changes the types of
+        // CASE and some other expressions.
         let coerced = coerce_types(query.clone(), config)?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {
@@ -76,7 +78,8 @@ impl DerivedTable {
             }
             DerivationKind::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // An empty batch does not show whether exploded columns have NULL, so they are nullable.
+        // The schema is derived from an empty batch, which does not show whether exploded columns
+        // have NULL, so these columns are declared nullable.
         let fields = schema.fields().iter().map(|f| match &how {
             DerivationKind::Nest(_) => Arc::clone(f),
             DerivationKind::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
@@ -90,8 +93,8 @@ impl DerivedTable {
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
             DerivationKind::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
-            // Adds the deepest column, even if the scan does not return it: only this column has
-            // the list lengths on all axes, on which the number of rows depends.
+            // Adds the most deeply nested column, even if the scan does not return it, because the
+            // number of rows depends on its list lengths.
             DerivationKind::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());

@@ -48,7 +48,8 @@ impl PathTables {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.find_state()?;
-        // The path may be a call such as `read_parquet('a')`, which is planned as a table name.
+        // `url` may be a call such as `read_parquet('a')`, because a rewrite has replaced the call
+        // with a table name of the same text.
         if let Some(table) = find_read_table(&state, url).await? {
             return Ok(Some(table));
         }

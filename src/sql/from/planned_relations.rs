@@ -49,10 +49,10 @@ impl RelationPlanner for PlannedRelations {
         let config = context.context_provider().options();
         let changed = add_unnest_barriers(planned.clone())?
             .transform_data(|plan| set_final_types(plan, config))?;
-        // In an unchanged plan, the copies of a CTE still share one schema, by which they are
-        // found. In a changed plan, `keep_copies` records which aliases are copies. It is slow: it
-        // visits the whole plan, and in a chain of CTEs, each plan contains those of all earlier
-        // CTEs.
+        // In an unchanged plan, all copies of a CTE still share one schema `Arc`, by which a later
+        // rule recognizes them. In a changed plan they do not, so `keep_copies` records which
+        // aliases are copies of one CTE. It is called only if necessary, because it visits the
+        // whole plan, and in a chain of CTEs, each plan contains the plans of all earlier CTEs.
         if changed.transformed {
             keep_copies(&planned, &changed.data)?;
         }

@@ -82,9 +82,9 @@ fn list_chosen_values(e: &Expr) -> Vec<&Expr> {
             let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
             values.chain(case.else_expr.as_deref()).collect()
         }
-        // The planner has already found the types of these calls. The calls are checked
-        // nevertheless, because analyzer rules that run before type coercion may change these
-        // types.
+        // The planner has already found the types of calls such as `nullif(a, b)`. These calls are
+        // checked nevertheless, because analyzer rules that run before type coercion may change
+        // their types.
         Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::Chooses) => {
             call.args.iter().collect()
         }

@@ -1,4 +1,5 @@
-//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a table name.
+//! Rewrites the first argument of table functions such as `ragged_nest('query')` to a query, and
+//! `read_parquet(..)` to a table name.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
@@ -73,7 +74,8 @@ fn find_query(function: &str, argument: &Expr) -> Result<Option<Query>> {
     })
 }
 
-/// Returns the string if it is a query, or else a query of the table or file that it names.
+/// Returns `text` if it is a query. Otherwise `text` is the name of a table or file, and the result
+/// is the query `SELECT * FROM ..` of it.
 pub(crate) fn find_query_text(text: &str) -> String {
     match is_query(text) {
         true => text.to_owned(),

@@ -25,7 +25,7 @@ use crate::sql::from::rewrite::{OVER_QUERIES, rewrite_factor};
 use crate::sql::from::{axes, read_functions, rewrite, summarize};
 use crate::sql::sources::{cohort, features};
 
-/// Whether a name is that of a table function that this module plans or that reads files.
+/// Whether `name` is the name of a table function that this module plans, or that reads files.
 /// DataFusion's lists of functions do not contain these names.
 pub(in crate::sql) fn is_table_function(name: &str) -> bool {
     OVER_QUERIES.contains(&name)

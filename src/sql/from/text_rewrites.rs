@@ -79,7 +79,8 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
     Cow::Owned(out)
 }
 
-/// Whether the token `at`, a FROM, begins a query without SELECT in an expression: `x IN (FROM t)`.
+/// Whether the token at index `at`, a FROM, begins a query without SELECT that is part of an
+/// expression, as in `x IN (FROM t)`.
 fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(2).and_then(|before| tokens.get(before)) else {
         return false;

@@ -12,8 +12,9 @@ use crate::functions::find_local_codes;
 use crate::io::meds::Vocabulary;
 use crate::sql::sources::as_literal_str;
 
-/// Table function `vocab('FILE')`: returns the columns `token` and `code` of a vocabulary in the order of
-/// the tokens. The file is a `codes.parquet`, or the MEDS folder or tensorized cohort that contains one.
+/// Table function `vocab('FILE')`: returns the columns `token` and `code` of a vocabulary in the
+/// order of the tokens. The path is a `codes.parquet`, or the folder of a MEDS data set or of a
+/// tensorized cohort that contains one.
 #[derive(Debug, Default)]
 pub(crate) struct VocabFunction;
 

@@ -47,7 +47,8 @@ pub(crate) use self::ordered_sink::sum_counts;
 use self::sorted_input::SortedExec;
 pub(crate) use self::source_order::SourceOrderExec;
 
-/// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order.
+/// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order: by
+/// file, then by position in the file.
 ///
 /// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of scans by
 /// name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after the other) and
@@ -79,7 +80,8 @@ pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
     }
 }
 
-/// Returns a plan whose rows are in source order and in one partition, or `plan` itself if it has no such order.
+/// Returns a plan with the same rows in source order, in one partition. Returns `plan` itself if an
+/// operator in it loses the source order.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -106,11 +108,13 @@ pub fn prefer_source_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
     })
 }
 
-/// The plan in source order, or the name of the operator that loses the order.
+/// The plan with its rows in source order (by file, then by position in the file), or the name of
+/// the operator that loses this order.
 type OrderedPlan = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
-/// Rewrites a plan to source order, from its root down to the nodes that define an order. Returns
-/// the name of an operator if it loses the order.
+/// Rewrites a plan so that its rows are in source order (by file, then by position in the file).
+/// Changes the nodes from the root down to those that define an order. Returns the name of an
+/// operator if it loses the order.
 fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     match find_order_effect(plan) {
         OrderEffect::Defines(ordered) => Ok(Ok(ordered)),
@@ -122,7 +126,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     }
 }
 
-/// The relation between the source order of a node's output and that of its inputs.
+/// How the order of a node's output depends on the order of its inputs. Source order is by file,
+/// then by position in the file.
 enum OrderEffect<'a> {
     /// The output of this plan is in source order, regardless of its inputs.
     Defines(Arc<dyn ExecutionPlan>),
@@ -131,7 +136,8 @@ enum OrderEffect<'a> {
     Distributes { input: &'a Arc<dyn ExecutionPlan> },
     /// The node merges partitions. A [`SourceOrderExec`] in its place concatenates them in source order.
     Concatenates { input: &'a Arc<dyn ExecutionPlan>, fetch: Option<usize> },
-    /// The output is in source order if every input is whose item in `ordered_inputs` is true.
+    /// The output is in source order if certain inputs are in source order: those whose item in
+    /// `ordered_inputs` is true.
     Keeps { ordered_inputs: Vec<bool> },
     /// The output has no source order because of this operator, such as `GROUP BY` or `HashJoinExec`.
     Loses { operator: String },
@@ -195,7 +201,7 @@ fn has_one_group(plan: &Arc<dyn ExecutionPlan>, aggregate: &AggregateExec) -> bo
     aggregate.group_expr().is_empty() && has_one_input
 }
 
-/// Returns, for each input of a node, whether the output is in the source order of this input.
+/// Returns, for each input of a node, whether the rows of the output keep the order of this input.
 fn list_ordered_inputs(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
     let inputs = plan.children();
     if keeps_row_order(plan) {
@@ -218,7 +224,7 @@ pub(in crate::sql) fn keeps_row_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>()
 }
 
-/// Rewrites those inputs of a node to source order whose items in `ordered_inputs` are true.
+/// Rewrites some inputs of a node to source order: those whose item in `ordered_inputs` is true.
 fn rewrite_inputs(plan: &Arc<dyn ExecutionPlan>, ordered_inputs: &[bool]) -> Result<OrderedPlan> {
     let needs_one_partition = has_single_input(plan);
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(ordered_inputs.len());
@@ -296,8 +302,8 @@ fn make_ordered_scan(
     DataSourceExec::from_data_source(builder.build())
 }
 
-/// Keeps the optimizer from repartitioning tables in memory, because a repartitioning would sort
-/// their batches by size.
+/// Keeps the optimizer from repartitioning tables in memory, because DataFusion sorts the batches
+/// of such a table by size when it repartitions them.
 pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
         let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
@@ -312,7 +318,8 @@ pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
     Ok(fixed.data)
 }
 
-/// Inserts a [`SortedExec`] above each sort that orders the output, so that the optimizer keeps it.
+/// Inserts a [`SortedExec`] above each sort that orders the output, so that the optimizer keeps the
+/// sort.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {

@@ -109,8 +109,8 @@ pub(crate) fn keep_memory_order(
     _config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
-        // `fix_memory` also changes the tables below further limits, so this walk does not visit
-        // the inputs of the limit.
+        // `fix_memory` changes all tables below this limit, including those below other limits, so
+        // this walk does not visit the inputs of the limit.
         if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
             let fixed = fix_memory(node)?;
             return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

@@ -40,7 +40,8 @@ pub(crate) struct OrderedSinkExec {
     /// Names of id columns. If the input has one of these columns, its rows may be in any order.
     /// `None` if the format needs no order at all.
     ids: Option<&'static [&'static str]>,
-    /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
+    /// Whether [`Self::to_ordered`] has already put the input into the right order and one
+    /// partition, so that it does nothing when it is called again.
     settled: bool,
     properties: Arc<PlanProperties>,
 }

@@ -15,8 +15,9 @@ use crate::sql::base::expression_parts::map_named;
 /// Without this rule, `SELECT ragged_sum(ragged_filter(x, x > 5)) FROM t` builds the filtered inner
 /// lists of `x`.
 ///
-/// `ragged_filter` writes an offset for every inner list, which a reduction over the row ignores.
-/// If the mask selects few elements, most of the time goes into these offsets.
+/// `ragged_filter` keeps the inner lists and writes an offset for each of them, which a reduction
+/// over the row ignores. `ragged_compress` returns the selected values of a row as one flat list.
+/// If the mask selects few elements, `ragged_filter` spends most of its time on the offsets.
 pub(in crate::sql) fn flatten_filters(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
@@ -99,7 +100,8 @@ fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.with_new_exprs(above, vec![input]).map(Transformed::yes)
 }
 
-/// Whether expressions use a column, and only as the argument of reductions.
+/// Whether some of the expressions are reductions of a column, such as `ragged_sum(column)`, and
+/// none of them uses the column in another way.
 fn is_only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
     let (mut reductions, mut others) = (false, false);
     for expression in expressions {

@@ -61,8 +61,9 @@ pub(crate) fn limit_leaves(
     raise_batch_size(plan, rows, batch_size)
 }
 
-/// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a plan
-/// needs no [`BatchSizeExec`], whose overhead exceeds the time of a small query.
+/// Whether all batches of a plan come from scans that limit the leaves (innermost list elements)
+/// per batch themselves. Such a plan needs no [`BatchSizeExec`], whose overhead exceeds the time of
+/// a small query.
 fn has_leaf_limits(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut all = true;
     plan.apply(|node| {
@@ -159,7 +160,8 @@ fn compute_rows_per_batch(leaves: usize, per_row: f64) -> usize {
     rows.max(1)
 }
 
-/// Returns the leaves per row in the largest list column that a scan reads; `None` if unknown.
+/// Returns the average number of leaves (innermost list elements) per row in the largest list
+/// column that a scan reads, or `None` if it is unknown.
 pub(in crate::sql) fn estimate_leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
@@ -201,21 +203,24 @@ pub(in crate::sql) fn estimate_leaves_per_row(scan: &DataSourceExec) -> Result<O
     Ok(find_largest_column(&schema, &all, statistics.as_ref()))
 }
 
-/// Minimum estimate of leaves per row for a list column of Parquet with values of unknown size.
+/// Minimum estimate of leaves (innermost list elements) per row for a list column of a Parquet file
+/// with values of unknown size.
 const PACKED_PER_ROW: f64 = 256.0;
 
-/// Assumed number of leaves per row if the source has lists and no statistics (a MEDS folder).
+/// Assumed number of leaves (innermost list elements) per row if the source has lists and no
+/// statistics, such as a MEDS folder.
 const UNKNOWN_PER_ROW: f64 = 1024.0;
 
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
 }
 
-/// Assumed number of bytes per leaf in a compressed file.
+/// Assumed number of bytes per leaf (innermost list element) in a compressed file.
 const LEAF_ON_DISK: f64 = 2.0;
 
-/// Estimates the leaves per row from the size of the files, divided equally among the list columns. Returns
-/// `None` if there are no rows or no list column is read.
+/// Estimates the number of leaves (innermost list elements) per row from the size of the files,
+/// divided equally among the list columns. Returns `None` if there are no rows or no list column is
+/// read.
 fn estimate_from_files(
     schema: &Schema,
     read: &[usize],

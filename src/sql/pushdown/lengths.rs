@@ -39,8 +39,8 @@ pub(crate) fn move_lengths_below(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-    // The rule skips grouping sets: a key such as `ragged_count(x)` is also the name of its column,
-    // and a replaced call would change this name.
+    // The rule skips grouping sets: the column of a key such as `ragged_count(x)` is named after
+    // the text of the key, and a replaced call would change this name.
     let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
     if !top
         || has_sets
@@ -111,7 +111,8 @@ pub(in crate::sql) fn push_lengths(
     Ok(plan.data)
 }
 
-/// Whether an expression calls a function that moves or drops values of lists but reads none.
+/// Whether an expression calls a function, such as `ragged_head`, that moves or drops values of
+/// lists but does not read them.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(find_reads(e) == ReadParts::Structure)).unwrap_or(false)
 }

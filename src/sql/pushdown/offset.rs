@@ -20,9 +20,9 @@ use crate::sql::sources::table_provider::TableSource;
 
 /// Physical optimizer rule, after
 /// [`keep_source_order`](crate::sql::order::order_rules::keep_source_order): makes scans read only
-/// the rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of
-/// Parquet files with known row counts. Row groups without such rows are skipped, and row groups at
-/// the ends are read in part.
+/// the rows that OFFSET and LIMIT leave, if the query only selects columns of a table in memory or
+/// of Parquet files with known row counts. Row groups without any of these rows are skipped, and
+/// the first and the last row group that have some are read in part.
 ///
 /// Without this rule, `SELECT id FROM 't.parquet' LIMIT 3 OFFSET 1000000` also reads the million
 /// rows that it skips.

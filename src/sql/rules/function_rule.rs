@@ -52,8 +52,8 @@ pub(super) struct FunctionRule<F> {
 }
 
 impl<F> FunctionRule<F> {
-    /// Returns false if no session can have switched off the rule, so that no settings need be
-    /// read.
+    /// Returns false if no session can have switched off the rule. The settings of the session then
+    /// need not be read.
     fn may_be_off(&self) -> bool {
         self.is_switched || DisabledRules::may_exist()
     }
@@ -173,15 +173,16 @@ impl PhysicalOptimizerRule for WrappedRule<PhysicalRule, OptimizeAroundFn> {
     }
 }
 
-/// A rule of DataFusion that runs only in sessions that disable its removal.
+/// A rule of DataFusion that Serrate removes. It runs only in sessions that list its name in
+/// `serrate.disabled_rules`, which disables the removal.
 #[derive(Debug)]
 pub(super) struct RemovedRule {
     pub(super) stock: LogicalRule,
 }
 
-/// The rule visits the nodes of a plan itself, as the optimizer would do for the rule of
-/// DataFusion, and only if its removal is disabled. Otherwise the optimizer would visit all nodes
-/// for a rule that does nothing.
+/// This rule has no `apply_order`, so the optimizer calls it once per plan. If the removal is
+/// disabled, the rule itself visits the nodes in the order that DataFusion's rule requires. With an
+/// `apply_order`, the optimizer would visit all nodes even when the rule does nothing.
 impl OptimizerRule for RemovedRule {
     fn name(&self) -> &str {
         self.stock.name()

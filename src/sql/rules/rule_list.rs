@@ -50,8 +50,8 @@ use crate::sql::workarounds::{changes, from_alone};
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) struct SessionRule {
     /// Name in EXPLAIN and in `SET serrate.disabled_rules`. For [`RuleStep::WithoutLogical`], it is
-    /// the name of the removed rule of DataFusion. EXPLAIN does not show the name of a function
-    /// around rules of DataFusion, but the names of these rules.
+    /// the name of the removed rule of DataFusion. If the function wraps rules of DataFusion,
+    /// EXPLAIN shows the names of these rules instead.
     pub(super) name: &'static str,
     pub(super) step: RuleStep,
     /// Wrong behaviour of a session without the rule.
@@ -81,7 +81,7 @@ pub(super) enum RuleStep {
     LastPhysical(OptimizeFn),
 }
 
-/// Whether the bug that a rule works around is reported to the project that has it.
+/// Whether the bug that a rule works around is reported to the project that causes it.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) enum UpstreamReport {
     /// The issues and pull requests that describe the bug.
@@ -135,8 +135,9 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_grouped_outer",
-        // Must run before type coercion, which may add a cast to only one of a key and the same
-        // expression in a subquery, so that the two would differ.
+        // Must run before type coercion, which may add a cast to a GROUP BY key but not to the same
+        // expression in a subquery, or the reverse, so that the rule would not recognize them as
+        // equal.
         step: RuleStep::BeforeCoercion(grouped_outer::name_computed_keys),
         without: "`GROUP BY x + 1 HAVING EXISTS (SELECT .. WHERE z.i = t.x + 1)` fails",
         upstream: UpstreamReport::NotReported,
@@ -214,8 +215,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_lambda_types",
-        // Must run after rules that change the types of CASE branches: lambda parameters get these
-        // types.
+        // Must run after rules that change the types of CASE branches, because a lambda over CASE
+        // gets its parameter types from the branches.
         step: RuleStep::BeforeCoercion(lambdas::retype_lambdas),
         without: "lambdas over CASE fail if its branches are lists of different types",
         upstream: UpstreamReport::NotReported,
@@ -259,9 +260,9 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_counted_sets",
-        // Must run before `serrate_query_values` makes correlated queries joins and adds columns to
-        // the inputs of set operations: rows that differ only in such a column would no longer be
-        // equal.
+        // Must run before `serrate_query_values`, which turns correlated subqueries into joins and
+        // adds columns to the inputs of set operations: rows that differ only in such a column
+        // would no longer be equal.
         step: RuleStep::AfterCoercion(multisets::number_equal_rows),
         without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
         upstream: UpstreamReport::Reported(&[DataFusion(12955), DataFusion(12956)]),
@@ -276,8 +277,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_unnest_dependencies",
-        // Must run after `serrate_query_values`, which makes correlated queries joins and can put
-        // an outer query with unique columns below `unnest`.
+        // Must run after `serrate_query_values`, which turns correlated subqueries into joins and
+        // can thereby put an outer query with unique columns below `unnest`.
         step: RuleStep::AfterCoercion(dependencies::drop_unnest_dependencies),
         without: "a GROUP BY key counts as unique above `unnest`",
         upstream: UpstreamReport::Reported(&[DataFusion(24787)]),
@@ -317,8 +318,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_joined_groups",
-        // Must run after correlated queries become joins, because the rule also looks at these
-        // joins.
+        // Must run after correlated subqueries become joins, because the rule also applies to GROUP
+        // BY above these joins.
         step: RuleStep::AfterCoercion(joined_groups::hide_joined_keys),
         without: "above DISTINCT of a join with a grouped table, ORDER BY and GROUP BY lose keys, and joins lose rows",
         upstream: UpstreamReport::NotReported,
@@ -707,7 +708,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_contains_pushdown",
-        // Must run before conditions are pushed into scans, so that the rewritten ones are pushed.
+        // Must run before conditions are pushed into scans, so that the conditions that this rule
+        // rewrites are pushed, too.
         step: RuleStep::FirstPhysical(contains::push_contains),
         without: "Parquet scans do not evaluate `ragged_any(x == v)`",
         upstream: UpstreamReport::Ours,
@@ -929,8 +931,8 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_parquet_lists",
-        // Must run after all rules that change scans, because they would not recognize the scans
-        // that this rule makes. The setting `serrate.parquet_lists` switches it off.
+        // Must run after all rules that change scans, because these rules would not recognize the
+        // scans that this rule makes. The setting `serrate.parquet_lists` switches off this rule.
         step: RuleStep::LastPhysical(parquet::decode_lists),
         without: "lists in Parquet files are decoded three to four times as slowly",
         upstream: UpstreamReport::Ours,

@@ -1,4 +1,5 @@
-//! Folders that writes of local files create. A write that fails leaves no empty folder.
+//! Tracks the folders that are created to write local files, so that a failed write leaves no empty
+//! folder.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -105,8 +106,9 @@ impl MultipartUpload for LocalUpload {
 impl Drop for LocalUpload {
     fn drop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
-        // In a runtime, the upload would remove its temporary file later, and its folder would not
-        // be empty yet. A thread without a runtime removes the file at once.
+        // On drop, `inner` removes its temporary file. In a Tokio runtime, it would do so in a
+        // later task, and the folder of the file would not be empty yet when it is to be removed.
+        // On a thread without a runtime, it removes the file at once.
         if let Ok(thread) = std::thread::Builder::new().spawn(move || drop(inner)) {
             let _ = thread.join();
         }

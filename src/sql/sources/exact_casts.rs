@@ -34,7 +34,7 @@ use crate::sql::base::interval_texts::spell_out;
 pub(in crate::sql) enum InexactConversion {
     /// The first value that the type cannot hold, as text, and its row.
     Value { row: usize, text: String },
-    /// The types have no conversion.
+    /// The error of Arrow, for example that there is no conversion between the types.
     Failed(ArrowError),
 }
 
@@ -46,9 +46,11 @@ impl From<ArrowError> for InexactConversion {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::sql) struct TextRules {
-    /// Whether an integer that no float represents is an error. True if types are inferred.
+    /// Whether an integer in a text that no float represents, such as `9007199254740993`, is an
+    /// error in a column of floats. True if the types of columns are inferred.
     pub(in crate::sql) exact_floats: bool,
-    /// Whether a number is accepted as a time or date in the unit in which the type stores it, as in JSON.
+    /// Whether a number is accepted as a date or time, in the unit of the type: 1 is 1970-01-02 in
+    /// a column of Date32. True for JSON.
     pub(in crate::sql) numeric_times: bool,
 }
 
@@ -375,8 +377,8 @@ fn is_rounding(from: &DataType, to: &DataType) -> bool {
     to.is_floating() && (from.is_floating() || from.is_decimal())
 }
 
-/// Whether a cast can be checked by a cast back to the old type, whose result differs from the old
-/// value only if the first cast has changed the value.
+/// Whether a cast can be checked by a second cast back to the old type: the result of the second
+/// cast differs from the old value only if the first cast has changed the value.
 fn is_reversible(from: &DataType, to: &DataType) -> bool {
     let plain = |t: &DataType| {
         matches!(t, DataType::Boolean)
@@ -638,7 +640,8 @@ fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> 
     if number.exponent.checked_add(i64::from(scale))? < 0 {
         return None;
     }
-    // Omits exponent and trailing zeros of the fraction, which Arrow's parser counts as digits.
+    // Writes the number without an exponent and without trailing zeros of the fraction, because
+    // Arrow's parser would count such zeros as digits.
     let zeros = usize::try_from(number.exponent.max(0)).ok().filter(|zeros| *zeros <= 80)?;
     let sign = if number.is_negative { "-" } else { "" };
     let places = usize::try_from(number.exponent.min(0).unsigned_abs()).ok()?;

@@ -79,8 +79,8 @@ impl PhysicalExprAdapterFactory for ExactCasts {
 #[derive(Debug)]
 struct ExactAdapter {
     stock: Arc<dyn PhysicalExprAdapter>,
-    /// Fields of the table, by name, whose types possibly do not hold every value of the file's
-    /// column.
+    /// Columns of the table, by name, whose type may not hold every value of the same column in the
+    /// file.
     exact: HashMap<String, FieldRef>,
     file: SchemaRef,
 }

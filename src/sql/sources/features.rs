@@ -1,4 +1,5 @@
-//! `FROM meds_features('DIR', 'LABELS', ..)`: features of labels for tabular models.
+//! `FROM meds_features('DIR', 'LABELS', ..)`: features for tabular models, computed for each label
+//! (a subject and a prediction time).
 
 use std::fmt;
 use std::ops::Range;
@@ -35,7 +36,7 @@ pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", 
 
 const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG//'], windows => ['30d', 'all'], aggregates => ['count', 'mean'])";
 
-/// Number of labels whose features are computed at a time.
+/// Number of labels (a subject and a prediction time each) whose features are computed at a time.
 const BLOCK: usize = 256;
 
 /// Creates the table for `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a file or
@@ -142,8 +143,8 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of features, in the order of shards, subjects and times. The column `row` has the index
-/// of the label among all labels.
+/// A table with the features of each label (a subject and a prediction time), in the order of
+/// shards, subjects and times. The column `row` has the index of the label among all labels.
 #[derive(Debug)]
 struct FeaturesTable {
     features: Arc<LabelFeatures>,

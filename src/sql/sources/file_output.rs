@@ -67,7 +67,8 @@ impl OutputOptions {
         Ok(out)
     }
 
-    /// Parses only the option `overwrite`. Also returns all other options, for the wrapped format.
+    /// Parses only the option `overwrite`. Also returns all other options, which the caller passes
+    /// to DataFusion's format.
     pub(in crate::sql) fn take_overwrite(
         format: &str,
         options: &HashMap<String, String>,
@@ -182,7 +183,8 @@ pub(in crate::sql) fn is_copy_to_folder(conf: &FileSinkConfig) -> bool {
         && !conf.file_output_mode.single_file_output(url)
 }
 
-/// Adds an empty batch to a stream without batches, for which DataFusion would write no file.
+/// Adds an empty batch to a stream without batches, because DataFusion writes no file for such a
+/// stream.
 pub(in crate::sql) fn ensure_batch(data: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = data.schema();
     let empty = RecordBatch::new_empty(Arc::clone(&schema));

@@ -37,7 +37,8 @@ pub(in crate::sql) struct ScannedColumns {
 }
 
 impl ScannedColumns {
-    /// Returns the same columns with a store that reads one version of `file`.
+    /// Returns the same columns with a store that returns an error once `file` is no longer the
+    /// version that was listed.
     pub(in crate::sql) fn pin_file(&self, file: &PartitionedFile) -> Self {
         let store = pin_version(&self.store, &self.url, &file.object_meta);
         Self { store, ..self.clone() }

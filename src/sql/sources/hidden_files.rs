@@ -194,8 +194,9 @@ impl ObjectStore for VisibleFiles {
             return self.inner.put_opts(location, payload, options).await;
         };
         let (inner, location) = (Arc::clone(&self.inner), location.clone());
-        // If this future is dropped, a thread may still create folders and write the file. The write must not end
-        // before that thread.
+        // If this future is dropped, a thread may still create folders and write the file. So the
+        // thread itself drops `write` when the file is complete, and the empty folders are not
+        // removed before.
         let put = move || {
             let done = block_on(inner.put_opts(&location, payload, options));
             drop(write);

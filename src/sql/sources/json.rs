@@ -28,9 +28,9 @@ use serde_json::Value;
 use crate::sql::sources::json_scan::ListReader;
 use crate::sql::sources::urls::format_location;
 
-/// Makes a JSON format infer the schema from all records, unless the statement limits the number of
-/// records. The reader ignores fields that are not in the schema and fractions in columns of
-/// integers, so a schema of the first records would lose later values (test
+/// Changes a JSON format so that it infers the schema from all records, unless the statement limits
+/// the number of records. The reader ignores fields that are not in the schema and fractions in
+/// columns of integers, so a schema of the first records would lose later values (test
 /// `stock_late_fields_of_json_are_still_lost`).
 pub(in crate::sql) fn infer_all(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
     let any: &dyn Any = format.as_ref();
@@ -191,7 +191,7 @@ fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
 }
 
 /// Returns a format that reads a JSON file as one list of records. Returns `None` unless `format`
-/// reads uncompressed records line by line. The first byte of a compressed file does not show
+/// reads uncompressed records line by line: for a compressed file, the first byte does not show
 /// whether the file is a list.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();

@@ -29,7 +29,8 @@ const RANGE: u64 = 16 << 20;
 type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
 
 /// The local copies that this process has made. They stay on the disk when the process ends,
-/// because a static is never dropped. The next process with a [`NameLease`] in the folder removes them.
+/// because a static is never dropped. The next process that acquires a [`NameLease`] (the use of
+/// temporary names) in the same folder removes them.
 static COPIES: Mutex<Option<LocalCopies>> = Mutex::new(None);
 
 struct LocalCopies {

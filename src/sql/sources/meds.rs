@@ -31,11 +31,12 @@ use serrate_core::internal::trim_extent;
 
 /// Table function `meds('DIR')`.
 ///
-/// It returns one row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per
-/// event, `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
-/// `static_code_id`, `static_numeric_value`, .. for facts without a time. A subject in two shards is an
-/// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort:
-/// the table then has no further columns, and its values are read from the tensors of the cohort.
+/// It returns one row per subject, in the order of shards: `subject_id`, `time` and
+/// `time_delta_days` per event, `code`, `code_id`, `numeric_value` and further columns per
+/// measurement, and `static_code`, `static_code_id`, `static_numeric_value`, .. for facts without a
+/// time. A subject in two shards is an error unless `serrate.meds_shared_subjects` is on. The
+/// folder may also be a cohort tensorized by meds-torch-data: the table then has no further
+/// columns, and its values are read from the tensors of the cohort.
 #[derive(Debug, Default)]
 pub(crate) struct MedsFunction;
 
@@ -53,7 +54,8 @@ impl TableFunctionImpl for MedsFunction {
     }
 }
 
-/// A MEDS data set or a tensorized cohort as a table: one row per subject, read shard by shard.
+/// A MEDS data set, or a cohort tensorized by meds-torch-data, as a table: one row per subject,
+/// read shard by shard.
 #[derive(Debug)]
 pub(crate) struct MedsTable {
     folder: MedsFolder,
@@ -118,8 +120,9 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column is one of the static measurements, which are the last columns, from `static_code` on. Their names
-/// do not identify them: other columns of the files may begin with `static_`, too.
+/// Whether a column has static measurements (facts without a time). These are the last columns,
+/// from `static_code` on. Their names do not identify them, because the names of other columns may
+/// begin with `static_`, too.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
@@ -170,7 +173,8 @@ pub(crate) struct MedsScan {
     pub(crate) root: std::path::PathBuf,
     /// Names of all shards. `partitions` contains ranges of indices into these names.
     pub(crate) shards: Vec<String>,
-    /// Whether reads detect subjects in several shards: true for MEDS data, false for a cohort.
+    /// Whether reads detect a subject that is in several shards: true for a MEDS data set, false
+    /// for a tensorized cohort.
     pub(crate) has_checks: bool,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) shared_subjects: bool,
@@ -248,7 +252,8 @@ impl MedsSource {
         })
     }
 
-    /// Whether it is known, without reading the shards, that no subject is in two of them.
+    /// Whether it is known, without reading the shards (the files of the data set), that no subject
+    /// is in two of them.
     pub(in crate::sql) fn has_distinct_subjects(&self) -> bool {
         match &self.folder {
             MedsFolder::Meds(data) => data.has_distinct_subjects(),
@@ -264,7 +269,8 @@ impl MedsSource {
         sizes.sum::<std::io::Result<u64>>().ok()
     }
 
-    /// Returns a scan with `count` partitions: those of this scan in `range`, then empty ones.
+    /// Returns a scan with `count` partitions: the partitions `range` of this scan, then empty
+    /// partitions.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);
@@ -280,8 +286,8 @@ impl MedsSource {
         size.and_then(|file| usize::try_from(file.len()).ok()).unwrap_or(0)
     }
 
-    /// Reads a shard as batches of about `leaves` measurements. Also returns the charge for their
-    /// memory.
+    /// Reads a shard, one file of the data set, as batches of about `leaves` measurements. Also
+    /// returns the charge for their memory.
     fn read(
         &self,
         shard: usize,

@@ -82,8 +82,8 @@ pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRe
     if a == b {
         return Some(Arc::clone(a));
     }
-    // This merge is only the last resort for structs, because it declares a field of the merged
-    // struct required even if the struct of the other file lacks the field.
+    // For structs, this merge is used only if nothing else is possible: it declares a field of the
+    // merged struct non-nullable even if the struct in the other file lacks the field.
     let merge_flat = || {
         let mut merged = Field::clone(a);
         merged.try_merge(b).is_ok().then(|| Arc::new(merged))

@@ -157,7 +157,8 @@ pub(in crate::sql) fn as_literal_str(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Returns the local path of the data at `path`; for the URL of a store, that of a local copy.
+/// Returns the local path of the data at `path`. If `path` is the URL of an object store, copies
+/// the data and returns the path of the copy.
 fn to_local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
     access::localize_path(path, &[]).map_err(|e| crate::Error::io(&*access::hide_secrets(path), e))
 }

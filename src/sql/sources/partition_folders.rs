@@ -110,7 +110,8 @@ impl PartitionFolders {
         Ok(Some(Self { columns, kept, conf }))
     }
 
-    /// Returns a node without rows. It is the input of a plan whose sink is taken out and used alone.
+    /// Returns a node without rows. It is the input of the writer's plan: only the sink of this
+    /// plan is used.
     fn build_empty_node(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }
@@ -185,7 +186,7 @@ fn names_schema(schema: &SchemaRef, columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Replaces the values of the partition columns with folder names.
+/// On the way to the sink, replaces the values of the partition columns with folder names.
 #[async_trait]
 impl PassRows for PartitionFolders {
     async fn pass_rows(

@@ -1,4 +1,5 @@
-//! Makes all reads of a scan see the same version of a local file, which each read opens anew.
+//! Makes all reads of a scan see the same version of a local file. Each read opens the file again,
+//! so a read after a change of the file is an error.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

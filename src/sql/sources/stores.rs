@@ -432,7 +432,8 @@ fn parse_name<K: std::str::FromStr>(kind: StoreKind, name: &str) -> Result<K> {
     })
 }
 
-/// Cuts the text of a statement at the first credentials, for errors that show the statement.
+/// Cuts the text of a statement before the first credentials that it contains. Errors that show the
+/// statement use this text.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
     let lower = sql.to_ascii_lowercase();
@@ -566,7 +567,7 @@ impl StoreName {
             while let Some(deeper) = cause.source() {
                 cause = deeper;
             }
-            // The innermost cause is that of the operating system or of the HTTP client. Its first
+            // The innermost error comes from the operating system or the HTTP client. Its first
             // line is shown, unless the line contains a URL.
             let cause = cause.to_string();
             let cause = cause.lines().next().unwrap_or_default();
@@ -597,7 +598,8 @@ impl StoreName {
     }
 }
 
-/// Whether an error is about the answer to a listing, not about the connection.
+/// Whether an error is about the server's answer to a request for a listing, and not about the
+/// connection.
 fn is_answer_to_list(text: &str) -> bool {
     text.contains("status code") || text.to_ascii_lowercase().contains("propfind")
 }
@@ -620,7 +622,8 @@ fn repeat_list(
     list: impl Fn() -> BoxStream<'static, object_store::Result<ObjectMeta>> + Send + 'static,
 ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
     let listed = async move {
-        // Fused, because `chain` polls an empty listing again.
+        // The stream is fused, because `chain` polls it again after its end if the listing is
+        // empty.
         let mut objects = list().fuse();
         let mut first = objects.next().await;
         for _ in 0..RETRIES {

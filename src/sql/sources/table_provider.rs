@@ -27,10 +27,10 @@ use crate::table::RaggedTable;
 
 /// A [`RaggedTable`] as a SQL table.
 ///
-/// Columns of inner axes are lists; all columns of an axis have the same list lengths. Partitions
-/// are ranges of rows with about equal numbers of leaves. Batches hold about
-/// `serrate.leaf_batch_size` leaves, copy no values, and count only their own part of the shared
-/// buffers as memory. The number of rows in the statistics is exact.
+/// Columns below axis 0 (the rows) are lists; all columns of an axis (level of lists) have the same
+/// list lengths. Partitions are ranges of rows with about equal numbers of leaves (innermost list
+/// elements). Batches hold about `serrate.leaf_batch_size` leaves, copy no values, and count only
+/// their own part of the shared buffers as memory. The number of rows in the statistics is exact.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -77,7 +77,8 @@ impl RaggedTableProvider {
     /// ```
     ///
     /// # Errors
-    /// When the table has no Arrow schema, because a uniform axis is larger than 2^31 - 1.
+    /// When the table has no Arrow schema, because a uniform axis, whose lists all have the same
+    /// length, has lists of more than 2^31 - 1 elements.
     pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
         let schema = table.arrow_schema()?;
         Ok(Self { table: Arc::new(table), schema, cuts: Arc::default() })
@@ -130,7 +131,7 @@ impl TableProvider for RaggedTableProvider {
     }
 }
 
-/// Divides rows into at most `count` ranges with about equal numbers of elements of the innermost axis.
+/// Divides rows into at most `count` ranges with about equal numbers of innermost list elements.
 fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
     let rows = table.num_rows();
     let axis = table.axes().len();
@@ -202,8 +203,9 @@ pub(in crate::sql) struct TableSource {
 
 impl TableSource {
     /// Returns the source for a query that needs only list lengths. It limits batches by rows
-    /// alone, not by leaves, and has one partition for at most [`FEW_LISTS`] lists. If
-    /// `without_leaves` is true, columns have the types of [`to_leafless_type`].
+    /// alone, not by leaves (innermost list elements), and has one partition for at most
+    /// [`FEW_LISTS`] lists. If `without_leaves` is true, columns have the types of
+    /// [`to_leafless_type`].
     pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {

@@ -35,7 +35,7 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 
 /// Training batches as a target of COPY: one safetensors file per batch in a folder ([`BatchFolder`]).
 ///
-/// Items are the rows of the query in source order, or windows of their lists on axis 1. In a row,
+/// Items are the rows of the query in source order, or windows of their outermost lists. In a row,
 /// the lists of all columns have the same lengths. Until the last batch is written, all rows are
 /// kept: up to 1 GiB in memory, larger sets in a memory-mapped temporary file next to the folder.
 /// Options:
@@ -43,10 +43,10 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 /// | option | |
 /// |---|---|
 /// | `batch` | items per batch; required |
-/// | `len` | maximum number of elements of axis 1 in an item; unlimited by default |
-/// | `window` | part of a longer row: `'end'` (default), `'start'`, `'random'`, `'balanced'` (all elements alike) or `'step'` |
+/// | `len` | maximum number of elements of the outermost list in an item; unlimited by default |
+/// | `window` | part of a longer row: `'end'` (default), `'start'`, `'random'`, `'balanced'` (every element is equally likely) or `'step'` |
 /// | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default |
-/// | `inner` | maximum number of elements of a list on axis 2 |
+/// | `inner` | maximum number of elements of an inner list (second level of lists) |
 /// | `fixed` | whether every batch has the shape of `len` and `inner` |
 /// | `seed` | seed of random windows and of the order |
 /// | `shuffle` | whether the order is random |
@@ -277,7 +277,8 @@ fn write_batches(
         spool.push(batch?)?;
     }
     let kept = spool.finish()?;
-    // Each batch of the query becomes one shard of the loader without concatenation, so no rows are copied.
+    // Each batch of the query becomes one table (a shard) of the loader. The batches are not
+    // concatenated, so no rows are copied.
     let mut shards =
         kept.batches.iter().map(RaggedTable::try_from_batch).collect::<crate::Result<Vec<_>>>()?;
     if shards.is_empty() {

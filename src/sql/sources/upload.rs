@@ -174,7 +174,7 @@ impl ObjectUpload {
         }
     }
 
-    /// Replaces the path of the temporary file in an error by the target.
+    /// Returns the error with the URL of the target in place of the path of the temporary file.
     fn name_target(&self, e: DataFusionError) -> DataFusionError {
         let text = e.find_root().message().into_owned();
         let file = self.file.display().to_string();
@@ -274,7 +274,7 @@ impl Drop for UnfinishedUpload {
     }
 }
 
-/// Number of uploads of cancelled queries that are being aborted.
+/// Number of uploads that are being aborted because their queries were cancelled.
 static ABORTS: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts an upload in [`ABORTS`] as long as this value exists.

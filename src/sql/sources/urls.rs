@@ -15,7 +15,7 @@ use url::Url;
 use crate::access;
 
 /// Returns an error if the process must not read the files at a path. The object stores check each
-/// file again; this error comes first, and names the path as the statement does.
+/// file, too. This check comes earlier, so that its error names the path as the statement does.
 pub(in crate::sql) fn check_url(url: &ListingTableUrl) -> Result<()> {
     if url.scheme() != "file" {
         let name = url.as_str();
@@ -87,8 +87,9 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
 }
 
 /// Lets CREATE TABLE and CREATE VIEW use the name of a file or folder if no table of the catalog
-/// has this name. The session resolves such names to the file, so DataFusion would find that the
-/// table already exists.
+/// has this name. A session resolves a name without a table to the file or folder of this name.
+/// Without this change, DataFusion would take the file for the table and report that it already
+/// exists.
 pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan) -> LogicalPlan {
     let is_new = |name: &TableReference| {
         state.schema_for_ref(name.clone()).is_ok_and(|schema| !schema.table_exist(name.table()))

@@ -138,9 +138,9 @@ impl FileFormatFactory for WholeFileFormatFactory {
 /// field. In Arrow files, dictionaries are written as their values, because a file holds one dictionary per
 /// column. Run-end encoded columns of Arrow files are read as plain columns.
 ///
-/// Both forms of JSON are read: one record per line, or a list of records. The first character of a file
-/// decides, unless the option `newline_delimited` does. All files of a table have the same form. One thread
-/// reads a list, because it cannot be divided.
+/// Both forms of JSON are read: one record per line, or a list of records. The first character of a
+/// file decides, unless the option `newline_delimited` does. All files of a table have the same
+/// form. A file that is a list is read by one thread, because it cannot be divided.
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
@@ -508,7 +508,7 @@ struct FormatSink {
     whole: Option<WholeFile>,
     /// The local folder that is the target if `whole` is `None`. `None` for object stores.
     folder: Option<PathBuf>,
-    /// Whether a folder gets a file even if there are no rows.
+    /// Whether a COPY to a folder writes a file even if there are no rows.
     even_empty: bool,
 }
 

@@ -1,5 +1,6 @@
-//! Replaces aliases that a SELECT uses in later columns or in WHERE (`SELECT a + 1 AS b, b * 2`),
-//! in every query whose FROM can be planned.
+//! Replaces aliases that a SELECT uses in later columns or in WHERE with their expressions: `SELECT
+//! a + 1 AS b, b * 2` becomes `SELECT a + 1 AS b, (a + 1) * 2`. Applies to every query whose FROM
+//! can be planned.
 
 use std::collections::HashSet;
 
@@ -12,9 +13,9 @@ use crate::sql::statement::plan_once::plan_rewritten_names;
 use crate::sql::statement::planned_parts::plan_names;
 
 /// Replaces aliases that a SELECT uses like columns, such as `b` in `SELECT a + 1 AS b, b * 2 FROM
-/// t`, if FROM can be planned and has no column of this name. Returns whether an alias was
-/// replaced. SELECTs within expressions and LATERAL tables stay unchanged, because a name in them
-/// may be a column of an outer query.
+/// t`, with their expressions, if FROM can be planned and has no column of this name. Returns
+/// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
+/// because a name in them may be a column of an outer query.
 pub(super) async fn replace_in_statement<S: VisitMut>(
     ctx: &SessionContext,
     state: &SessionState,

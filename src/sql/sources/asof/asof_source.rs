@@ -1,5 +1,5 @@
 //! [`AsOfSource`]: the scan of `meds_asof`, which reads the data of all subjects once, and returns
-//! one row per label in the order of the labels.
+//! one row per label (a subject with a prediction time) in the order of the labels.
 
 use std::fmt;
 use std::ops::Range;
@@ -34,16 +34,19 @@ use crate::sql::sources::meds::find_further_columns;
 use crate::sql::sources::range_partitions::{limit_rows, run_blocking, write_limit};
 use serrate_core::internal::meds::{AsOfBatchLimits, NeededColumns, divide_labels};
 
-/// Name of the metric that counts the labels whose subject is not in the data.
+/// Name of the metric that counts the labels (a subject and a prediction time each) whose subject
+/// is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
-/// A source with one row per label, in one partition to keep their order. Computes batches concurrently.
+/// A source with one row per label (a subject and a prediction time). It has one partition, to keep
+/// the order of the labels, and computes batches concurrently.
 #[derive(Clone)]
 pub(in crate::sql) struct AsOfSource {
     folder: MedsFolder,
     labels: Arc<Labels>,
     tasks: Arc<[String]>,
-    /// All columns of the table, first the columns of the labels.
+    /// All columns of the table: first the columns of the labels, then the columns of the subjects'
+    /// data.
     table: SchemaRef,
     projection: ProjectionExprs,
     filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -100,7 +103,8 @@ impl AsOfSource {
             let condition = add(&mut inputs, filter)?;
             filters.push((condition, inputs));
         }
-        // Conditions on labels are evaluated before conditions on lists, because labels are cheaper to read.
+        // Conditions on columns of the labels are evaluated before conditions on lists, because
+        // these columns are cheaper to read.
         filters.sort_by_key(|(_, inputs)| inputs.has_lists());
         let mut inputs = AsofInputs::default();
         let expressions = self
@@ -147,7 +151,8 @@ struct AsofRule {
 }
 
 impl AsofRule {
-    /// Divides the labels into ranges whose batches have about `leaves` leaves.
+    /// Divides the labels into ranges. The rows of each range, one per label, have about `leaves`
+    /// leaves (innermost list elements) together.
     fn find_batch_ranges(
         &self,
         rows: &AsOf,
@@ -220,8 +225,8 @@ impl DataSource for AsOfSource {
             let cell = Arc::clone(&source.rows);
             let read = async move {
                 let rows = run_blocking(move || source.read(&of).map(Arc::new)).await?;
-                // This line runs only when the rows are computed, not when the query reads them
-                // again, so no label is counted twice.
+                // This line runs only when the rows are computed, not when the query reads the
+                // computed rows again, so no label is counted twice.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };

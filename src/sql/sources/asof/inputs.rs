@@ -22,9 +22,9 @@ enum AsofInput {
     Label(usize),
     /// The parts of a column's lists that calls such as `ragged_head` select, and their type.
     Lists(AsOfView, DataType),
-    /// For each row, the length of its list on axis 1.
+    /// For each row, the length of its outermost list.
     Lengths(AsOfView),
-    /// For each row, the number of leaves that are not NULL.
+    /// For each row, the number of leaves (innermost list elements) that are not NULL.
     Counts(AsOfView),
 }
 
@@ -74,7 +74,8 @@ impl AsofInputs {
     }
 
     /// Replaces the list `x` of a call such as `ragged_at(x, 2)` with its first three elements, so
-    /// that the scan copies few elements. For an index of -2, takes the last two.
+    /// that the scan copies few elements. For `ragged_at(x, -2)`, replaces it with its last two
+    /// elements.
     fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
@@ -158,8 +159,8 @@ impl AsofInputs {
     }
 }
 
-/// Returns the values of a column for the labels at the indices `labels`, which are also given as
-/// `positions`. Copies no values if the indices are consecutive.
+/// Returns the values of a column for the labels at the ascending indices `labels`. `positions` has
+/// the same indices as an array. Copies no values if the indices are consecutive.
 fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
     match labels {
         [first, .., last] if last - first + 1 == labels.len() => {

@@ -1,4 +1,4 @@
-//! `meds_asof`: labels with the history of their subjects.
+//! `meds_asof`: labels (a subject and a prediction time each) with the history of their subjects.
 
 mod asof_source;
 mod inputs;
@@ -29,11 +29,12 @@ pub(crate) use self::projection_rule::{keep_asof_order, push_asof_projections};
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
 ///
-/// It returns one row per label, in the order of the labels: `subject_id`, `prediction_time` and the value
-/// columns that the labels have (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events and measurements end at
-/// `prediction_time` (included), so that no query sees later data; static facts are complete. A label without
-/// earlier data has empty lists. Labels of subjects that are not in the data have no row; [`unknown_labels`]
-/// counts them. Labels of several tasks in one folder are concatenated; [`label_tasks`] names them.
+/// It returns one row per label, in the order of the labels: `subject_id`, `prediction_time` and
+/// the value columns that the labels have (`boolean_value`, ..), then the columns of `meds('DIR')`.
+/// Lists of events and measurements end at `prediction_time` (included), so that no query sees
+/// later data; static facts (facts without a time) are complete. A label without earlier data has
+/// empty lists. Labels of subjects that are not in the data have no row; [`unknown_labels`] counts
+/// them. Labels of several tasks in one folder are concatenated; [`label_tasks`] names them.
 ///
 /// The lists of a subject are in memory once, however many labels the subject has: a row is a range
 /// of these lists. `ragged_head`, `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`,
@@ -59,7 +60,8 @@ impl TableFunctionImpl for MedsAsOfFunction {
     }
 }
 
-/// The table of [`MedsAsOfFunction`]: one row per label, with the history of its subject up to its time.
+/// The table of [`MedsAsOfFunction`]: one row per label (a subject and a prediction time), with the
+/// history of the subject up to the prediction time.
 #[derive(Debug)]
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
@@ -71,7 +73,8 @@ pub(crate) struct MedsAsOfTable {
 }
 
 impl MedsAsOfTable {
-    /// Opens a MEDS data set or a tensorized cohort, and a file or folder of labels.
+    /// Opens a MEDS data set or a cohort tensorized by meds-torch-data, and a file or folder of
+    /// labels.
     pub(crate) fn open(root: impl AsRef<Path>, labels: impl AsRef<Path>) -> crate::Result<Self> {
         let tasks = Labels::tasks(&labels)?.into();
         let labels = Labels::read(labels)?;

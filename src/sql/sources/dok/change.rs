@@ -89,7 +89,7 @@ impl DataSink for ChangeSink {
                 collect_rows(batches, &make_nullable_schema(&schema), "the change of a DOK file")?;
             let (version, count) = keyed::change_file(&path, is_cancelled, |before| {
                 // `find` may block on the query, because this closure runs on a thread for blocking
-                // work. The file stays locked.
+                // work. The file stays locked until the closure returns.
                 let find = |query: &ChangeQuery, entries: &RecordBatch| {
                     let entries = std::slice::from_ref(entries);
                     Ok(runtime.block_on(query.find_rows(entries, Arc::clone(&context)))?)

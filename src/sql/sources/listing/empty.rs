@@ -9,7 +9,8 @@ use crate::sql::sources::urls::format_location;
 /// Formats whose files always have a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
 
-/// Returns an error for a file of 0 bytes in a format with a header. A scan would return no rows instead.
+/// Returns an error for a file of 0 bytes in a format with a header. Without this check, a scan of
+/// the file would return no rows and no error.
 pub(in crate::sql) fn refuse_empty(files: &[ListedFile], format: &str) -> Result<()> {
     let format = format.to_ascii_lowercase();
     if !WITH_HEADERS.contains(&format.as_str()) {

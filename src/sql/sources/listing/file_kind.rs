@@ -15,7 +15,8 @@ const JSON: [&str; 3] = ["json", "jsonl", "ndjson"];
 
 const COMPRESSIONS: [&str; 4] = ["bz2", "gz", "xz", "zst"];
 
-/// The extension of a file in lower case, and that of its compression: `A.CSV.gz` has `csv` and `gz`.
+/// The extensions of a file in lower case, for its format and for its compression: `csv` and `gz`
+/// for `A.CSV.gz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct FileKind {
     pub(in crate::sql) extension: String,

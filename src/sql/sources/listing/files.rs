@@ -69,8 +69,9 @@ impl FileSet {
     }
 
     /// Returns an error if the process must not write to a path, or if the table has files without
-    /// an extension. After an insert adds a file with the extension of the format, [`keep_kind`]
-    /// would no longer return the files without an extension.
+    /// an extension other than parts such as `part-00000`. An insert adds a file with the extension
+    /// of the format. From then on, [`keep_kind`] would omit the files without an extension, and
+    /// their rows would be missing.
     pub(super) async fn check_insert(&self, state: &dyn Session) -> Result<()> {
         for path in &self.paths {
             check_target(path)?;

@@ -48,7 +48,8 @@ pub(in crate::sql) fn find_kind(
 /// Returns the kind of the files that a table with `STORED AS format` reads in its folders.
 ///
 /// # Errors
-/// If text files are compressed, by an option or by their names.
+/// If the files are text files, and their compressions differ, or an option or their names say that
+/// they are compressed.
 pub(in crate::sql) async fn find_named_kind(
     state: &dyn Session,
     paths: &[ListingTableUrl],

@@ -39,9 +39,9 @@ pub(in crate::sql) use kind::{find_kind, find_named_kind};
 
 /// A table over the files of a [`FileSet`].
 ///
-/// Its schema, writes and options are those of DataFusion's table. But it lists the files itself for each scan, and
-/// all of them even under a limit: DataFusion's table stops when the listed files hold enough rows, so `LIMIT 3`
-/// would return rows of any file.
+/// Its schema, writes and options are those of DataFusion's table. But this table itself lists the
+/// files for each scan, and lists all of them even under a limit: DataFusion's table stops when the
+/// listed files hold enough rows, so `LIMIT 3` would return rows of any file.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTable {
     table: ListingTable,

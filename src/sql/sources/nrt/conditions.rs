@@ -119,7 +119,8 @@ pub(super) struct ScanConditions {
     pub(super) file: Vec<FilterCondition>,
     /// Conditions on `_row`, the index of a row in the file. They require only the file's header.
     pub(super) rows: Vec<FilterCondition>,
-    /// All other conditions, for which the file must be read. They use columns of axis 0.
+    /// All other conditions, for which the file must be read. They use flat columns, which have one
+    /// value per row.
     pub(super) values: Vec<FilterCondition>,
 }
 

@@ -172,8 +172,8 @@ impl NrtInput {
         }
     }
 
-    /// Returns a file in memory with the rows `runs` of `columns`, up to axis `depth`. Returns a
-    /// local file unchanged.
+    /// Returns a file in memory with the rows `runs` of `columns`, down to the level of lists
+    /// `depth`. Returns a local file unchanged.
     pub(super) async fn fetch_rows(
         &self,
         runs: &[Range<usize>],

@@ -75,13 +75,15 @@ impl FileFormatFactory for NrtFormatFactory {
 /// `.nrt` files as tables.
 ///
 /// * Columns are lists, one level per axis. Types are widened over files; absent columns are NULL.
-/// * A scan reads only the required rows of the requested columns; row counts come from headers. Local
-///   files are memory-mapped or read; of files in an object store, the required byte ranges are fetched.
-/// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` first.
+/// * A scan reads only the required rows of the requested columns; row counts come from headers.
+///   Local files are memory-mapped or read. For files in an object store, the required byte ranges
+///   are fetched.
+/// * The scan first evaluates conditions on flat columns (one value per row), on `_row` and on
+///   `_file`.
 /// * `_file` (the path or URL) and `_row` (the index in the file) are columns of a table with
 ///   `OPTIONS (positions true)`, or if a statement through [`sql()`](crate::sql::sql()) names them.
 /// * A byte range of a file selects the corresponding share of its rows. Batches hold about
-///   `serrate.leaf_batch_size` leaves.
+///   `serrate.leaf_batch_size` leaves (innermost list elements).
 /// * NaN is read as NULL unless `serrate.nrt_nan` says otherwise.
 /// * COPY writes one file, completely or not at all, in source order; see
 ///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces an existing

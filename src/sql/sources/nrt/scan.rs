@@ -30,8 +30,7 @@ use crate::io::nrt::NrtFile;
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// To evaluate conditions, two ranges of rows are read as one if at most this many rows are between
-/// them.
+/// Maximum number of rows between two row ranges that are read together to evaluate conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
 /// Maximum number of rows of a fetch. A fetch of only flat columns has this number of rows, unless
@@ -141,7 +140,8 @@ impl NrtScan {
         })
     }
 
-    /// Returns the rows that meet the current conditions, at most as many as LIMIT still allows.
+    /// Returns the rows that meet all conditions, with dynamic filters in their current state, and
+    /// at most as many rows as LIMIT still allows.
     async fn choose_rows(self: &Arc<Self>, rows: Range<usize>) -> Result<RowRuns> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
@@ -197,7 +197,8 @@ impl NrtScan {
         Ok(intersect_runs(&runs, &find_selected_runs(&spans, &evaluate_all(conditions, &batch)?)))
     }
 
-    /// Divides row ranges into parts that are fetched together, with about as many leaves as a batch.
+    /// Divides row ranges into parts. The rows of a part are fetched together, and have about as
+    /// many leaves (innermost list elements) as a batch.
     fn divide_parts(&self, runs: RowRuns) -> impl Iterator<Item = RowRuns> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
@@ -257,7 +258,7 @@ impl NrtScan {
     }
 
     /// Removes the row ranges of the next batch from `queue`: as many rows as the maximum numbers
-    /// of rows and leaves allow, but at least one.
+    /// of rows and of leaves (innermost list elements) per batch allow, but at least one.
     fn take_group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();

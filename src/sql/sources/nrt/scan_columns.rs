@@ -28,8 +28,8 @@ const GAP_BYTES: usize = 4096;
 enum ColumnOrigin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// Only the list lengths of the tensor, on this axis, are needed. Its column gets zeros as
-    /// values.
+    /// The query needs only the list lengths of the tensor on this axis (level of lists), so the
+    /// values in the returned column are zeros.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,
@@ -44,7 +44,7 @@ pub(super) struct ScanColumns {
     schema: SchemaRef,
     origins: Vec<ColumnOrigin>,
     tensors: Vec<String>,
-    /// Number of the deepest axis of the tensors to read; axis 0 has the rows.
+    /// Number of the deepest axis (level of lists) of the tensors to read; axis 0 has the rows.
     depth: usize,
     /// Maximum gap in rows between two ranges of needed rows that are read together.
     gap: usize,

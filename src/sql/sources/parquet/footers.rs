@@ -40,7 +40,7 @@ use object_store::ObjectStore;
 use crate::sql::sources::pinned_file::pin_version;
 
 /// Makes the readers of a Parquet scan return footers without the statistics by which DataFusion
-/// would skip matching rows, and read one version of each local file.
+/// would skip matching rows. Also makes all reads of a local file see the same version of the file.
 pub(super) fn correct_footers(
     plan: Arc<dyn ExecutionPlan>,
     state: &dyn Session,
@@ -172,7 +172,8 @@ fn correct_footer(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     }
     let mut builder = footer.as_ref().clone().into_builder();
     let groups = builder.take_row_groups();
-    // For each row group and column: whether its statistics are removed from the page index, too.
+    // For each row group and each of its columns: whether the statistics of the column are removed
+    // from the page index, too.
     let mut removed: Vec<Vec<bool>> = Vec::with_capacity(groups.len());
     let groups = groups.into_iter().map(|group| {
         let columns = || group.columns().iter().zip(&floats);

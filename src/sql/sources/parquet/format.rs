@@ -90,9 +90,9 @@ impl FileFormatFactory for ParquetFileFormatFactory {
 /// Parquet files as tables: [`decode_lists`](super::decode_lists) reads lists, DataFusion the rest.
 ///
 /// COPY to one local file whose name ends in `.parquet` writes as [`ParquetTableWriter`] does: row
-/// groups have about equal numbers of leaves, the file appears completely or not at all, and an
-/// existing file is an error unless `OPTIONS (overwrite true)` is given. Rows come in source order
-/// if the query has one; see [`in_source_order`](crate::sql::in_source_order).
+/// groups have about equal numbers of leaves (innermost list elements), the file appears completely
+/// or not at all, and an existing file is an error unless `OPTIONS (overwrite true)` is given. Rows
+/// come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order).
 ///
 /// Folders, PARTITIONED BY, remote targets, INSERT, and COPY with options of DataFusion's Parquet
 /// writer (in `OPTIONS` or set in `datafusion.execution.parquet`) use DataFusion's own sink.

@@ -208,7 +208,8 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
     }
 }
 
-/// Returns the name of a table, `None` for joins in parentheses and functions without an alias.
+/// Returns the name by which a query refers to a table: its alias or, without an alias, its own
+/// name. Returns `None` for joins in parentheses and for functions without an alias.
 pub(in crate::sql) fn table_name(table: &TableFactor) -> Option<&Ident> {
     match table {
         TableFactor::Table { alias: Some(alias), .. }

@@ -27,8 +27,8 @@ use crate::sql::sources::nrt::position_fields::{FILE, ROW};
 use crate::sql::statement::columns::join_constraints::{join_constraint, list_using_columns};
 use crate::sql::statement::scopes::CteScopes;
 
-/// The partition in `FROM t PARTITION (..)` that marks `t` for position columns. Users are not
-/// expected to write this name.
+/// Name of a partition. `FROM t PARTITION ("serrate positions")` marks `t` as a table that needs
+/// position columns. Users are not expected to write this name.
 const MARK: &str = "serrate positions";
 
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {

@@ -111,8 +111,9 @@ struct StarExcludeRewriter {
     scopes: CteScopes<Cte>,
     /// For each SELECT, the SELECT as a separate query, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
-    /// `None` in the first pass. In the second pass: for each entry of `places`, the columns of its
-    /// tables, or `None` if its star stays; and whether a star has been replaced so far.
+    /// `None` in the first pass. In the second pass, the iterator has an item for each entry of
+    /// `places`: the columns of its tables, or `None` if its star stays. The `bool` is whether a
+    /// star has been replaced so far.
     known: Option<(std::vec::IntoIter<Option<Vec<StarColumn>>>, bool)>,
 }
 

@@ -10,9 +10,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::expressions::predicates::call_function;
 
-/// Returns a call of `unnest` in FROM as UNNEST, and `generate_series(1, t.a) AS g` as
-/// `UNNEST(generate_series(1, t.a)) AS g(value)`, because DataFusion's table functions
-/// `generate_series` and `range` accept only literals. Returns `None` for any other table.
+/// Converts two kinds of table functions in FROM to UNNEST: a call of `unnest`, and a call such as
+/// `generate_series(1, t.a) AS g`, which becomes `UNNEST(generate_series(1, t.a)) AS g(value)`,
+/// because DataFusion's table functions `generate_series` and `range` accept only literals. Returns
+/// `None` for any other table.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
         // A call with a clause such as TABLESAMPLE does not match, so that an error can name the clause.

@@ -16,14 +16,16 @@ use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::fold_name;
 
-/// Names the fields of rows that are cast to structs, as in `row(1, 2)::STRUCT(a INT, b INT)`.
+/// Names the fields of a row that is cast to a struct: in `row(1, 2)::STRUCT(a INT, b INT)`, the
+/// fields of the row get the names `a` and `b`.
 pub(in crate::sql) fn name_cast_rows(expr: &mut Expr) {
     if let Expr::Cast { expr: value, data_type, .. } = expr {
         ValueShape::from_sql(data_type).name_fields(value);
     }
 }
 
-/// Names the fields of rows that INSERT writes to columns of structs: values of VALUES, and columns of SELECT.
+/// Names the fields of rows such as `row(1, 2)` that INSERT writes to struct columns. The rows are
+/// values of VALUES or columns of SELECT.
 pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mut Insert) {
     let Insert { table, columns, source: Some(source), .. } = insert else { return };
     let has_row = visit_expressions(source.as_ref(), |e| match e {

@@ -86,8 +86,8 @@ fn check_star_argument(name: &str, call: &Function) -> Result<()> {
     }
 }
 
-/// Returns an error for a window that the WINDOW clause does not define. Names of defined windows
-/// have been replaced before.
+/// Returns an error for a call with the name of a window, because the WINDOW clause does not define
+/// it: the names of defined windows have already been replaced with their definitions.
 fn check_window_name(name: &str, call: &Function) -> Result<()> {
     match &call.over {
         Some(WindowType::NamedWindow(window)) => plan_err!(
@@ -153,8 +153,8 @@ fn check_mode(name: &str, call: &Function) -> Result<()> {
 }
 
 /// Returns an error for a call of a quantile function that has both DESC and OVER. Also returns an
-/// error for a discrete one, such as `percentile_disc(2)`, whose fraction is NULL or a literal
-/// below 0 or above 1.
+/// error for a call of a discrete quantile function, such as `percentile_disc(2)`, if the fraction
+/// is NULL or a literal below 0 or above 1.
 fn check_quantiles(name: &str, call: &Function) -> Result<()> {
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     let is_discrete = matches!(name, "quantile_disc" | "percentile_disc");

@@ -14,7 +14,7 @@ use crate::sql::checks::elements::explain_element;
 use crate::sql::statement::functions::calls::visit_statement;
 
 /// Rewords an error of DataFusion's planner that does not say what to write instead, and adds a
-/// suggestion. For a list that is used as a scalar, the suggestion is that of
+/// suggestion. For a list that is used as a scalar, the suggestion is the same as in
 /// [`check_lists`](crate::sql::checks::list_uses::check_lists). Returns other errors unchanged.
 /// `conditions` has the text of each WHERE, HAVING and QUALIFY in the original statement.
 pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -> DataFusionError {
@@ -156,8 +156,9 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let (predicate, found) = rest.rsplit_once("' returning ")?;
         return is_list(found).then(|| {
-            // The planner's message shows function calls instead of operators. If the statement has
-            // only one condition, the error shows the condition as written.
+            // The planner's message shows the condition with function calls in place of operators.
+            // If the statement has only one condition, the new message shows the condition as it is
+            // written in the statement.
             let written = match conditions {
                 [one] => one.as_str(),
                 _ => predicate,

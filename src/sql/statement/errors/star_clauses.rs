@@ -10,8 +10,8 @@ use crate::sql::statement::columns::merged::list_excluded_names;
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::folding::fold_name;
 
-/// Returns an error for an item of SELECT that is a star with an alias, with a column that is in
-/// EXCLUDE or REPLACE twice, or in both, or with the column of another table.
+/// Returns an error if an item of SELECT is a star with an alias, if EXCLUDE or REPLACE has a
+/// column twice, if both have the same column, or if EXCLUDE has a column of another table.
 pub(super) fn check_star(item: &SelectItem) -> Result<()> {
     let (table, options) = match item {
         SelectItem::Wildcard(options) => (None, options),
@@ -60,11 +60,12 @@ pub(super) fn check_star(item: &SelectItem) -> Result<()> {
     Ok(())
 }
 
-/// If the token at `at` is a word of a star that the parser has rejected, returns the form that was
-/// found, and what to write instead. `written` are the tokens of a text, in upper case.
+/// Finds the clause of a star (RENAME, EXCLUDE and so on) that begins at the token with index `at`,
+/// where the parser has failed. Returns the form that was found, and what to write instead.
+/// `written` has the tokens of the text in upper case.
 pub(super) fn find_star_form(written: &[&str], at: usize) -> Option<(&'static str, &'static str)> {
     let before = |count: usize| at.checked_sub(count).and_then(|at| written.get(at)).copied();
-    // The `*` of a product follows an operand.
+    // A `*` after one of these words or at the start is a star. After an operand, it is a product.
     let is_star = before(1) == Some("*")
         && before(2)
             .is_none_or(|word| ["SELECT", "DISTINCT", "ALL", ",", ".", "("].contains(&word));

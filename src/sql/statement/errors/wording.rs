@@ -90,7 +90,7 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
 /// Rewords the error about a setting such as `foo.bar`, whose first word is unknown to DataFusion.
 /// Returns `None` for any other message.
 fn explain_namespace(message: &str) -> Option<String> {
-    // The message about a name without a point.
+    // DataFusion has another message for a setting whose name has no point, such as `threads`.
     if let Some(name) = message.strip_prefix("could not find config namespace for key \"") {
         let name = name.split('"').next()?;
         let instead = match name {

@@ -25,10 +25,12 @@ use crate::sql::sources::nrt::row_runs::{
     count_run_rows, fill_gaps, find_selected_runs, mask_runs,
 };
 
-/// Maximum number of leaves to decode at once, in multiples of `serrate.leaf_batch_size`: four million by default.
+/// Maximum number of leaves (innermost list elements) to decode at once, in multiples of
+/// `serrate.leaf_batch_size`: four million by default.
 const MOST: usize = 8;
 
-/// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
+/// The unneeded rows between two ranges of needed rows are decoded and discarded if they have at
+/// most 1 / `GAP` of a batch's leaves. Otherwise the ranges are read separately.
 const GAP: usize = 4;
 
 /// Maximum number of rows that a sequential reader reads after its first range of rows, as a
@@ -97,9 +99,9 @@ struct PieceSpans<'a> {
     spans: &'a [Range<usize>],
     group_rows: usize,
     leaves_per_row: usize,
-    /// Maximum number of leaves in a gap within a span.
+    /// Maximum number of leaves (innermost list elements) in a gap within a span.
     gap_leaves: usize,
-    /// Maximum number of leaves to decode at once.
+    /// Maximum number of leaves (innermost list elements) to decode at once.
     max_leaves: usize,
 }
 
@@ -234,7 +236,8 @@ impl ListRows {
         }
     }
 
-    /// Returns the average number of leaves per row of a row group's longest list column, at least 1.
+    /// Returns the average number of leaves (innermost list elements) per row of a row group's
+    /// longest list column, at least 1.
     fn leaves_per_row(&self, group: usize) -> usize {
         let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
         let schema = self.metadata.file_metadata().schema_descr();
@@ -279,7 +282,7 @@ impl ListRows {
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
                     // A `RowGroupPiece` ends at the end of its row group, or before a row number
-                    // that is not greater than the last.
+                    // that is not greater than the previous row number.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -547,7 +550,7 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
 }
 
 /// Returns the end of the batch that starts at `rows.start`. The batch has at most `leaves` leaves
-/// per column, or one row.
+/// (innermost list elements) per column, or only one row.
 fn find_end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| find_first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {
@@ -562,7 +565,8 @@ fn find_end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) ->
     fit
 }
 
-/// Returns the index of the first leaf of row `row`, which is the number of leaves of all earlier rows.
+/// Returns the index of the first leaf (innermost list element) of row `row`, which is the number
+/// of leaves of all earlier rows.
 fn find_first_leaf(column: &ArrayRef, row: usize) -> usize {
     let (mut column, mut at) = (column, row);
     loop {

@@ -14,8 +14,8 @@ use crate::config::SerrateOptions;
 use crate::sql::sources::exact_file_casts::ExactCasts;
 
 /// Physical optimizer rule that runs after all others: makes scans of Parquet files decode lists
-/// with Serrate's decoder. Without this rule, `SELECT ragged_sum(x) FROM 't.parquet'` decodes them
-/// three to four times as slowly.
+/// with Serrate's decoder. Without this rule, `SELECT ragged_sum(x) FROM 't.parquet'` decodes the
+/// lists `x` three to four times as slowly.
 ///
 /// A scan stays unchanged if it has virtual columns or an expression adapter other than
 /// DataFusion's and [`ExactCasts`], or if ORDER BY with a limit reorders its row groups. All scans

@@ -28,7 +28,8 @@ pub(in crate::sql) struct ListsSource {
     stock: ParquetSource,
     /// Indices, in the table's schema, of the list columns that the projection or the filter uses.
     lists: BTreeSet<usize>,
-    /// Maximum number of leaf values per batch. A row that has more is a batch of its own.
+    /// Maximum number of leaves (innermost list elements) per batch. A row that has more is a batch
+    /// of its own.
     leaves: usize,
     batch_size: usize,
     /// The ranges of rows that EXPLAIN shows: one for each file that the scan reads only in part.

@@ -26,8 +26,8 @@ pub(super) struct ListColumn {
     /// Index of the column among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
-    /// The field of this column in the table's schema. Its type is that of `field`, which is the
-    /// field in the file.
+    /// The field of this column in the table's schema. It has the same type as `field`, the field
+    /// of the column in the file.
     pub(super) declared: FieldRef,
     pub(super) parts: DecodedParts,
 }
@@ -41,7 +41,8 @@ enum OutputColumn {
 }
 
 /// A scan of one file in two steps: DataFusion's scan reads the rows without the lists, then the
-/// list decoder adds their lists, from which the condition on lists and the output are computed.
+/// list decoder adds the lists of these rows. The condition on lists and the output columns are
+/// computed from both.
 #[derive(Debug)]
 pub(super) struct SplitScan {
     /// DataFusion's scan, with the number of each row as its last column.

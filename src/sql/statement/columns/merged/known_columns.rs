@@ -27,8 +27,8 @@ pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans the FROM of each subquery in a statement with USING, to learn whether an unqualified name
-/// in the subquery is that of a merged column of an outer query. Also plans the tables of
-/// [`TableColumns`].
+/// in the subquery means a column of the subquery or a merged column of an outer query. Also plans
+/// the tables of [`TableColumns`].
 pub(super) async fn find_columns<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -75,7 +75,8 @@ pub(super) async fn find_columns<S: VisitMut>(
     (columns, relations)
 }
 
-/// Reason why the columns of a table are unknown if its name is defined twice.
+/// The reason in [`TableColumns`] why the columns of a table are unknown, if two WITH clauses
+/// define its name.
 const REPEATED_NAME: &str = "several WITH queries have this name";
 
 /// Plans a query and returns the names of its columns.

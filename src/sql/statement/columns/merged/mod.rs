@@ -318,10 +318,12 @@ impl MergedColumns {
         }
     }
 
-    /// Returns the names to replace in ORDER BY. A name of `computed` stays if a result column has
-    /// this name: ORDER BY then refers to the result column, which has the merged value. A name of
-    /// `plain` stays only if an alias has this name. Without such an alias, the planner would find
-    /// the name ambiguous if USING has become ON, because two columns of FROM then have it.
+    /// Returns the names to replace in ORDER BY. A name in `self.computed` (such as `k` after a
+    /// FULL JOIN) is not replaced if a result column has this name: ORDER BY then refers to the
+    /// result column, which has the merged value. A name in `self.plain` (such as `k` after an
+    /// inner join) is not replaced if an alias has this name. Without such an alias, the planner
+    /// would find the name ambiguous if USING has become ON, because two columns of FROM then have
+    /// it.
     fn list_names_in_order(&self, results: &ResultColumns) -> Vec<(Ident, Expr)> {
         let computed = self.computed.iter().filter(|(name, _)| {
             !results.has_star_with(name) && !results.names.contains(&fold_name(name))
@@ -331,12 +333,13 @@ impl MergedColumns {
         computed.chain(plain).cloned().collect()
     }
 
-    /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON: all names of `computed`,
-    /// and the names of `plain` that can mean only the merged column. The planner would find such a
+    /// Returns the names to replace in SELECT, GROUP BY and DISTINCT ON: all names in
+    /// `self.computed` (such as `k` after a FULL JOIN), and the names in `self.plain` (such as `k`
+    /// after an inner join) that can mean only the merged column. The planner would find such a
     /// name ambiguous, or, if there is an outer query (`has_outer`), take the name for a column of
-    /// that query. Omits a name that several tables own. Without an outer query, also omits a name
-    /// that a further table may have as a column that USING does not merge: the planner rightly
-    /// rejects this name.
+    /// that query. Omits a name for which USING merges columns into columns of several tables.
+    /// Without an outer query, also omits a name that a further table may have as a column that
+    /// USING does not merge: the planner rightly rejects this name as ambiguous.
     fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
         let tables = &self.tables;
         let is_certain = |name: &Ident| {

@@ -109,7 +109,8 @@ pub(super) fn write_star(
     Ok(Some(stars))
 }
 
-/// Reason why the columns of a table are unknown if no query could select them.
+/// The reason why the columns of a table are unknown, if the table cannot be selected alone, such
+/// as `unnest(t.x)`.
 const DEPENDENT: &str = "the table depends on other tables in FROM";
 
 fn refuse_star<T>(table: &MergedTable, reason: &str) -> Result<T> {

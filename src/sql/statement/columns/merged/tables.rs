@@ -36,7 +36,7 @@ pub(super) struct MergedTable {
     pub(super) repeated: Vec<Ident>,
 }
 
-/// Whether `name` is a column of this table, into which USING merges columns of other tables.
+/// Whether USING merges columns of other tables into the column `name` of this table.
 pub(super) fn owns_column(table: &MergedTable, name: &Ident) -> bool {
     table.own.iter().any(|(own, _)| is_same_ident(own, name))
 }
@@ -160,7 +160,8 @@ pub(super) fn merge_tables(
             }
             replace_in_lateral(&mut join.relation, out);
         }
-        // If an earlier join has merged a column of this join, USING or NATURAL becomes ON.
+        // `changed` is true if this join compares a merged value such as `coalesce(a.k, b.k)`, or
+        // if DataFusion cannot plan its USING. USING then becomes ON.
         if changed
             && !by_position
             && let Some(condition) = condition
