@@ -56,7 +56,8 @@ pub(super) use with_sql;
 /// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for fields, as `t.a` in
 /// `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t` if `u` has a column `t`.
 ///
-/// The names are qualified only for the second plan, because this needs the columns of `u`.
+/// The names are qualified only for the second plan, because the columns of `u` must be looked up
+/// to qualify them.
 pub(super) async fn plan_named(
     ctx: &SessionContext,
     state: &SessionState,

@@ -32,7 +32,8 @@ fn keep_union_clauses(cte: &mut Cte) -> Result<()> {
             return Ok(());
         };
         match (reads_any(&*left, &with), reads_any(&*right, &with)) {
-            // A copy in each part could have other rows, as those of random().
+            // Both parts read the WITH, so it stays. If each part got a copy, a query that calls
+            // `random()` could return different rows in the two parts.
             (true, true) => query.with = Some(with),
             (false, true) => define_in_part(right, with)?,
             (_, false) => define_in_part(left, with)?,

@@ -85,7 +85,8 @@ pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<S
     found.0
 }
 
-/// Visits the SQL of a statement, below EXPLAIN and in COPY, too.
+/// Visits the SQL of a statement: the statement itself, the statement that EXPLAIN explains, or the
+/// query that COPY writes.
 pub(in crate::sql::statement) fn visit_statement<V: Visitor>(
     mut statement: &Statement,
     visitor: &mut V,

@@ -122,10 +122,10 @@ fn remove_tables(expr: &Expr) -> Expr {
 /// Moves plain columns of GROUP BY into the grouping sets: `GROUP BY a, ROLLUP (b)` becomes `GROUP
 /// BY GROUPING SETS ((a, b), (a))`.
 ///
-/// If `a` is unique, it determines the other columns of its table, and DataFusion 55 adds these
-/// columns as keys to every set. So the sets without `b` have `b` as well. DataFusion adds no such
-/// columns for keys within grouping sets. Obsolete once the test
-/// `stock_keys_beside_rollup_still_add_columns` fails.
+/// If `a` is the unique key of its table, DataFusion 55 adds the other columns of the table to
+/// every set, because `a` determines them. So `b` gets into the sets that should omit `b`.
+/// DataFusion does not add columns for a key that is within the grouping sets. Obsolete once the
+/// test `stock_keys_beside_rollup_still_add_columns` fails.
 fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
     let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
     if !groups.iter().any(is_set) {

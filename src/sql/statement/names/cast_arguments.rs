@@ -20,7 +20,8 @@ use crate::sql::statement::columns::set_names::{
 };
 use crate::sql::statement::folding::fold_name;
 
-/// Maximum bytes of a call whose casts are compared: copying a very deep call overflows the stack.
+/// Maximum length in bytes of a call whose casts are compared. A longer call may be nested so
+/// deeply that copying it overflows the stack.
 const LONGEST_CALL: usize = 1_000;
 
 static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
@@ -229,7 +230,8 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         && let Some(part) = find_first_part(call).cloned()
     {
         let wrapped = (0..at).fold(part.clone(), |part, _| build_coalesce([part]));
-        // DISTINCT requires that ORDER BY keys equal the argument, so equal keys are wrapped, too.
+        // `array_agg(DISTINCT x ORDER BY x)` requires that the sort key equals the argument, so a
+        // sort key that equals the argument is wrapped, too.
         if let FunctionArguments::List(list) = &mut call.args {
             for clause in &mut list.clauses {
                 let FunctionArgumentClause::OrderBy(keys) = clause else { continue };

@@ -106,7 +106,7 @@ pub(super) struct OwnFields {
     default: [String; 2],
     /// The names of the WITH queries that are visible at the current position.
     queries: CteScopes<String>,
-    /// For each statement and query around the current position, the tables of its FROM.
+    /// For the statement and each query around the current position, the tables in FROM.
     pub(super) scopes: Vec<Vec<VisibleTable>>,
 }
 
