@@ -54,7 +54,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
 /// (query)`. Leaves other expressions unchanged.
 ///
 /// # Errors
-/// If ANY or ALL of a query compares a tuple with another operator.
+/// If a tuple is compared with ANY or ALL of a query in another way, as in `(a, b) < ANY (query)`.
 fn use_in(expr: &mut Expr) -> Result<()> {
     let (of_any, left, op, right) = match &*expr {
         Expr::AnyOp { left, compare_op, right, .. } => (true, left, compare_op, right),

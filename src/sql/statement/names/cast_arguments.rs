@@ -30,9 +30,9 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(str::to_owned).collect()
 });
 
-/// Wraps an argument of an aggregate, a window function or `unnest` in `coalesce` if an earlier
-/// call differs only in casts, parentheses or quotes, such as `sum(x::INT)` before `sum(x)`. Wraps
-/// keys of GROUP BY in the same way.
+/// Wraps an argument of an aggregate, a window function or `unnest` in `coalesce`, which changes
+/// the name of the call, if an earlier call differs only in casts, parentheses or quotes, such as
+/// `sum(x::INT)` before `sum(x)`. Wraps keys of GROUP BY in the same way.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys
 /// have the same name, and computes only one of two calls of `unnest` with the same name. Obsolete

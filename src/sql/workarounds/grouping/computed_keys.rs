@@ -191,8 +191,8 @@ impl DistinctKeys {
     }
 }
 
-/// Whether a column is a key that this rule computed in an earlier pass of the optimizer. Its floats are canonical
-/// already, because `serrate_float_keys` runs before this rule.
+/// Whether a column is a key that this rule computed in an earlier pass of the optimizer. If it is
+/// a float, -0.0 and NaN are already canonical, because `serrate_float_keys` runs before this rule.
 pub(super) fn is_key_column(column: &Column) -> bool {
     column.relation.is_none() && column.name.starts_with(KEY)
 }

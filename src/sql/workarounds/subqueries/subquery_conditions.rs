@@ -591,8 +591,9 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.build_equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Other subqueries look for NULL, because a single subquery with the condition `(x = y) IS NOT
-        // FALSE` could not become a hash join.
+        // This subquery looks only for equal rows, and `has_no_null` adds subqueries that look for
+        // NULL. A single subquery with the condition `(x = y) IS NOT FALSE` could not become a hash
+        // join.
         let never = not_exists(self.rows(Some(self.build_equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }
