@@ -156,7 +156,7 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
         if !is_replaced {
             return Err(refused);
         }
-        // The error of a second plan would not show the alias.
+        // Returns the first error, because the error of the second plan would not show the alias.
         return state.statement_to_plan(renamed).await.map_err(|_| refused);
     }
     // In `SELECT z, -z AS z FROM t`, a column and an alias have the same name, so the alias gets
@@ -164,7 +164,8 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
     if let Some(name) = rename_twin(&mut renamed, &refused) {
         return match state.statement_to_plan(renamed).await {
             Ok(plan) => restore_twin(plan, &name),
-            // The error of a second plan would show the generated name.
+            // Returns the first error, because the error of the second plan would show the
+            // generated name.
             Err(_) => Err(refused),
         };
     }

@@ -157,7 +157,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             Err(e) => match add_parentheses(&text, dialect.as_ref()) {
                 Some(enclosed) => {
                     check_depth(&enclosed, dialect.as_ref(), most_nested)?;
-                    // The first error has the position in the text of the user.
+                    // Returns the first error, whose position refers to the text of the user, not
+                    // to the text with the added parentheses.
                     build_parser(&enclosed)?.parse_statements().map_err(|_| e)
                 }
                 None => Err(e),

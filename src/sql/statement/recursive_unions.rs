@@ -13,8 +13,9 @@ use crate::sql::statement::errors::clauses::reads_table;
 /// Rewrites the queries of WITH RECURSIVE so that the planner does not ignore their clauses.
 ///
 /// A UNION that does not read itself becomes a query in parentheses, which the planner plans with
-/// all clauses. The WITH of a UNION that reads itself moves into the part that reads it. The clauses
-/// that remain are errors of [`clauses`](crate::sql::statement::errors::clauses).
+/// all clauses. The WITH of a UNION that reads itself moves into the part that reads it. For the
+/// clauses that remain, such as ORDER BY, [`clauses`](crate::sql::statement::errors::clauses)
+/// reports an error.
 pub(super) fn keep_clauses(query: &mut Query) -> Result<()> {
     let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return Ok(()) };
     with.cte_tables.iter_mut().try_for_each(keep_union_clauses)

@@ -383,7 +383,8 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["struct_extract"], "s['a']"),
 ];
 
-/// Reductions in other programs, each with its name in `ragged_rolling` and `ragged_window`.
+/// Reductions in other programs, each with the name of the same reduction in `ragged_rolling` and
+/// `ragged_window`.
 const REDUCTIONS: [(&str, &str); 13] = [
     ("any", "any"),
     ("all", "all"),
@@ -402,9 +403,9 @@ const REDUCTIONS: [(&str, &str); 13] = [
 
 pub(super) const LIST_PREFIXES: [&str; 3] = ["ragged_", "list_", "array_"];
 
-/// Returns what to write instead of the function `name` of another program, or `None` if its meaning is not known. A
-/// name with a prefix such as `list_` gets the form for lists. `is_function` tests if a function
-/// exists.
+/// Returns what to write instead of the function `name` of another program, or `None` if its
+/// meaning is not known. For a name with a prefix such as `list_`, returns only the SQL for lists.
+/// `is_function` tests if a function exists.
 pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -> Option<String> {
     let name = name.to_lowercase();
     let stem = LIST_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));

@@ -24,8 +24,8 @@ const MOST_SETS: usize = 4096;
 /// * In `ROLLUP (1, 2)`, the first two columns of SELECT replace the numbers, by which DataFusion
 ///   would group.
 /// * `ROLLUP (a, a)` and `ROLLUP (t.a, a)` become GROUPING SETS, because DataFusion would give two
-///   columns of the ROLLUP one name. The set `(a)` occurs twice among them. Obsolete once the test
-///   `stock_columns_in_a_rollup_are_still_distinct` fails.
+///   columns of the ROLLUP the same name. The set `(a)` occurs twice among the GROUPING SETS.
+///   Obsolete once the test `stock_columns_in_a_rollup_are_still_distinct` fails.
 /// * `GROUP BY (a, b)` becomes `GROUP BY a, b`, and `GROUP BY ()` becomes one group of all rows.
 ///
 /// Obsolete once the test `stock_tuples_in_rollup_still_fail` fails.

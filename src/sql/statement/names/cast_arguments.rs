@@ -60,7 +60,7 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&m
     wrap_aggregates(select, order);
 }
 
-/// Wraps arguments in the expansions of shorthands as [`tell_casts_apart`] does: those of
+/// Wraps arguments in the expansions of shorthands as [`tell_casts_apart`] does: the expansions of
 /// `quantile_disc(x, 0.5)` and `quantile_disc(x::INT, 0.5)` contain `count(x)` and `count(x::INT)`.
 pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
     let Query { body, order_by, .. } = query;

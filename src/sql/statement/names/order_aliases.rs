@@ -24,8 +24,8 @@ const KEY: &str = "__serrate_key_";
 /// The keys are:
 /// * `t.x`, and aggregates and window functions over `x`, if `x` is also an alias. DataFusion
 ///   refuses these keys.
-/// * Expressions that SELECT casts, as in `SELECT sum(x)::TEXT .. ORDER BY sum(x)`. DataFusion gives the cast and its
-///   operand one name, and sorts by the text.
+/// * Expressions that SELECT casts, as in `SELECT sum(x)::TEXT .. ORDER BY sum(x)`. DataFusion
+///   gives the cast and its operand the same name, and sorts by the text.
 ///
 /// A SELECT whose expressions use aliases of other columns, as in `SELECT b AS a, a AS b FROM (..)
 /// ORDER BY a`, becomes a subquery, too, but without further columns: DataFusion replaces the key

@@ -25,7 +25,8 @@ pub(in crate::sql) fn access_outer_fields<S: VisitMut + ?Sized>(statement: &mut 
     let _ = statement.visit(&mut OuterFields::default());
 }
 
-/// The names of the tables in FROM of each query around the current position.
+/// Visitor that rewrites `o.s.a` to `(o.s).a` within subqueries. `tables` has the names of the
+/// tables in FROM of each query around the current position.
 #[derive(Default)]
 struct OuterFields {
     tables: Vec<HashSet<String>>,

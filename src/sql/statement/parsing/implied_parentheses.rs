@@ -101,7 +101,7 @@ fn enclose_nested_joins(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     let mut levels = vec![JoinLevel::default()];
     let mut after_period = false;
     for (at, token) in tokens.iter().enumerate() {
-        // `t.on` is a column.
+        // In `t.on`, the word after the period is a column and not the keyword ON.
         let is_column = std::mem::replace(&mut after_period, token.token == Token::Period);
         match &token.token {
             Token::LParen | Token::LBracket | Token::LBrace => {

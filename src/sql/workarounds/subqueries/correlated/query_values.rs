@@ -1,4 +1,5 @@
-//! Plans IN, EXISTS and scalar subqueries as values.
+//! Plans IN, EXISTS and scalar subqueries as values, as in `SELECT k IN (SELECT ..)`, and not only
+//! as conditions of WHERE.
 
 use std::sync::Arc;
 
