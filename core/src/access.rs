@@ -1,7 +1,8 @@
 //! Opens, reads, writes and lists files within the limits that [`confine`] sets for the process.
 //!
 //! The crate opens every file with the functions of this module, so one policy holds for every path
-//! in an argument, a statement, a URL or a file. `tests/layers.rs` finds calls that bypass them.
+//! in an argument, a statement, a URL or a file. `tests/layers.rs` finds calls that bypass these
+//! functions.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -141,7 +142,8 @@ impl AccessPolicy {
         }
     }
 
-    /// Returns an error if `path` is outside the root folder now, after `file` was opened from it.
+    /// Returns an error if `path` leads outside the root folder now, after `file` was opened at
+    /// `path`. Otherwise, returns whether `path` still names the open file.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<PathCheck> {
         let Some((given, real)) = &self.root else { return Ok(PathCheck::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(PathCheck::Replaced) };

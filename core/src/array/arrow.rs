@@ -366,7 +366,8 @@ mod tests {
 
     use super::*;
 
-    /// Every third list is null, but has values in `child`.
+    /// Returns a FixedSizeList array in which every third list is null, but still has values in
+    /// `child`.
     fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
         let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
         let nulls = (0..lists).map(|i| i % 3 > 0).collect();

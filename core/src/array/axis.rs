@@ -259,7 +259,8 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// The offsets have 64 bits if the offsets of `like` have 64 bits, or if 32 bits do not suffice.
+/// Returns ragged lists of the given lengths. Their offsets have 64 bits if the offsets of `like`
+/// have 64 bits, or if 32 bits do not suffice.
 pub(crate) fn make_lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,

@@ -52,7 +52,8 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, InexactCast
     Ok(cast_exact(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-/// Nanoseconds must be whole microseconds: truncation could make two different times equal.
+/// Casts dates and timestamps to microseconds. Returns an error for a time in nanoseconds that is
+/// not a whole number of microseconds, because truncation could make two different times equal.
 pub(crate) fn cast_microseconds(
     values: &ArrayRef,
 ) -> Result<TimestampMicrosecondArray, InexactCast> {

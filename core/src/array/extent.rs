@@ -159,7 +159,8 @@ mod tests {
         for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
             for start in [0, 40, 90] {
                 let slice = whole.slice(start, rows);
-                // `trim_extent` does not shorten the child of a sliced list; take its used part.
+                // `trim_extent` does not shorten the child of a sliced list, so take the part of
+                // the child that the slice uses.
                 let slice = match slice.as_list_opt::<i32>() {
                     None => slice,
                     Some(list) => list.values().slice(list.value_offsets()[0].as_usize(), 10),

@@ -56,7 +56,8 @@ pub(super) use with_sql;
 /// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for fields, as `t.a` in
 /// `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t` if `u` has a column `t`.
 ///
-/// The names are qualified only for the second plan, because this needs the columns of `u`.
+/// The names are qualified only for the second plan, because the columns of `u` must be looked up
+/// to qualify them.
 pub(super) async fn plan_named(
     ctx: &SessionContext,
     state: &SessionState,
@@ -155,7 +156,7 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
         if !is_replaced {
             return Err(refused);
         }
-        // The error of a second plan would not show the alias.
+        // Returns the first error, because the error of the second plan would not show the alias.
         return state.statement_to_plan(renamed).await.map_err(|_| refused);
     }
     // In `SELECT z, -z AS z FROM t`, a column and an alias have the same name, so the alias gets
@@ -163,7 +164,8 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
     if let Some(name) = rename_twin(&mut renamed, &refused) {
         return match state.statement_to_plan(renamed).await {
             Ok(plan) => restore_twin(plan, &name),
-            // The error of a second plan would show the generated name.
+            // Returns the first error, because the error of the second plan would show the
+            // generated name.
             Err(_) => Err(refused),
         };
     }

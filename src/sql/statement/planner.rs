@@ -157,7 +157,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             Err(e) => match add_parentheses(&text, dialect.as_ref()) {
                 Some(enclosed) => {
                     check_depth(&enclosed, dialect.as_ref(), most_nested)?;
-                    // The first error has the position in the text of the user.
+                    // Returns the first error, whose position refers to the text of the user, not
+                    // to the text with the added parentheses.
                     build_parser(&enclosed)?.parse_statements().map_err(|_| e)
                 }
                 None => Err(e),
@@ -221,8 +222,9 @@ pub(crate) async fn execute_plan(
     if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan {
         let (query, options) = (prepare.input.as_ref().clone(), state.config_options());
         if let Ok(analyzed) = state.analyzer().execute_and_check(query, options, |_, _| {}) {
-            // DataFusion compares the number of parameters with that of types, but does not find
-            // the parameters in the analyzed plan of a DELETE or UPDATE.
+            // DataFusion reports an error if the numbers of parameters and of declared types
+            // differ, but it does not find the parameters in the analyzed plan of a DELETE or
+            // UPDATE. The types are therefore dropped.
             let count = prepare.input.get_parameter_names()?.len();
             if count == prepare.fields.len() && analyzed.get_parameter_names()?.len() != count {
                 prepare.fields.clear();
@@ -237,9 +239,10 @@ pub(crate) async fn execute_plan(
     }
 }
 
-/// Coerces the types in the query of CREATE VIEW after the rules that replace expressions.
-/// DataFusion alone would coerce the types before these rules. If DataFusion's coercion still
-/// fails, because the query has a subquery that a rule would replace, applies all analyzer rules.
+/// Prepares the query of CREATE VIEW for DataFusion, which coerces its types without Serrate's
+/// analyzer rules. Applies the rules that replace expressions, and then coerces the types. If
+/// DataFusion's coercion still fails, because the query has a subquery that another rule would
+/// replace, applies all analyzer rules.
 fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = view.input.as_ref().clone();
     let options = state.config_options();

@@ -13,8 +13,9 @@ use crate::sql::statement::errors::clauses::reads_table;
 /// Rewrites the queries of WITH RECURSIVE so that the planner does not ignore their clauses.
 ///
 /// A UNION that does not read itself becomes a query in parentheses, which the planner plans with
-/// all clauses. The WITH of a UNION that reads itself moves into the part that reads it. The clauses
-/// that remain are errors of [`clauses`](crate::sql::statement::errors::clauses).
+/// all clauses. The WITH of a UNION that reads itself moves into the part that reads it. For the
+/// clauses that remain, such as ORDER BY, [`clauses`](crate::sql::statement::errors::clauses)
+/// reports an error.
 pub(super) fn keep_clauses(query: &mut Query) -> Result<()> {
     let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return Ok(()) };
     with.cte_tables.iter_mut().try_for_each(keep_union_clauses)
@@ -32,7 +33,8 @@ fn keep_union_clauses(cte: &mut Cte) -> Result<()> {
             return Ok(());
         };
         match (reads_any(&*left, &with), reads_any(&*right, &with)) {
-            // A copy in each part could have other rows, as those of random().
+            // Both parts read the WITH, so it stays. If each part got a copy, a query that calls
+            // `random()` could return different rows in the two parts.
             (true, true) => query.with = Some(with),
             (false, true) => define_in_part(right, with)?,
             (_, false) => define_in_part(left, with)?,

@@ -123,10 +123,11 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Kep
 
 /// Replaces EXECUTE with the prepared statement, in which the arguments stand in place of the
 /// parameters. For DEALLOCATE, forgets the prepared statement that DEALLOCATE names. Returns
-/// DEALLOCATE and all other statements unchanged, and also EXECUTE of an unknown name.
+/// DEALLOCATE, EXECUTE of an unknown name, and all other statements unchanged.
 ///
 /// # Errors
-/// If the number of arguments is not that of the parameters, or if an argument is not a constant.
+/// If the number of arguments differs from the number of parameters, or if an argument is not a
+/// constant.
 pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::from_state(state), &statement)
     else {

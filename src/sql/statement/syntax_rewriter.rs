@@ -144,7 +144,8 @@ impl VisitorMut for SyntaxRewriter {
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        // INSERT casts each string of VALUES to the type of its column, also next to a DATE.
+        // The strings in the VALUES of an INSERT keep their type, even next to a DATE: INSERT casts
+        // each string to the type of its column in the table.
         if !std::mem::take(&mut self.is_source_of_insert) {
             type_strings(query);
         }

@@ -22,7 +22,8 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement for `ctx.sql` was not checked before for clauses that the planner ignores.
+        // If the statement comes from `ctx.sql`, Serrate has not checked it yet for clauses that
+        // the planner ignores.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;

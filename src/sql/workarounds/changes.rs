@@ -22,8 +22,8 @@ use crate::sql::sources::memory_tables::plan_memory_change;
 
 /// `DELETE FROM t WHERE i IN (SELECT i FROM u)` deletes every row of `t` without this rule.
 ///
-/// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
-/// which is planned like any other query.
+/// Analyzer rule: for DELETE and UPDATE, tables in memory and DOK tables (sparse tensors and
+/// dictionaries) find the rows to change with a query, which is planned like any other query.
 ///
 /// DataFusion optimizes such a statement like a query and passes the conditions of the optimized
 /// plan to the table. By then, `WHERE i IN (SELECT ..)` is a join and `WHERE false` an empty

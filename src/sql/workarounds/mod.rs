@@ -1,5 +1,6 @@
 //! Works around bugs of DataFusion, each in one file. A file names the test (`stock_.._still_..`)
-//! that fails once the file can be removed. `sql::rules` lists the rules in order, with issues.
+//! that fails once the file can be removed. `sql::rules` lists the rules in the order in which they
+//! run, with the issues of DataFusion.
 //!
 //! A folder is named after the part of a statement or plan that its files are for. [`changes`] and
 //! [`from_alone`] are for whole statements.

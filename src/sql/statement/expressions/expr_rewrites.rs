@@ -32,8 +32,10 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Cast { expr: value, data_type, .. } => {
-            // Only plain text becomes BYTEA. Other strings stay BLOB, which DataFusion rejects: in
-            // DuckDB, backslashes begin escapes, and characters other than ASCII must be escapes.
+            // Rewrites `BLOB 'abc'` to `BYTEA 'abc'`. DataFusion rejects BLOB, and this is intended
+            // for a string with a backslash or with characters other than ASCII: in DuckDB, a
+            // backslash begins an escape such as `\xAA`, and other characters must be written as
+            // escapes.
             if matches!(data_type, DataType::Blob(None)) && is_plain_text(value) {
                 *data_type = DataType::Bytea;
             }
@@ -57,9 +59,10 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
 /// columns of outer queries and without the queries of WITH. Obsolete once the test
 /// `stock_list_literals_still_have_no_outer_columns` fails.
 ///
-/// A list of a string and an unqualified column stays a literal, because the planner of list
-/// literals casts the string to the type of a date or time. The list may need this cast more than
-/// it needs the columns of outer queries, which can be qualified.
+/// A list of a string and an unqualified column, such as `['2020-01-01', day]`, stays a literal: if
+/// `day` is a date or time, the planner of list literals casts the string to its type, but
+/// `make_array` does not. A user who needs a column of an outer query in such a list can qualify
+/// the column.
 pub(in crate::sql) fn call_lists(expr: &mut Expr, is_in_subquery: bool) {
     let Expr::Array(array) = expr else { return };
     let elements = array.elem.as_slice();
@@ -150,7 +153,7 @@ const UNORDERED: [&str; 34] = [
 ];
 
 /// Removes ORDER BY within the arguments of an aggregate whose result does not depend on the order
-/// of the rows. DataFusion treats the key as an argument: it returns the median of `y` for
+/// of the rows. DataFusion treats the sort key as an argument: it returns the median of `y` for
 /// `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)` with GROUP BY fails or panics.
 /// Obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
 fn drop_order(call: &mut Function) {

@@ -1,9 +1,10 @@
 //! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, unary minus, and IS
 //! DISTINCT FROM for times of day with different units.
 //!
-//! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
-//! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a
-//! list, the planner in `functions::expression_planners` returns what DataFusion would plan.
+//! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type
+//! boolean. So statements are rewritten to custom operators, for which the planner has a hook. If
+//! the left operand is not a list, the hook in `functions::expression_planners` returns the
+//! expression that DataFusion would plan for the original syntax.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -117,8 +118,8 @@ fn is_typed_literal(arg: &FunctionArg) -> bool {
     match value {
         FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
         FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
-        // This operator stands for a cast to TIMESTAMP, which `sql::workarounds::types::times` has
-        // rewritten.
+        // `sql::workarounds::types::times` has rewritten a literal such as `TIMESTAMP '2020-01-01'`
+        // to this operator.
         FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
             matches!(**left, Expr::Value(_))
         }

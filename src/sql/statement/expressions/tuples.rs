@@ -13,16 +13,16 @@ use crate::sql::workarounds::subqueries::rows_in::ROW_FIELD;
 
 /// Rewrites compared tuples to structs, and the columns of the query after `tuple IN` to a struct.
 ///
-/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Two
-/// tuples compare as structs: field by field, with NULL equal to NULL, as in DuckDB. In
-/// `tuple IN (query)`, however, NULL equals nothing: a row matches if each of its columns equals
+/// DataFusion plans a tuple only if its values are names and literals, and never in front of IN
+/// (query). Two tuples compare as structs: field by field, with NULL equal to NULL, as in DuckDB.
+/// In `tuple IN (query)`, however, NULL equals nothing: a row matches if each of its columns equals
 /// the value at the same position of the tuple.
 /// [`rewrite_rows_in`](crate::sql::workarounds::subqueries::rows_in::rewrite_rows_in) therefore
-/// splits these structs in the plan.
+/// replaces the comparison of the two structs in the plan with comparisons of their fields.
 ///
 /// # Errors
-/// If the number of columns of the query is not that of the values in the tuple, or if a tuple is
-/// compared with a query by ANY or ALL, except by `= ANY` and `<> ALL`.
+/// If the number of columns of the query differs from the number of values in the tuple, or if a
+/// tuple is compared with a query by ANY or ALL, except by `= ANY` and `<> ALL`.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     use_in(expr)?;
     match expr {
@@ -54,7 +54,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
 /// (query)`. Leaves other expressions unchanged.
 ///
 /// # Errors
-/// If ANY or ALL of a query compares a tuple with another operator.
+/// If a tuple is compared with ANY or ALL of a query in another way, as in `(a, b) < ANY (query)`.
 fn use_in(expr: &mut Expr) -> Result<()> {
     let (of_any, left, op, right) = match &*expr {
         Expr::AnyOp { left, compare_op, right, .. } => (true, left, compare_op, right),

@@ -77,15 +77,16 @@ fn split_prefix(name: &str) -> (&str, &str) {
 }
 
 /// Finds calls of shorthands, such as `year(t)`, that were not expanded because the shorthand does
-/// not take their arguments. Returns a description of the first such call of each shorthand, by its
-/// name.
+/// not take their arguments. Returns a description of the first such call of each shorthand, by the
+/// name of the shorthand.
 pub(in crate::sql) fn find_unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = ShorthandCalls::default();
     visit_statement(statement, &mut found);
     found.0
 }
 
-/// Visits the SQL of a statement, below EXPLAIN and in COPY, too.
+/// Visits the SQL of a statement: the statement itself, the statement that EXPLAIN explains, or the
+/// query that COPY writes.
 pub(in crate::sql::statement) fn visit_statement<V: Visitor>(
     mut statement: &Statement,
     visitor: &mut V,
@@ -216,7 +217,8 @@ fn explain_unknown_function(
     })
 }
 
-/// Substrings of the messages about arguments that DataFusion writes for any function.
+/// Substrings of the messages about arguments that DataFusion itself writes. Other messages come
+/// from the called function.
 const GENERAL: [&str; 4] = [
     "Function '",
     "does not support zero arguments",

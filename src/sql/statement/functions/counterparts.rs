@@ -1,14 +1,14 @@
 //! Suggests equivalent expressions for names of functions in other programs (DuckDB, pandas, ..).
 
-/// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows,
-/// and what to write for lists. An empty string means that there is nothing to write for rows or
-/// for lists.
+/// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, the equivalent SQL for
+/// values in rows, and the equivalent SQL for values in lists: `avg(x)` and `ragged_mean(x)` for
+/// `nanmean`. An empty string means that there is no equivalent for rows, or none for lists.
 ///
 /// The names have no prefix `ragged_`, `list_` or `array_`, unless the function with the prefix has
-/// a meaning of its own. If a name is also that of an existing function, its entry applies only to
-/// `ragged_NAME` and `list_NAME`. In the expressions to write, `x` and `y` are numbers, `s` and `k`
+/// a meaning of its own. If an existing function has the same name, the entry applies only to
+/// `ragged_NAME` and `list_NAME`. In the equivalent SQL, `x` and `y` are numbers, `s` and `k`
 /// strings, `mask` booleans, `t`, `a` and `b` times, `time` a list of times and `at` one time or a
-/// list of times. A test plans all of them.
+/// list of times. A test plans all equivalents.
 type ForeignCounterpart = (&'static [&'static str], &'static str, &'static str);
 
 const COUNTERPARTS: &[ForeignCounterpart] = &[
@@ -383,7 +383,8 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["struct_extract"], "s['a']"),
 ];
 
-/// Reductions in other programs, each with its name in `ragged_rolling` and `ragged_window`.
+/// Reductions in other programs, each with the name of the same reduction in `ragged_rolling` and
+/// `ragged_window`.
 const REDUCTIONS: [(&str, &str); 13] = [
     ("any", "any"),
     ("all", "all"),
@@ -402,9 +403,9 @@ const REDUCTIONS: [(&str, &str); 13] = [
 
 pub(super) const LIST_PREFIXES: [&str; 3] = ["ragged_", "list_", "array_"];
 
-/// Returns what to write instead of the function `name` of another program, or `None` if its meaning is not known. A
-/// name with a prefix such as `list_` gets the form for lists. `is_function` tests if a function
-/// exists.
+/// Returns what to write instead of the function `name` of another program, or `None` if its
+/// meaning is not known. For a name with a prefix such as `list_`, returns only the SQL for lists.
+/// `is_function` tests if a function exists.
 pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -> Option<String> {
     let name = name.to_lowercase();
     let stem = LIST_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
@@ -421,8 +422,7 @@ pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -
 }
 
 /// Returns what to write instead of the function `name`, or `None` for an unknown name. If there is
-/// a form for rows and one for lists, returns both, or only the form for lists if `of_lists` is
-/// true.
+/// SQL for rows and SQL for lists, returns both, or only the SQL for lists if `of_lists` is true.
 fn find_form(name: &str, of_lists: bool) -> Option<String> {
     let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
     if let Some((_, rows, lists)) = known {
@@ -465,8 +465,8 @@ mod tests {
         }
     }
 
-    /// The entry of an existing function is found only by a name with a prefix such as `list_`, so
-    /// the entry needs a form for lists.
+    /// An entry whose name is that of an existing function, such as `coalesce`, applies only to
+    /// calls with a prefix, such as `list_coalesce`. Such an entry therefore needs SQL for lists.
     #[test]
     fn names_of_functions_have_forms_for_lists() {
         let state = crate::sql::session().state();
@@ -505,7 +505,8 @@ mod tests {
                 true => format!("SELECT count(*) FROM {table} {form}"),
                 false => format!("SELECT {form} FROM {table}"),
             };
-            // An option such as 'any' reduces booleans, other options reduce numbers.
+            // The reductions 'any' and 'all' take the booleans `mask`; all others take the numbers
+            // `x`.
             let sql = match form.contains("'any'") || form.contains("'all'") {
                 true => sql.replace("(x, time", "(mask, time").replace("(x, 3", "(mask, 3"),
                 false => sql,

@@ -16,7 +16,8 @@ use crate::sql::statement::expressions::predicates::make_array;
 
 /// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
 ///
-/// * `[v, w]` becomes `make_array(v, w)`, because `[..]` would be planned without the parameters.
+/// * `[v, w]` becomes `make_array(v, w)`, because DataFusion does not find the parameters in
+///   `[..]`.
 /// * `s.p` becomes `s['p']` for a parameter `s`.
 /// * A parameter with the name of a column in a subquery of the body gets another name.
 /// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
@@ -110,8 +111,9 @@ fn read_fields(lambda: &mut LambdaFunction) {
     });
 }
 
-/// Renames the parameters whose name a subquery in the body uses, as in `lambda v: v + (SELECT min(v) FROM t)`. No
-/// parameter is visible in a subquery, but DataFusion would take the column for the parameter.
+/// Renames the parameters whose name a subquery in the body uses, as in
+/// `lambda v: v + (SELECT min(v) FROM t)`. In the subquery, `v` is a column, because parameters are
+/// not visible there. But DataFusion would take this column for the parameter.
 fn rename_parameters(lambda: &mut LambdaFunction) {
     let names: Vec<Ident> = lambda.params.iter().map(|parameter| parameter.name.clone()).collect();
     for name in names {

@@ -303,9 +303,10 @@ fn find_moved_order(call: &Function) -> Option<Function> {
     Some(moved)
 }
 
-/// Returns `mode() WITHIN GROUP (ORDER BY x)` as `mode(x)`, and `percentile_disc(q) WITHIN GROUP (ORDER BY x)` as
-/// `quantile_disc(x, q)` or, with DESC, as [`DESCENDING_QUANTILE`]. With OVER, returns `percentile_cont` as
-/// `quantile_cont(x, q)`. Returns `None` for any other call.
+/// Rewrites `mode() WITHIN GROUP (ORDER BY x)` to `mode(x)`, and
+/// `percentile_disc(q) WITHIN GROUP (ORDER BY x)` to `quantile_disc(x, q)` or, with DESC, to a call
+/// of [`DESCENDING_QUANTILE`]. With OVER, rewrites `percentile_cont` to `quantile_cont(x, q)`.
+/// Returns `None` for any other call.
 fn remove_within_group(call: &Function) -> Option<Function> {
     let [OrderByExpr { expr, options, .. }] = call.within_group.as_slice() else { return None };
     let is_descending = options.asc == Some(false);

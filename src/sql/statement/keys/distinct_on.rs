@@ -144,9 +144,9 @@ fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
 }
 
 /// Qualifies names in an expression, so that they mean the same columns if the expression moves to
-/// QUALIFY. There, DataFusion takes an unqualified name for an alias if SELECT has this alias, so
-/// the name gets the name of the only table in FROM. Returns `None` if the table has no name, or if the value of
-/// the expression may differ each time that it is computed.
+/// QUALIFY. In QUALIFY, DataFusion takes an unqualified name for an alias if SELECT has this alias,
+/// so such a name is qualified with the only table in FROM. Returns `None` if the table has no
+/// name, or if the value of the expression may differ each time that it is computed.
 fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -> Option<Expr> {
     let hidden = |name: &Ident| match find_alias(name, columns) {
         Some(Expr::Identifier(column)) => fold_name(column) != fold_name(name),

@@ -24,8 +24,8 @@ const MOST_SETS: usize = 4096;
 /// * In `ROLLUP (1, 2)`, the first two columns of SELECT replace the numbers, by which DataFusion
 ///   would group.
 /// * `ROLLUP (a, a)` and `ROLLUP (t.a, a)` become GROUPING SETS, because DataFusion would give two
-///   columns of the ROLLUP one name. The set `(a)` occurs twice among them. Obsolete once the test
-///   `stock_columns_in_a_rollup_are_still_distinct` fails.
+///   columns of the ROLLUP the same name. The set `(a)` occurs twice among the GROUPING SETS.
+///   Obsolete once the test `stock_columns_in_a_rollup_are_still_distinct` fails.
 /// * `GROUP BY (a, b)` becomes `GROUP BY a, b`, and `GROUP BY ()` becomes one group of all rows.
 ///
 /// Obsolete once the test `stock_tuples_in_rollup_still_fail` fails.
@@ -122,10 +122,10 @@ fn remove_tables(expr: &Expr) -> Expr {
 /// Moves plain columns of GROUP BY into the grouping sets: `GROUP BY a, ROLLUP (b)` becomes `GROUP
 /// BY GROUPING SETS ((a, b), (a))`.
 ///
-/// If `a` is unique, it determines the other columns of its table, and DataFusion 55 adds these
-/// columns as keys to every set. So the sets without `b` have `b` as well. DataFusion adds no such
-/// columns for keys within grouping sets. Obsolete once the test
-/// `stock_keys_beside_rollup_still_add_columns` fails.
+/// If `a` is the unique key of its table, DataFusion 55 adds the other columns of the table to
+/// every set, because `a` determines them. So `b` gets into the sets that should omit `b`.
+/// DataFusion does not add columns for a key that is within the grouping sets. Obsolete once the
+/// test `stock_keys_beside_rollup_still_add_columns` fails.
 fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
     let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
     if !groups.iter().any(is_set) {

@@ -8,9 +8,9 @@ use crate::sql::base::syntax::parse_query;
 /// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`: DataFusion can plan ALL only if each selected
 /// expression is a column, but can plan the position of any expression, such as `a + 1`. A query
 /// that selects `*` keeps `ORDER BY ALL`, because the columns of `*` are unknown before planning.
-/// If such a query also selects expressions, as in `* REPLACE (a + 1 AS a)`, or if a column of `*`
-/// is the `coalesce` that USING of a FULL JOIN stands for, the query becomes a subquery, whose
-/// columns have names.
+/// If such a query also selects expressions, as in `* REPLACE (a + 1 AS a)`, or if USING or NATURAL
+/// of a RIGHT or FULL JOIN merges columns of `*` to an expression such as `coalesce(l.k, r.k)`, the
+/// query becomes a subquery in FROM, whose columns have names.
 pub(in crate::sql) fn number_columns(query: &mut Query) {
     let Query { body, order_by: Some(order), .. } = query else { return };
     let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, body.as_ref()) else {
@@ -57,7 +57,8 @@ pub(in crate::sql) fn number_columns(query: &mut Query) {
     }
 }
 
-/// Whether a join merges columns with USING or NATURAL, and may have rows without a left row.
+/// Whether a join merges columns with USING or NATURAL, and may return rows that have no match in
+/// the left table.
 fn merges_right(join: &Join) -> bool {
     let (JoinOperator::FullOuter(by) | JoinOperator::Right(by) | JoinOperator::RightOuter(by)) =
         &join.join_operator

@@ -20,7 +20,8 @@ use crate::sql::statement::columns::set_names::{
 };
 use crate::sql::statement::folding::fold_name;
 
-/// Maximum bytes of a call whose casts are compared: copying a very deep call overflows the stack.
+/// Maximum length in bytes of a call whose casts are compared. A longer call may be nested so
+/// deeply that copying it overflows the stack.
 const LONGEST_CALL: usize = 1_000;
 
 static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
@@ -29,9 +30,9 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(str::to_owned).collect()
 });
 
-/// Wraps an argument of an aggregate, a window function or `unnest` in `coalesce` if an earlier
-/// call differs only in casts, parentheses or quotes, such as `sum(x::INT)` before `sum(x)`. Wraps
-/// keys of GROUP BY in the same way.
+/// Wraps an argument of an aggregate, a window function or `unnest` in `coalesce`, which changes
+/// the name of the call, if an earlier call differs only in casts, parentheses or quotes, such as
+/// `sum(x::INT)` before `sum(x)`. Wraps keys of GROUP BY in the same way.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys
 /// have the same name, and computes only one of two calls of `unnest` with the same name. Obsolete
@@ -59,7 +60,7 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&m
     wrap_aggregates(select, order);
 }
 
-/// Wraps arguments in the expansions of shorthands as [`tell_casts_apart`] does: those of
+/// Wraps arguments in the expansions of shorthands as [`tell_casts_apart`] does: the expansions of
 /// `quantile_disc(x, 0.5)` and `quantile_disc(x::INT, 0.5)` contain `count(x)` and `count(x::INT)`.
 pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
     let Query { body, order_by, .. } = query;
@@ -229,7 +230,8 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         && let Some(part) = find_first_part(call).cloned()
     {
         let wrapped = (0..at).fold(part.clone(), |part, _| build_coalesce([part]));
-        // DISTINCT requires that ORDER BY keys equal the argument, so equal keys are wrapped, too.
+        // `array_agg(DISTINCT x ORDER BY x)` requires that the sort key equals the argument, so a
+        // sort key that equals the argument is wrapped, too.
         if let FunctionArguments::List(list) = &mut call.args {
             for clause in &mut list.clauses {
                 let FunctionArgumentClause::OrderBy(keys) = clause else { continue };

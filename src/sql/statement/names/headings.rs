@@ -1,7 +1,8 @@
 //! Names computed result columns as in SQL, without the table names in their arguments.
 //!
-//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a file in FROM by its path. Columns of
-//! subqueries have such names, too. So this file finds and displays the expression that defines each column.
+//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a file in FROM by its path. A column
+//! of a subquery also has such a name. So this file follows each result column to the expression
+//! that defines it, and displays this expression as in SQL.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -250,8 +251,9 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: HeadingQualifier
             return Ok(Transformed::yes(make_text_column(name)));
         }
         Ok(match e {
-            // The functions of these calls display literal arguments as in SQL, so only the other
-            // arguments change. In the call for `a + b - c`, the operators are literal arguments.
+            // The functions of these calls display their literal arguments as in SQL, so only the
+            // arguments that are not literals are rewritten. In the call for `a + b - c`, the
+            // operators are literal arguments.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = find_displayed_expr(operand.clone(), input, tables) {
@@ -284,9 +286,9 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: HeadingQualifier
     plain.ok().map(|plain| plain.data)
 }
 
-/// If a call compares the values of two lists of one depth, returns its heading with the name of
-/// its function, such as `ragged_eq(a, b)`. The operator would be wrong, because between two such
-/// lists the operator compares the whole lists. Returns `None` for other calls.
+/// If a call compares two lists of the same depth value by value, returns its heading with the name
+/// of its function, such as `ragged_eq(a, b)`. The heading `a = b` would be wrong, because between
+/// two lists of the same depth, `=` compares the whole lists. Returns `None` for other calls.
 fn name_list_comparison(
     call: &ScalarFunction,
     input: &LogicalPlan,

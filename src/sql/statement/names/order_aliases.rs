@@ -24,8 +24,8 @@ const KEY: &str = "__serrate_key_";
 /// The keys are:
 /// * `t.x`, and aggregates and window functions over `x`, if `x` is also an alias. DataFusion
 ///   refuses these keys.
-/// * Expressions that SELECT casts, as in `SELECT sum(x)::TEXT .. ORDER BY sum(x)`. DataFusion gives the cast and its
-///   operand one name, and sorts by the text.
+/// * Expressions that SELECT casts, as in `SELECT sum(x)::TEXT .. ORDER BY sum(x)`. DataFusion
+///   gives the cast and its operand the same name, and sorts by the text.
 ///
 /// A SELECT whose expressions use aliases of other columns, as in `SELECT b AS a, a AS b FROM (..)
 /// ORDER BY a`, becomes a subquery, too, but without further columns: DataFusion replaces the key
@@ -59,7 +59,8 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     };
     let names = SelectNames::from_select(select);
     let is_enclosed = match uses_other_aliases(select) {
-        // If the inner SELECT has DISTINCT, it cannot have a further column for a key.
+        // A SELECT with DISTINCT cannot get a further column for a sort key, because the column
+        // would change which rows are distinct.
         true => !is_distinct || keys.iter().all(|key| names.is_column(&key.expr)),
         false => {
             has_kept_position || !is_distinct && keys.iter().any(|key| names.is_hidden(&key.expr))
@@ -71,7 +72,8 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     name_columns(select, &HashSet::new());
     let mut hidden = Vec::new();
     for key in keys {
-        // The outer query reads only the subquery, so other keys cannot use columns of FROM either.
+        // The outer query reads only the columns of the subquery, so each sort key that is not one
+        // of these columns becomes a further column of the subquery.
         if !names.is_column(&key.expr) {
             let name = Ident::with_quote('"', format!("{KEY}{}", hidden.len()));
             let expr = std::mem::replace(&mut key.expr, Expr::Identifier(name.clone()));

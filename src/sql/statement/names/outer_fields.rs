@@ -25,7 +25,8 @@ pub(in crate::sql) fn access_outer_fields<S: VisitMut + ?Sized>(statement: &mut 
     let _ = statement.visit(&mut OuterFields::default());
 }
 
-/// The names of the tables in FROM of each query around the current position.
+/// Visitor that rewrites `o.s.a` to `(o.s).a` within subqueries. `tables` has the names of the
+/// tables in FROM of each query around the current position.
 #[derive(Default)]
 struct OuterFields {
     tables: Vec<HashSet<String>>,
@@ -106,7 +107,7 @@ pub(super) struct OwnFields {
     default: [String; 2],
     /// The names of the WITH queries that are visible at the current position.
     queries: CteScopes<String>,
-    /// For each statement and query around the current position, the tables of its FROM.
+    /// For the statement and each query around the current position, the tables in FROM.
     pub(super) scopes: Vec<Vec<VisibleTable>>,
 }
 

@@ -49,8 +49,9 @@ pub(in crate::sql::statement) async fn name_outer_tables<S: VisitMut>(
     statement: &mut S,
 ) -> bool {
     let mut is_changed = false;
-    // A FROM with subqueries can be planned only after the names in the subqueries are changed, so
-    // both passes run again until no name changes.
+    // A FROM with subqueries can be planned only after the names in the subqueries are changed. So
+    // both passes, the one that collects each FROM and the one that changes names, run again until
+    // no name changes.
     loop {
         let mut names = OuterTables::new(state, true);
         let _ = statement.visit(&mut names);
@@ -161,8 +162,8 @@ impl OuterTables {
     }
 
     /// Returns a name such as `t.a` with a schema before it if DataFusion would take the name for a
-    /// field. Otherwise, returns `None`. In the pass that collects each FROM, only marks those
-    /// whose columns must be known.
+    /// field. Otherwise, returns `None`. In the pass that collects each FROM, always returns
+    /// `None`, and sets `is_needed` of each FROM whose columns must be known.
     fn qualify_name(&mut self, expr: &Expr) -> Option<Expr> {
         let (mut column, rest) = split_name(expr, 2)?;
         let table = fold_name(column.first()?);

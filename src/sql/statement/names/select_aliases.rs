@@ -33,8 +33,8 @@ use crate::sql::statement::scopes::{CteScopes, is_lateral_query, track_scopes};
 /// Columns that `*` omits, although FROM may have them.
 const HIDDEN: [&str; 2] = ["_file", "_row"];
 
-/// Maximum number of expressions that aliases add to a SELECT. Each alias may use the previous one
-/// twice, so that the size of the SELECT would double per alias.
+/// Maximum number of expressions that the replacement of aliases adds to a SELECT. Without it, a
+/// SELECT in which each alias uses the previous one twice would double in size per alias.
 const MOST_ADDED: usize = 1_000;
 
 /// Whether a SELECT of a statement may use an alias of an earlier column or, in WHERE, of any column.
@@ -127,8 +127,9 @@ impl Visitor for FindHaving {
 /// Returns an alias in HAVING or QUALIFY whose expression has a function such as `random()`, which
 /// returns another value for each call. Returns `None` if there is no such alias.
 ///
-/// DataFusion 55 calls the function again there (<https://github.com/apache/datafusion/issues/7976>), so
-/// that the result has rows for which the condition is false. Obsolete once the test
+/// DataFusion 55 calls the function again for the condition
+/// (<https://github.com/apache/datafusion/issues/7976>). The result then has rows whose displayed
+/// value does not meet the condition. Obsolete once the test
 /// `stock_having_still_calls_random_again` fails.
 pub(in crate::sql::statement) fn find_random_alias<S: Visit>(
     state: &SessionState,

@@ -10,9 +10,10 @@
 //! expressions:
 //!
 //! * in `SELECT b AS a, a AS b FROM (SELECT x AS a, y AS b FROM t) QUALIFY a > 1`, it takes `a` for the alias;
-//! * in `FROM (SELECT x AS a, -a FROM (..)) ORDER BY -a`, it takes the key for the column `-a`;
-//! * in `SELECT DISTINCT -a FROM (SELECT max(x) AS a, -a FROM (..) GROUP BY -a)`, it takes the values for those of the
-//!   column `-a`, which are unique, and drops DISTINCT.
+//! * in `FROM (SELECT x AS a, -a FROM (..)) ORDER BY -a`, it takes the sort key `-a` for the column
+//!   `-a` of the subquery;
+//! * in `SELECT DISTINCT -a FROM (SELECT max(x) AS a, -a FROM (..) GROUP BY -a)`, it takes the
+//!   outer `-a` for the column `-a` of the subquery, whose values are unique, and drops DISTINCT.
 //!
 //! Columns with a table name cannot be confused like this. So an alias is also added if a column of
 //! the subquery could be confused. Obsolete once the test
@@ -249,7 +250,7 @@ fn find_used_aliases(select: &Select) -> HashSet<String> {
 }
 
 /// Returns the lower-case names of the columns in a SELECT list, without those of `*`. Returns
-/// `None` if other columns of the query may lack a table name.
+/// `None` if a column that is not in the list, such as a column of `*`, may lack a table name.
 fn list_computed(body: &SetExpr) -> Option<Vec<String>> {
     let select = match body {
         SetExpr::Select(select) => select,

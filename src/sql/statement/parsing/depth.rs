@@ -13,13 +13,15 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 /// one function call.
 const OPERATORS: usize = 2_500;
 
-/// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of the next.
+/// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of
+/// the next, as in `x[1]::INT IS NULL`.
 ///
 /// The optimizer copies and compares expressions recursively on its caller's stack. In a debug build, 300
 /// levels fill the default thread stack of 2 MiB.
 const NESTED: usize = 128;
 
-/// Maximum number of consecutive AND, OR and `||`. They are balanced before they are planned.
+/// Maximum number of consecutive AND, OR and `||`. Before planning, they are converted to a
+/// balanced tree, so the depth of the tree is small.
 const BALANCED: usize = 50_000;
 
 /// Maximum number of consecutive UNION, JOIN and `|>`.
@@ -179,8 +181,9 @@ impl OperatorLevel {
         Self { relations: self.relations, ..Self::default() }
     }
 
-    /// Returns the counts after `(`. They continue, because the expression in parentheses is an
-    /// operand of the operators before it. Only joins and unions start again.
+    /// Returns the counts after `(`. They continue from the counts before it, because the
+    /// expression in parentheses is an operand of the operators before it. Only the count of joins
+    /// and unions starts again at 0.
     fn open_parenthesis(self) -> Self {
         Self { relations: 0, ..self }
     }

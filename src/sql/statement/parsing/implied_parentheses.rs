@@ -101,7 +101,7 @@ fn enclose_nested_joins(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     let mut levels = vec![JoinLevel::default()];
     let mut after_period = false;
     for (at, token) in tokens.iter().enumerate() {
-        // `t.on` is a column.
+        // In `t.on`, the word after the period is a column and not the keyword ON.
         let is_column = std::mem::replace(&mut after_period, token.token == Token::Period);
         match &token.token {
             Token::LParen | Token::LBracket | Token::LBrace => {
@@ -141,8 +141,9 @@ fn enclose_nested_joins(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     }
 }
 
-/// Encloses the keys of ROLLUP, CUBE and GROUPING SETS that only begin with a parenthesis, which the parser
-/// takes for the beginning of a tuple.
+/// Encloses each key of ROLLUP, CUBE and GROUPING SETS that begins with a parenthesis and continues
+/// after the closing one, such as `(b)::INT`. The parser takes the parenthesis for the beginning of
+/// a tuple.
 fn enclose_grouping_keys(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     for (at, pair) in tokens.windows(2).enumerate() {
         let [word, open] = pair else { continue };

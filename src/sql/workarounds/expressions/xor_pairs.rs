@@ -9,7 +9,8 @@ use datafusion::logical_expr::{
 
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// Analyzer rule: rewrites two equal operands `x` of `^`, as in `x ^ 5 ^ x`, to `x & 0`.
+/// Analyzer rule: replaces two equal operands `x` of `^` with `x & 0`: `x ^ 5 ^ x` becomes
+/// `5 ^ (x & 0)`.
 ///
 /// DataFusion 55 removes such operands, so that for a NULL `x`, `x ^ x` is 0 instead of NULL.
 /// Obsolete once the test `stock_pairs_of_xor_still_forget_null` fails.

@@ -7,8 +7,8 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 
 use super::dependencies::{may_have_dependencies, remove_dependencies};
 
-/// Analyzer rule: hides from a GROUP BY which columns of its input are unique, if a key has the
-/// name of an input column but is another expression, such as a cast.
+/// Analyzer rule: hides from a GROUP BY the functional dependencies of its input (which columns are
+/// unique), if a key has the name of an input column but is another expression, such as a cast.
 ///
 /// DataFusion removes the keys that a unique column of the input determines. It finds this column
 /// among the keys by its name, and a cast has the name of its column. So `GROUP BY f::INT, f` over

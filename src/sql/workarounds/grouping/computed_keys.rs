@@ -17,9 +17,9 @@ const KEY: &str = "__serrate_key_";
 /// below the sort, window or aggregate.
 ///
 /// DataFusion 55 derives the order of such a key from the ranges of its operands. The range of most
-/// functions has no type, and then DataFusion derives no order: rows that are sorted by `length(s)
-/// > 1` count as unsorted, and the plan of `ORDER BY length(s) > 1` over several partitions is
-/// refused. The order of a plain column is known. Obsolete once the test
+/// functions has the type Null, and DataFusion then derives no order: rows that are sorted by
+/// `length(s) > 1` count as unsorted, and the plan of `ORDER BY length(s) > 1` over several
+/// partitions is refused. The order of a plain column is known. Obsolete once the test
 /// `stock_comparisons_of_functions_are_still_no_keys` fails.
 ///
 /// The rule also computes the keys of a window if one of several PARTITION BY keys is computed, as
@@ -191,8 +191,8 @@ impl DistinctKeys {
     }
 }
 
-/// Whether a column is a key that this rule computed in an earlier pass of the optimizer. Its floats are canonical
-/// already, because `serrate_float_keys` runs before this rule.
+/// Whether a column is a key that this rule computed in an earlier pass of the optimizer. If it is
+/// a float, -0.0 and NaN are already canonical, because `serrate_float_keys` runs before this rule.
 pub(super) fn is_key_column(column: &Column) -> bool {
     column.relation.is_none() && column.name.starts_with(KEY)
 }

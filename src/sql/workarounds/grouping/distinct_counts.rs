@@ -10,10 +10,10 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 /// Keeps the optimizer rule `aggregate_statistics` from answering `count(DISTINCT x)` from
 /// statistics.
 ///
-/// The number of distinct values that DataFusion 55 takes for exact is 1 for a literal, although
-/// the literal is NULL or there are no rows, and that of the left input for a cross join, although
-/// the right input may be empty. A single `count(DISTINCT x)` is not affected, because DataFusion
-/// plans it as GROUP BY. Obsolete once the test
+/// DataFusion 55 wrongly declares two numbers of distinct values exact. A literal has 1 distinct
+/// value, even if it is NULL or there are no rows. A column of a cross join has as many as in the
+/// left input, even if the right input is empty. A single `count(DISTINCT x)` is not affected,
+/// because DataFusion plans it as GROUP BY. Obsolete once the test
 /// `stock_distinct_counts_are_still_those_of_statistics` fails.
 pub(in crate::sql) fn keep_distinct_counts(
     stock: &dyn PhysicalOptimizerRule,

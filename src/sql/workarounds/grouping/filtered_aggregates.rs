@@ -23,8 +23,8 @@ pub(in crate::sql) fn keep_filtered_aggregates(
     if !plan.exists(|node| Ok(is_filtered_final(node)))? {
         return stock.optimize(plan, config);
     }
-    // The stock rule visits all nodes of the plan that it receives. So it receives only subplans
-    // that contain no node for which `is_filtered_final` is true.
+    // DataFusion's rule `stock` visits all nodes of the plan that it receives. So this function
+    // passes to the rule only subplans without a node for which `is_filtered_final` is true.
     plan.map_children(|child| keep_filtered_aggregates(stock, child, config).map(Transformed::yes))
         .data()
 }

@@ -207,8 +207,8 @@ fn wrap_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // The operands stay unchanged if one is a number: NaN equals no number, and an equality
-            // with a literal 0.0 is also true for -0.0.
+            // The operands stay unchanged if one is a literal number: NaN does not equal a number,
+            // and DataFusion's `x = 0.0` is also true for -0.0.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }

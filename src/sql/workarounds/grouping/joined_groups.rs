@@ -7,7 +7,8 @@ use datafusion::logical_expr::{Aggregate, Distinct, DistinctOn, LogicalPlan};
 
 use super::dependencies::{is_barrier, may_have_dependencies, remove_dependencies};
 
-/// Analyzer rule: hides from a GROUP BY or DISTINCT with several keys which columns of a joined table are unique.
+/// Analyzer rule: hides from a GROUP BY or DISTINCT with several keys the functional dependencies
+/// of a joined table (which columns are unique).
 ///
 /// A join repeats rows, so that a column that is unique in one table determines only the columns of this table. Above a
 /// GROUP BY, DataFusion 55 assumes that this column determines all columns: after `SELECT DISTINCT

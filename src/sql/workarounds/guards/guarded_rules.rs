@@ -144,8 +144,10 @@ fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
 
-/// Whether a node may read its rows in another order. With a limit, it would return other rows.
-/// A sort with a limit reads all of its rows, and the rule has to find it.
+/// Whether `PushdownSort` may change the order in which a node reads its rows. It may not if the
+/// node has a limit, because the node would then return other rows. A sort with a limit is an
+/// exception, also together with a merge: it reads all of its rows, so that their order does not
+/// matter, and the rule must be able to find it.
 fn takes_orders_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.fetch().is_none() || node.is::<SortExec>() || node.is::<SortPreservingMergeExec>()
 }

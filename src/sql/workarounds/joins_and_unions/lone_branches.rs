@@ -47,8 +47,9 @@ pub(in crate::sql) fn keep_branch_tables(
 ///
 /// Makes the rule `propagate_empty_relation` keep the column names of a UNION if several branches remain.
 ///
-/// The rule keeps the schema of the union, but the physical union takes the column names of its
-/// first branch. Obsolete once the test `stock_unions_still_take_names_from_a_later_branch` fails.
+/// The rule removes empty branches and keeps the schema of the union. The physical union, however,
+/// takes the column names of its first branch, which is now another branch. Obsolete once the test
+/// `stock_unions_still_take_names_from_a_later_branch` fails.
 pub(in crate::sql) fn keep_branch_names(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

@@ -73,9 +73,11 @@ pub(in crate::sql) fn hide_limits(
     Ok(plan.data)
 }
 
-/// Hides the sorts that order the rows of a limit, of a window without keys or of shared rows, so that the rule
-/// keeps them where they are. Leaves sorts with a limit, which the rule never removes, and a sort whose keys are all
-/// among the columns of a limit or of shared rows, because these nodes then require the order.
+/// Hides the sorts that order the rows of a limit, of a window without keys or of a `SharedExec`
+/// (rows that several nodes read), so that the rule does not move or remove these sorts. Does not
+/// hide sorts with a limit, which the rule never removes. Does not hide a sort below a limit or
+/// `SharedExec` if the sort keys are all among the columns of this node, because the node then
+/// requires the order.
 fn hide_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
     let known = match is_window(&node) {

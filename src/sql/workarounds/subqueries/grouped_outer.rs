@@ -14,8 +14,8 @@ use crate::sql::base::subquery_parts::has_query;
 ///
 /// In HAVING, SELECT and QUALIFY, DataFusion 55 replaces a key such as `x + 1` with the column of
 /// the groups, but not within subqueries: `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i
-/// = t.x + 1)` fails, because the groups have no column `t.x`. A column that a full join with USING
-/// merges is such a key, too. Obsolete once the test
+/// = t.x + 1)` fails, because the groups have no column `t.x`. A key that is a merged column of a
+/// full join with USING is computed, too, with `coalesce`. Obsolete once the test
 /// `stock_computed_keys_are_still_no_outer_columns` fails.
 pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
@@ -42,8 +42,8 @@ pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPla
 /// A key of a GROUP BY that is not a column.
 struct GroupKey {
     expr: Expr,
-    /// The output column of the GROUP BY with the values of the key, in the form in which a
-    /// subquery uses an outer column.
+    /// The output column of the GROUP BY with the values of the key, as an `OuterReferenceColumn`,
+    /// the form in which a subquery uses a column of the query around it.
     outer: Expr,
 }
 

@@ -20,9 +20,10 @@ pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 /// Analyzer rule, before DataFusion's type coercion: rewrites `(a, b) IN (SELECT ..)` to EXISTS.
 ///
 /// DataFusion 55 cannot plan a row in front of IN, so `sql::statement::expressions::tuples`
-/// rewrites the row to a struct whose field names begin with [`ROW_FIELD`]. IN is true if all fields
-/// equal those of a row of the subquery. IN is NULL if no row is equal, but a row could be equal if
-/// its NULLs were replaced by values. EXISTS tests each of the two cases, over the same rows.
+/// rewrites the row to a struct whose field names begin with [`ROW_FIELD`]. IN is true if the
+/// fields equal the columns of a row of the subquery. IN is NULL if they equal no row, but could
+/// equal a row if NULLs were replaced by values. An EXISTS tests each of these two cases, and both
+/// EXISTS read the same rows.
 pub(in crate::sql) fn rewrite_rows_in(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

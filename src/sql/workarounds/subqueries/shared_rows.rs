@@ -186,8 +186,8 @@ fn find_original_schema(alias: &SubqueryAlias) -> Weak<DFSchema> {
         .map_or_else(|| Arc::downgrade(&alias.schema), |found| Weak::clone(&found.original))
 }
 
-/// The schema of a rewritten alias, and the schema that the alias had before. As long as these references exist,
-/// no other schema gets one of the two addresses.
+/// The schema of a rewritten alias, and the schema that the alias had before. Weak references keep
+/// the memory of the schemas allocated, so no other schema gets one of the two addresses.
 struct RewrittenAlias {
     schema: Weak<DFSchema>,
     original: Weak<DFSchema>,

@@ -93,9 +93,9 @@ pub(super) fn is_correlated(query: &Subquery) -> bool {
         || find_outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
 }
 
-/// Rewrites every IN, ANY, ALL and EXISTS in `expr` to a scalar subquery that compares a count of rows
-/// with 0. For places such as SELECT, where DataFusion cannot plan a semi join but can plan a scalar
-/// subquery, which returns one value per outer row.
+/// Rewrites every IN, ANY, ALL and EXISTS in `expr` to a scalar subquery that compares a count of
+/// rows with 0. This is for places such as SELECT, where DataFusion cannot plan a semi join but can
+/// plan a scalar subquery, which returns one value per outer row.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if !expr.exists(|e| Ok(is_test(e)))? {
         return Ok(expr);
@@ -158,7 +158,8 @@ fn remove_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(done.data)
 }
 
-/// Tells which of the results TRUE, FALSE and NULL of a condition its context treats alike.
+/// How the context of a condition uses its result. For example, WHERE drops a row for FALSE and for
+/// NULL, so it treats these two results alike.
 #[derive(Clone, Copy, PartialEq)]
 enum NeededResults {
     /// The condition is a whole conjunct of WHERE, so that DataFusion can plan an IN as a join. WHERE
@@ -188,8 +189,8 @@ impl NeededResults {
     }
 }
 
-/// Rewrites a condition to one that its context cannot distinguish from it. `asked` says which of
-/// TRUE, FALSE and NULL the context treats alike.
+/// Rewrites a condition. The new condition may have another result only where its context treats
+/// both results alike. `asked` says which of TRUE, FALSE and NULL the context treats alike.
 fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -591,8 +592,9 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.build_equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Other subqueries look for NULL, because a single subquery with the condition `(x = y) IS NOT
-        // FALSE` could not become a hash join.
+        // This subquery looks only for equal rows, and `has_no_null` adds subqueries that look for
+        // NULL. A single subquery with the condition `(x = y) IS NOT FALSE` could not become a hash
+        // join.
         let never = not_exists(self.rows(Some(self.build_equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }

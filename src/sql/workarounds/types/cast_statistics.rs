@@ -19,11 +19,12 @@ use crate::sql::workarounds::types::compared_casts::is_utc;
 /// `stock_casts_still_skip_row_groups` fail.
 ///
 /// DataFusion also skips row groups for which a condition on the cast minimum and maximum is false,
-/// unless the cast is between a string and another type. So `t::TIME = TIME '12:00:00'` skips the row
-/// group of the times from 23:00 on one day to 01:00 on the next. In a filter, the rule hides the
-/// statistics only below casts that do not keep the order, because a cast that makes different values
-/// equal skips no row group wrongly. In other nodes, the rule treats TRY_CAST as in a filter, because
-/// the optimizer may move a TRY_CAST into a filter.
+/// unless the cast is between a string and another type. So `t::TIME = TIME '12:00:00'` skips a row
+/// group of the times from 23:00 on 1 January to 01:00 on 3 January, although it may contain 12:00
+/// on 2 January. In a filter, the rule hides the statistics only below casts that do not keep the
+/// order, because a cast that makes different values equal skips no row group wrongly. In other
+/// nodes, the rule treats TRY_CAST as in a filter, because the optimizer may move a TRY_CAST into a
+/// filter.
 pub(in crate::sql) fn hide_cast_statistics(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|plan| {
         let is_scan = matches!(plan, LogicalPlan::TableScan(_));

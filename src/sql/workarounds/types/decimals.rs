@@ -28,10 +28,11 @@ use crate::sql::workarounds::types::times::take_branch_types;
 ///
 /// Analyzer rule, before DataFusion's type coercion.
 ///
-/// * Compares an integer with a float32 or float16 as doubles, also within lists and structs. DataFusion
-///   converts the integer to the float type, which rounds it. Sums, CASE, UNION and the like of an integer and
-///   a float16 are doubles, too: as float16, 70000 is infinite.
-///   Obsolete once the test `stock_integers_are_still_rounded_to_float32` fails.
+/// * Compares an integer with a float32 or float16 as doubles, also within lists and structs.
+///   DataFusion converts the integer to the float type, which rounds it. The results of sums, CASE,
+///   UNION and the like of an integer and a float16 are doubles, too, because the integer 70000
+///   becomes infinite as a float16. Obsolete once the test
+///   `stock_integers_are_still_rounded_to_float32` fails.
 /// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
 ///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
 ///   doubles, too, if some are floats and some decimals, also within lists and structs. Obsolete once the test

@@ -14,9 +14,10 @@ use crate::sql::base::expression_parts::rewrite_parts;
 /// Analyzer rule, before type coercion: compares float32 and float16 values with a string literal such as `'1e300'` as
 /// doubles if the number in the string is beyond their range.
 ///
-/// Type coercion casts the string to the type of the values, as which `'1e300'` is infinite and equals infinity. A
-/// number beyond the range of doubles, such as `'1e400'`, is an error. Other strings stay unchanged, because
-/// `x = '0.1'` must be true for the float32 0.1.
+/// Type coercion casts the string to the type of the values. In this type, `'1e300'` becomes
+/// infinity, so that infinite values would equal it. A number beyond the range of doubles, such as
+/// `'1e400'`, is an error. Other strings stay unchanged, because `x = '0.1'` must be true for the
+/// float32 0.1.
 pub(in crate::sql) fn compare_large_texts(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite_parts(plan, has_large_text, |mut e, columns| {
         let changed = match &mut e {
@@ -78,8 +79,8 @@ fn find_texts(e: &Expr) -> Vec<ScalarValue> {
     lists.map_or_else(|_| vec![], |lists| lists.into_iter().flatten().flatten().collect())
 }
 
-/// Converts the expressions that are compared with each other to doubles if some are floats and one is a string beyond
-/// the range of their type. Returns whether it changed them.
+/// Converts the expressions that are compared with each other to doubles if some are floats and one
+/// is a string with a number beyond the range of their type. Returns whether it changed them.
 fn convert_compared(parts: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     let is_text = |e: &Expr| matches!(e, Expr::Literal(v, _) if v.data_type().is_string());
     let mut float: Option<DataType> = None;

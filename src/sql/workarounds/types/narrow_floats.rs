@@ -24,11 +24,13 @@ const ROUNDING: [&str; 8] = [
 /// Analyzer rule: compares float32 and float16 values of lists with doubles and decimals of columns and subqueries as
 /// doubles.
 ///
-/// The functions of [`ROUNDING`] round a constant to the type of the values, so that `x = 0.1` is true for the float32
-/// 0.1. A scalar subquery and a column that the optimizer replaces by its value are constants too when the function
-/// runs, but the answer must be that for a column of a table. If the other bound of `ragged_between` is a literal, the
-/// rule itself rounds this literal. Decimal literals become doubles, as operators such as `x = 0.1::DECIMAL(2, 1)` make
-/// them, so that the functions round them as well.
+/// The functions of [`ROUNDING`] round a constant to the type of the values, so that `x = 0.1` is
+/// true for the float32 0.1. When the function runs, a scalar subquery is also a constant, and so
+/// is a column that the optimizer has replaced with its only value. These must not be rounded,
+/// because the answer must be the same as for a column of a table. If the other bound of
+/// `ragged_between` is a literal, the rule itself rounds this literal. Decimal literals become
+/// doubles, as operators such as `x = 0.1::DECIMAL(2, 1)` make them, so that the functions round
+/// them as well.
 pub(in crate::sql) fn compare_as_doubles(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_affected = |e: &Expr| match e {
         Expr::ScalarFunction(call) => ROUNDING.contains(&call.name()) && is_ours(&call.func),
@@ -57,9 +59,11 @@ fn cast_to_doubles(mut call: ScalarFunction, columns: &DFSchema) -> Transformed<
     }
 }
 
-/// Returns the arguments of `call` that must be replaced, each with its index: the list of float32 or float16 values,
-/// which is cast to doubles, and the literals that are compared with it, which are rounded to the type of the values.
-/// If all others are literals, returns the decimals among them as doubles. Returns `None` if the call stays unchanged.
+/// Returns the arguments of `call` that must be replaced, each with its index: the list of float32
+/// or float16 values, which is cast to doubles, and the literals that are compared with it, which
+/// are rounded to the type of the values. If the list is compared only with literals, the list
+/// stays unchanged, and only the decimals among the literals are replaced, with doubles. Returns
+/// `None` if the call stays unchanged.
 fn find_doubles(call: &ScalarFunction, columns: &DFSchema) -> Option<Vec<(usize, Expr)>> {
     let types = call.args.iter().map(|arg| arg.get_type(columns));
     let types = types.collect::<Result<Vec<_>>>().ok()?;

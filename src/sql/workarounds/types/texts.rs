@@ -55,8 +55,8 @@ fn needs_values(call: &AggregateFunction) -> bool {
     }
 }
 
-/// Casts the first argument of an aggregate, if it is a dictionary, to its values. Does the same in ORDER BY. Casts
-/// floats in `approx_distinct` to strings.
+/// Casts the first argument of an aggregate, if it is a dictionary, to its values. Does the same
+/// with an equal key of ORDER BY. Casts floats in `approx_distinct` to strings.
 fn cast_argument(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
     let is_estimate = call.func.name() == "approx_distinct";
     let params = &mut call.params;

@@ -62,7 +62,8 @@ fn make_node_lazy(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.transform_data(separate_held)
 }
 
-/// Makes the conditions of a join that can fail depend on its other conditions.
+/// Makes each condition of a join that can fail depend on the conditions of the join that cannot
+/// fail.
 ///
 /// A join computes its keys for all rows of an input, and evaluates its other conditions together.
 /// After this change, the join computes an operand of a key, such as `10 / a.n`, only for rows of

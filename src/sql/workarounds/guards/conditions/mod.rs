@@ -1,9 +1,10 @@
-//! Evaluates a condition that can fail only for the rows for which the query as written evaluates it.
+//! Keeps conditions that can fail, such as `1 / x > 0`, in place, so that they are evaluated only
+//! for the rows for which the statement evaluates them.
 //!
-//! A rewrite that evaluates `1 / x > 0` below a join, or for rows that `x <> 0` drops, makes a valid
-//! statement fail. Conditions that cannot fail are *free*: DataFusion pushes them down as usual. The others
-//! are *held*: they stay in a filter above the free ones, wrapped in the function `evaluated_here`, which
-//! DataFusion's rules treat as opaque.
+//! A rewrite that evaluates `1 / x > 0` below a join, or for rows that the condition `x <> 0`
+//! drops, makes a valid statement fail. Conditions that cannot fail are *free*: DataFusion pushes
+//! them down as usual. Conditions that can fail are *held*: they stay in a filter above the free
+//! conditions, wrapped in the function `evaluated_here`, which DataFusion's rules treat as opaque.
 
 mod held;
 mod lazy;

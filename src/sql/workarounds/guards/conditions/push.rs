@@ -63,7 +63,7 @@ fn push_free(
 
 /// Applies DataFusion's rule to a join below a filter of free conditions (`above`). The rule may
 /// move free conditions, which cannot fail; the others, the held ones, stay in the join filter. For
-/// a null-aware join, which NOT IN becomes, the rule may move all conditions.
+/// a null-aware join, to which NOT IN is converted, the rule may move all conditions.
 fn push_over(
     stock: &dyn OptimizerRule,
     above: Option<Expr>,

@@ -170,6 +170,9 @@ pub(super) fn list_shown_columns(node: &Projection) -> impl Iterator<Item = Visi
 /// Returns the first column of `moved` that has the same name as a different column of `moved` or
 /// `shown`, or `None` if there is no such column.
 ///
+/// `moved` are the columns that DataFusion adds to the output of a correlated query, and `shown`
+/// are the columns of the query's projections.
+///
 /// DataFusion gives a cast such as `u.a::INT` the name of its operand, `u.a`, so that a projection
 /// cannot have both.
 pub(super) fn find_clash<'a>(

@@ -16,8 +16,9 @@ use crate::sql::workarounds::subqueries::shared_rows::is_volatile;
 /// Joins `joined` with the value of a scalar subquery for each outer row. Returns the join and the
 /// column of the value, or `None` if the query is not supported.
 ///
-/// `joined` is `outer` or a join of `outer` with other subqueries. The query is computed for the rows of `outer`, so
-/// that the size of the plan is linear in the number of subqueries.
+/// `joined` is `outer` or a join of `outer` with other subqueries. The query is computed for the
+/// rows of `outer` instead of `joined`, so that the size of the plan is linear in the number of
+/// subqueries.
 pub(in crate::sql) fn join_values(
     outer: &Arc<LogicalPlan>,
     joined: &Arc<LogicalPlan>,

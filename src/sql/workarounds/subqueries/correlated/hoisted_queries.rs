@@ -107,7 +107,7 @@ pub(super) fn hoist_queries(
         return Ok(Transformed::yes(above));
     }
     // All nodes but aggregates also return the columns of their input, so this projection removes
-    // the hoisted ones.
+    // the hoisted columns.
     let shown = list_column_exprs(&node);
     LogicalPlanBuilder::from(above).project(shown)?.build().map(Transformed::yes)
 }

@@ -228,9 +228,9 @@ impl OuterRows {
         })
     }
 
-    /// Removes correlated IN and EXISTS from a condition of WHERE, and returns the rest. If IN or
-    /// EXISTS is a conjunct, it becomes a semi or anti join with `joined`, otherwise a scalar
-    /// subquery.
+    /// Rewrites the correlated IN and EXISTS in a condition of WHERE. A conjunct that is IN or
+    /// EXISTS becomes a semi or anti join with `joined` where possible. Any other IN or EXISTS
+    /// becomes a scalar subquery. Returns the conjuncts that have not become joins.
     fn join_tests(&mut self, condition: Expr, names: &mut NewNames) -> Result<Expr> {
         let condition = as_tests(condition, self.joined.schema())?;
         let mut rest = Vec::new();

@@ -1,4 +1,5 @@
-//! Plans IN, EXISTS and scalar subqueries as values.
+//! Plans IN, EXISTS and scalar subqueries as values, as in `SELECT k IN (SELECT ..)`, and not only
+//! as conditions of WHERE.
 
 use std::sync::Arc;
 
@@ -37,8 +38,8 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{
 /// * IN and EXISTS outside WHERE, and IN and EXISTS in WHERE that cannot become semi joins
 ///   ([`is_semi_join`](super::is_semi_join)), become scalar subqueries that count rows. IN is NULL
 ///   where SQL requires it.
-/// * IN, ANY and ALL in WHERE whose value has columns of an outer query become EXISTS
-///   ([`test_outer_values`]).
+/// * IN, ANY and ALL in WHERE become EXISTS if the tested value, as `a.i` in `a.i IN (SELECT ..)`,
+///   has columns of an outer query ([`test_outer_values`]).
 /// * Subqueries in a join condition are evaluated for the rows of the join input whose columns they
 ///   use.
 /// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a projection below the
@@ -249,8 +250,8 @@ fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error for a LATERAL join that the rule does not rewrite and DataFusion would plan with the
-/// wrong columns. The rule rewrites no volatile queries.
+/// Returns an error for a LATERAL join that DataFusion would plan with the wrong columns, if
+/// [`plan_query_values`] has not rewritten the join because its query is volatile.
 fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::Join(join) = node else { return Ok(TreeNodeRecursion::Continue) };

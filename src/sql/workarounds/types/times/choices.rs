@@ -1,6 +1,7 @@
-//! `greatest`, `least` and `nullif` of intervals, and the distinct intervals of a list. They
-//! compare the lengths of intervals, and return one of the intervals unchanged: 40 days do not
-//! become a month and 10 days, because a date plus 40 days is not always the date plus a month and 10 days.
+//! `greatest`, `least` and `nullif` of intervals, and the distinct intervals of a list. These
+//! functions compare the lengths of intervals, and return one of the intervals unchanged: 40 days
+//! do not become a month and 10 days, because a date plus 40 days is not always the date plus a
+//! month and 10 days.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;

@@ -48,8 +48,8 @@ pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>>
     changed.then_some(unified)
 }
 
-/// If an expression such as CASE returns one of several times of day, casts them to their finest unit. Returns `None`
-/// if nothing has to change, or if a value is not a time of day.
+/// If an expression such as CASE returns one of several times of day, casts them to the finest of
+/// their units. Returns `None` if nothing has to change, or if a value is not a time of day.
 pub(super) fn choose_from(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let with_schema: Vec<_> = values.iter().map(|e| (e, schema)).collect();
     let types = find_value_types(&with_schema)?;

@@ -269,7 +269,8 @@ fn list_results(call: &ScalarFunction) -> &[Expr] {
 /// Returns an error if `what`, which returns one of `values`, mixes dates or times of day with strings that are not
 /// literals, also in lists. Type coercion would cast the strings to dates, without their times of day.
 ///
-/// `nullif` of a date and a string returns the date, and compares it exactly.
+/// Accepts `nullif(date, string)`, because it returns the date, and compares the date with the
+/// string exactly.
 fn refuse_mixed_texts(what: &str, values: &[Expr], schema: &DFSchema) -> Result<()> {
     let types = values.iter().map(|e| e.get_type(schema).unwrap_or(DataType::Null));
     let types: Vec<DataType> = types.collect();

@@ -47,8 +47,9 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 ///   compare as lengths of time with months of 30 days, as in DuckDB.
 /// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
 ///   or a literal does not fit their unit, all compare as exact decimals.
-/// * UNION of a date or a time of day with strings consists of strings. CASE, `greatest` and others that would return
-///   one of them are an error. Type coercion would cast the strings to dates, without their times of day.
+/// * A UNION of dates or times of day with strings returns strings. CASE, `greatest` and other
+///   expressions that return either a date (or a time of day) or a string are an error. Type
+///   coercion would cast the strings to dates, without their times of day.
 /// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several equal
 ///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
 ///   error.

@@ -262,7 +262,8 @@ fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<ReplacedExpr>>> 
         (Some(_), Some(_)) => return check_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
-            // No value except `now()` has a unit, so there is no unit to cast the other values to.
+            // The values are dates, strings and `now()`, which do not determine a unit, so there is
+            // no unit to cast the values to.
             None => return Ok(None),
         },
     };

@@ -380,7 +380,8 @@ fn divide_once_rounded(count: i128, per: i128) -> f64 {
     if magnitude < 1 << f64::MANTISSA_DIGITS {
         return count as f64 / per as f64;
     }
-    // The quotient has at least 56 bits, so that its last bit can stand for all bits after it.
+    // A double has 53 bits and the quotient at least 56. So the last bit of the quotient only
+    // decides the rounding, and can stand for all bits after it: it is set if one of them is set.
     let scaled = magnitude << 32;
     let per = per.unsigned_abs();
     let quotient = (scaled / per) | u128::from(!scaled.is_multiple_of(per));
@@ -440,9 +441,10 @@ const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 /// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
-/// If some times in the second of `args` are outside the 400 years from [`CYCLE_START_DAYS`] on, returns their
-/// unit, and all times as numbers of this unit since 1970. Returns `None` for other arguments, for timestamps in
-/// nanoseconds, and for zones other than UTC, whose daylight saving rules do not repeat every 400 years.
+/// If some times in the second argument are outside the 400 years that begin with
+/// [`CYCLE_START_DAYS`], returns the unit of the times, and all times as numbers of this unit since
+/// 1970. Returns `None` for other arguments, for timestamps in nanoseconds, and for zones other
+/// than UTC, whose daylight saving rules do not repeat every 400 years.
 fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
@@ -465,9 +467,9 @@ fn find_times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit
     Ok(if all { None } else { Some((unit, counts)) })
 }
 
-/// If the times in the second of `args` are in nanoseconds, and one is more nanoseconds before or after the origin in
-/// the third than 64 bits can represent, returns all times as numbers. Returns `None` for other arguments, and for bins
-/// of months.
+/// If the second argument has times in nanoseconds, and the difference of a time and the origin,
+/// the third argument, does not fit 64 bits, returns all times as numbers. Returns `None` for other
+/// arguments, and for bins of months.
 ///
 /// DataFusion's `date_bin` returns NULL for such a time: `time_bucket` has the origin 2000, so it was NULL for the
 /// year 1700.
