@@ -37,7 +37,8 @@ impl ColumnSinks {
         i
     }
 
-    /// Appends nulls for earlier records without this member. A repeated member is an error.
+    /// Returns the sink of the member `name` of the current record, after appending a null for
+    /// each earlier record without this member. A repeated member is an error.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;

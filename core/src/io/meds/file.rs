@@ -154,8 +154,9 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns metadata with the column, if it has strings, as a dictionary; `None` if the
-    /// `parquet` crate cannot read the column as a dictionary.
+    /// Returns the metadata of the file with the Arrow type of `column` changed from strings to a
+    /// dictionary, so that a reader decodes it as one. A column of another type keeps its type.
+    /// Returns `None` if the `parquet` crate cannot read the column as a dictionary.
     fn find_dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()

@@ -77,7 +77,8 @@ impl SubjectSplits {
     }
 }
 
-/// Moves a split in the name to the front (`a/train/3` to `train/a/3`), or adds it.
+/// Returns the name of a shard with its split in front: `a/train/3` becomes `train/a/3`, and `a/3`,
+/// which lacks the split, `train/a/3`, too.
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

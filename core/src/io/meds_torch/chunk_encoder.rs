@@ -45,14 +45,16 @@ pub(super) fn list_part_names(
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard; of several, those without subjects are omitted.
+    /// Name and tensors of each output shard. If there are several, output shards without subjects
+    /// are omitted.
     pub(super) parts: Vec<(String, CohortShardBuilder)>,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
 }
 
 impl EncodedShard {
-    /// Returns an error if a subject of shard `i` is also in another, unless `options` allow it.
+    /// Returns an error if a subject of shard `i` is also in another shard, unless
+    /// `options.shared_subjects` is true.
     pub(super) fn check_subjects(
         &self,
         dataset: &MedsDataset,
@@ -80,7 +82,8 @@ enum RowTarget {
 }
 
 impl ChunkEncoder<'_> {
-    /// If rows are out of order, reads the file again and sorts them.
+    /// Encodes a shard while reading it. If its rows are out of order, reads the file again and
+    /// sorts them.
     pub(super) fn encode_shard(&self, source: &MedsFile, names: &[String]) -> Result<EncodedShard> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
             return Ok(encoded);
@@ -142,7 +145,8 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Static facts and rows to sort keep NULL; `scratch.values` has NaN instead.
+                    // Compute the value again, because `scratch.values` has NaN for a missing
+                    // value, but static facts and rows to be sorted have NULL.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.scale_value(

@@ -550,7 +550,8 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements in `rows` for axes 0 to `depth`; reads two bounds (list ends) per axis.
+    /// Returns the range of the elements that `rows` have on each of the axes 0 to `depth`. Reads
+    /// two bounds (list ends) per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

@@ -290,7 +290,8 @@ fn make_unsupported_type_error(column: &str, found: &DataType) -> Error {
 }
 
 impl TargetColumn {
-    /// `None` if [`WriteOptions::plain`] omits the column. Nulls of floats become NaN, others fail.
+    /// Returns the values to write; `None` if [`WriteOptions::plain`] omits the column. A null in a
+    /// float column becomes NaN; a null in any other column is an error.
     fn check_column_values(
         &self,
         path: &Path,

@@ -284,7 +284,8 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns ascending indices in the file; all if `columns` is `None`. A missing column is an error.
+/// Returns the indices of `columns` in the file, ascending; all indices if `columns` is `None`. A
+/// missing column is an error.
 fn select_columns(
     path: &Path,
     metadata: &ArrowReaderMetadata,

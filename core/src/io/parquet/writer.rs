@@ -293,7 +293,8 @@ impl ParquetTableWriter {
     }
 }
 
-/// If the cause is an error of the system, such as a full disk, the result names `path`.
+/// Converts an error of the `parquet` crate. If its cause is an error of the system, such as a full
+/// disk, the result names `path`.
 fn name_file(path: &Path, error: ParquetError) -> Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
@@ -309,7 +310,8 @@ fn is_tensor(field: &Field) -> bool {
     name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
 }
 
-/// Without nullable elements, pyarrow reads a fixed-size list as a list of variable length.
+/// Declares the elements of fixed-shape tensor columns nullable, because pyarrow otherwise reads
+/// these fixed-size lists as lists of variable length.
 fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema
         .fields()
