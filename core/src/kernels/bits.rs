@@ -55,7 +55,9 @@ impl RankedBitmap {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Offset `positions[0]` is bit 0 of the bitmap: the offsets of a slice need not start at 0.
+    /// Returns the number of set bits before each of `positions`, which are offsets of lists.
+    /// Offset `positions[0]` stands for bit 0 of the bitmap, because the offsets of a slice need
+    /// not start at 0.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -106,7 +108,7 @@ pub(crate) struct BitWords<'a> {
 }
 
 impl BitWords<'_> {
-    /// Bit `at` becomes the lowest bit; bits past the end are 0.
+    /// Returns 64 bits of the bitmap, with bit `at` as the lowest bit; bits past the end are 0.
     #[inline(always)]
     pub(crate) fn load_bits(self, at: usize) -> u64 {
         let at = at + self.bit_offset;
@@ -213,8 +215,9 @@ impl Validity for BitWords<'_> {
     }
 }
 
-/// The first bit is the lowest bit of the first word; bits past the end are 0. Shares the buffer if
-/// the bitmap starts at an aligned word, and no bits after the bitmap are set in its last word.
+/// Converts a bitmap to words: its first bit is the lowest bit of the first word, and bits past the
+/// end are 0. Shares the buffer if the bitmap starts at an aligned word, and no bits after the
+/// bitmap are set in its last word.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&RankedBitmap::new(bits))
 }
