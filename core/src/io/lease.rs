@@ -54,7 +54,8 @@ pub(super) enum CommitRecord {
     /// Replaces the folder of this name: moves the old folder aside, then renames the new one. The
     /// next writer moves the old folder back if the new one has not been renamed.
     Replace(Vec<u8>),
-    /// Files of the temporary folder move to its parent; a later writer moves the remaining files.
+    /// Moves the files of the temporary folder to its parent. The next writer moves the remaining
+    /// files.
     Spread,
 }
 
@@ -89,7 +90,8 @@ fn decode_name(name: &[u8]) -> OsString {
 pub struct NameLease {
     folder: PathBuf,
     stem: OsString,
-    /// Deleted on drop. Stands before `lock`, so the file is still locked when it is deleted.
+    /// Path of the lock file, which is deleted on drop. Fields are dropped in order, so `path`
+    /// comes before `lock`: the file is still locked when it is deleted.
     path: TempPath,
     lock: File,
     /// Whether a drop keeps data and lock file, for the next writer to complete or undo the commit.
@@ -145,7 +147,8 @@ impl NameLease {
         }
     }
 
-    /// Returns `None` if another writer removed the file as a leftover before it was locked.
+    /// Locks a new lock file. Returns `None` if another writer removed the file as a leftover
+    /// before it was locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         let place = Some(folder.to_path_buf());
@@ -160,7 +163,8 @@ impl NameLease {
             // leftovers are never removed, because their writers may still run.
             Ok(()) | Err(_) => {}
         }
-        // Existing data had no lock file until now, so it belongs to another program: keep it.
+        // Data that already has the leased name had no lock file until now, so it belongs to
+        // another program: keep it.
         match fs::symlink_metadata(lease.data_path()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {

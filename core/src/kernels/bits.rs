@@ -9,8 +9,8 @@ use super::simd::for_avx2;
 #[derive(Debug)]
 pub(crate) struct RankedBitmap {
     bits: BooleanBuffer,
-    /// The last bytes of the bitmap (at most [`SPAN`]), padded with zeros: a read of 64 bits near
-    /// the end would go past the end of the bitmap.
+    /// The last bytes of the bitmap (at most [`SPAN`]), padded with zeros, because a read of 64
+    /// bits near the end would go past the end of the bitmap.
     last: [u8; LAST],
     words: OnceLock<ScalarBuffer<u64>>,
     /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all set bits.
@@ -95,7 +95,8 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Maximum number of bytes that 64 adjacent bits touch, because the first bit may be inside a byte.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Bytes of [`RankedBitmap::last`], so that a read of `SPAN` bytes can begin at each byte of the bitmap.
+/// Size of [`RankedBitmap::last`]: a read of `SPAN` bytes can begin at each of its first `SPAN`
+/// bytes, which are bytes of the bitmap.
 const LAST: usize = 2 * SPAN;
 
 /// A bitmap from which 64 bits can be read at any bit offset.

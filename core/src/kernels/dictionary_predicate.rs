@@ -141,7 +141,8 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // If the set bits are adjacent, as for a prefix in a sorted dictionary, compare keys without the table.
+    // If the set bits are adjacent, as for a prefix in a sorted dictionary, test whether each key
+    // is in their range, without the table.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))

@@ -330,7 +330,8 @@ fn drop_overflows(texts: &ArrayRef, floats: &ArrayRef) -> Result<ArrayRef> {
     Ok(filter(floats, &kept)?)
 }
 
-/// Returns `None` for a value of [`BITMAP_LIMIT`] or more, or for more than about 64 bits per leaf.
+/// Returns a bitmap with the bits of the values set. Returns `None` if a value is [`BITMAP_LIMIT`]
+/// or more, or if the bitmap would have more than about 64 bits per leaf.
 fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();

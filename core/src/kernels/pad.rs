@@ -32,7 +32,8 @@ impl Default for PadOptions {
     }
 }
 
-/// Adjacent elements of the result: copies from index `source` on, or new if `source` is `None`.
+/// Adjacent elements of the result: copies of the elements of the array from index `source` on, or
+/// new elements if `source` is `None`.
 struct ElementRun {
     source: Option<usize>,
     len: usize,

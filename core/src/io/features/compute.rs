@@ -229,7 +229,7 @@ impl FeatureShard {
             while end > start + 1 && !borders(end) {
                 end -= 1;
             }
-            // The only subject in the range has more than `size` labels: divide them.
+            // The range has only one subject, with more than `size` labels: divide its labels.
             if !borders(end) {
                 end = most;
             }

@@ -704,7 +704,8 @@ impl ValueStore {
     }
 }
 
-/// Returns 38-digit decimals if `t` is decimal, else UInt64; a larger integer is an error.
+/// Builds an array of 38-digit decimals if `t` is a decimal type, otherwise of UInt64. An integer
+/// that does not fit is an error.
 fn build_wide_array(
     values: Vec<i128>,
     t: &DataType,

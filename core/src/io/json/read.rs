@@ -341,7 +341,8 @@ impl<R: BufRead> NdjsonReader<R> {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }
 
-    /// Returns `None` after the last record, but one table without rows if there are no records.
+    /// Reads the next table of up to `limit` rows; `None` after the last record. If the input has
+    /// no records, the first call returns a table without rows.
     fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
         let mut sinks = ColumnSinks::new_starting_at(self.rows);
         for (name, _) in &self.options.schema {

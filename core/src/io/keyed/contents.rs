@@ -57,7 +57,8 @@ pub struct TensorContents {
     /// Coordinates as int64, `[ndim, nnz]`.
     indices: DenseTensor,
     values: DenseTensor,
-    /// The tensor with its hash table, built at the first lookup, or the message of the error.
+    /// The tensor with its hash table, which the first lookup builds; or the message of the error
+    /// if this failed.
     tensor: OnceLock<std::result::Result<DokTensor, String>>,
 }
 

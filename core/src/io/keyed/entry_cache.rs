@@ -1,4 +1,5 @@
-//! Caches the entries of sparse tensor and dictionary files: each version is read once.
+//! Caches the entries of sparse tensor and dictionary files, so that each version of a file is read
+//! only once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -77,8 +77,8 @@ impl SubjectSplits {
     }
 }
 
-/// Returns the name of a shard with its split in front: `a/train/3` becomes `train/a/3`, and `a/3`,
-/// which lacks the split, `train/a/3`, too.
+/// Returns the name of a shard with the folder `split` in front: for the split `train`, `a/train/3`
+/// and `a/3` become `train/a/3`.
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

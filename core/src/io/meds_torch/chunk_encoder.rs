@@ -13,7 +13,8 @@ use crate::io::meds::{
     ChunkValues, MedsChunk, MedsDataset, SplitSource, SubjectSplits, move_below_split,
 };
 
-/// Names the output shards of each shard: one, or one per split if subjects have splits.
+/// Returns the names of the output shards of each shard: one, or one per split if subjects have
+/// splits.
 pub(super) fn list_part_names(
     dataset: &MedsDataset,
     splits: &SubjectSplits,
@@ -186,8 +187,9 @@ impl ChunkEncoder<'_> {
         Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
-    /// Writes tokens, values and the rows to drop to `scratch`. `entries` has `None` for a code of
-    /// `chunk` outside the vocabulary, whose measurements are counted in `missed`.
+    /// Fills `scratch` with the tokens, the values, and the indices of the rows to drop. `entries`
+    /// has `None` for a code of `chunk` that is not in the vocabulary; its measurements are counted
+    /// in `missed`.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -310,7 +312,8 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Writes `number(row)` of each row; NaN if it is infinite or the numeric value is null.
+/// Fills `values` with `number(row)` for each row of `chunk`, or NaN if the number is infinite or
+/// the numeric value of the row is null.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };

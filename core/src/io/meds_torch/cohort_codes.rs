@@ -218,7 +218,8 @@ struct CodeScales {
 }
 
 impl CodeScales {
-    /// Reads mean and std, or computes them from counts and sums; an error if both are absent.
+    /// Reads mean and std, or computes them from counts and sums. Returns an error if the file has
+    /// neither.
     fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = ValueArithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =

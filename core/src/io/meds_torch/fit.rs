@@ -267,8 +267,9 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which belong to one subject, and the subject once per code in
-    /// run `run` (see [`RunningCounts::last_run`]). If `run` is `None`, the caller counts subjects.
+    /// Counts the codes of `rows`, which belong to one subject. Also counts the subject, once for
+    /// each code of the run `run` (see [`RunningCounts::last_run`]), unless `run` is `None`: the
+    /// caller then counts subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

@@ -377,7 +377,8 @@ impl NrtFile {
         self.read_columns(1, elements, &columns, deepest)
     }
 
-    /// Reads elements `rows` of axis `first`, which become rows, and all axes down to `depth`.
+    /// Reads the elements `rows` of axis `first` as the rows of a table, which has all axes down to
+    /// `depth`.
     fn read_columns(
         &self,
         first: usize,

@@ -190,7 +190,8 @@ impl FileLayout {
         })
     }
 
-    /// Returns the columns and their deepest axis. `None` selects all columns and all axes.
+    /// Returns the columns with the names `columns`, and the deepest axis of these columns. `None`
+    /// selects all columns and all axes.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,

@@ -381,7 +381,8 @@ fn find_value_bytes(values: &ArrayRef) -> Buffer {
     data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
 }
 
-/// Appends the list ends of `layout`, plus `base`, to the tensor; returns the last bound.
+/// Appends to the tensor a bound for each list of `layout`: the end of the list plus `base`.
+/// Returns the last bound.
 fn write_bounds(
     out: &mut SafetensorsWriter,
     tensor: TensorId,

@@ -120,7 +120,8 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(&stored)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Strings repeat, and so do floats, because measurements have few digits.
+                // Strings repeat, and so do floats, because measurements have few digits: use a
+                // dictionary.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
                 }

@@ -34,8 +34,8 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Ope
     broadcast_pair(left, right, RepeatRule::Lists)
 }
 
-/// Broadcasts like [`pair_arrays`], but repeats elements along an axis only if all lists of one
-/// operand have one element there, because a named dimension has the same size in all lists.
+/// Broadcasts like [`pair_arrays`], but repeats elements along an axis only if all lists of this
+/// axis in one operand have one element, because a named dimension has the same size in all lists.
 #[cfg(feature = "het")]
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<OperandPair> {
     broadcast_pair(left, right, RepeatRule::Axes)
@@ -183,7 +183,8 @@ fn combine_level(
                 )));
             }
         };
-        // The result of operands that repeat along different axes may be much larger than both.
+        // If the operands repeat along different axes, the result may be much larger than both, so
+        // check its size.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
