@@ -90,8 +90,8 @@ fn decode_name(name: &[u8]) -> OsString {
 pub struct NameLease {
     folder: PathBuf,
     stem: OsString,
-    /// Path of the lock file, which is deleted on drop. Fields are dropped in order, so `path`
-    /// comes before `lock`: the file is still locked when it is deleted.
+    /// Path of the lock file, which is deleted on drop. Fields are dropped in the order of their
+    /// declaration, so `path` comes before `lock`: the file is still locked when it is deleted.
     path: TempPath,
     lock: File,
     /// Whether a drop keeps data and lock file, for the next writer to complete or undo the commit.
