@@ -130,7 +130,8 @@ impl Write for AtomicFile {
     }
 }
 
-/// While this lives, errors about a file in `staging` name its path in the target folder.
+/// Makes errors about a file in the temporary folder `staging` give the path that the file will
+/// have in the target folder, until this value is dropped.
 #[derive(Debug)]
 struct TargetNames {
     staging: PathBuf,

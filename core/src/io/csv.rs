@@ -66,9 +66,9 @@ impl CsvQuotes {
 }
 
 /// Prepares a batch for a CSV writer that does not quote: encodes lists, structs and maps as JSON,
-/// and quotes the strings that need it. Strings that are empty or equal `quotes.null` are also quoted,
-/// to differ from NULL. If `quotes.null` is empty and the batch has only one column, NULL is written
-/// as an empty string in quotes, because readers skip empty lines.
+/// and quotes the strings that need quotes, such as `a,b`. Strings that are empty or equal
+/// `quotes.null` are also quoted, to differ from NULL. If `quotes.null` is empty and the batch has
+/// only one column, NULL is written as an empty string in quotes, because readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
     let texts = convert_lists_to_json(batch)?;

@@ -24,7 +24,8 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
-/// Returns an error for deeply nested types, which would exhaust the stack of Arrow's parser.
+/// Parses the name of an Arrow type such as `Int64`. A deeply nested type is an error, because it
+/// would exhaust the stack of Arrow's parser.
 pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {

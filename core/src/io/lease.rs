@@ -34,7 +34,8 @@ const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// leases the name, because on some file systems a process can lock a file again that it has already locked.
 static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
 
-/// `None` during a commit of several renames, which only the next writer may clean up.
+/// Folder of a leased name; `None` during a commit of several renames: if this process exits then,
+/// only the next writer may remove the files.
 type HeldFolder = Option<PathBuf>;
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
@@ -50,9 +51,11 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Several renames that the next writer completes or undoes if this process ends halfway.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum CommitRecord {
-    /// The folder of this name is moved aside, and moved back if no new folder has replaced it.
+    /// Replaces the folder of this name: moves the old folder aside, then renames the new one. The
+    /// next writer moves the old folder back if the new one has not been renamed.
     Replace(Vec<u8>),
-    /// Files of the temporary folder move to its parent; a later writer moves the remaining files.
+    /// Moves the files of the temporary folder to its parent. The next writer moves the remaining
+    /// files.
     Spread,
 }
 
@@ -87,7 +90,8 @@ fn decode_name(name: &[u8]) -> OsString {
 pub struct NameLease {
     folder: PathBuf,
     stem: OsString,
-    /// Deleted on drop. Stands before `lock`, so the file is still locked when it is deleted.
+    /// Path of the lock file, which is deleted on drop. Fields are dropped in the order of their
+    /// declaration, so `path` comes before `lock`: the file is still locked when it is deleted.
     path: TempPath,
     lock: File,
     /// Whether a drop keeps data and lock file, for the next writer to complete or undo the commit.
@@ -143,7 +147,8 @@ impl NameLease {
         }
     }
 
-    /// Returns `None` if another writer removed the file as a leftover before it was locked.
+    /// Locks a new lock file. Returns `None` if another writer removed the file as a leftover
+    /// before it was locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         let place = Some(folder.to_path_buf());
@@ -154,10 +159,12 @@ impl NameLease {
                 lease.path.disable_cleanup(true);
                 return Ok(None);
             }
-            // Without locks in the file system, leftovers stay: their writers may still run.
+            // `Err` means that the file system has no locks. The lease works without a lock, and
+            // leftovers are never removed, because their writers may still run.
             Ok(()) | Err(_) => {}
         }
-        // Existing data had no lock file until now, so it belongs to another program: keep it.
+        // Data that already has the leased name had no lock file until now, so it belongs to
+        // another program: keep it.
         match fs::symlink_metadata(lease.data_path()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {
@@ -233,8 +240,9 @@ pub(crate) struct FileLock {
 
 #[cfg(feature = "sql")]
 impl FileLock {
-    /// `target` must have no symbolic links. Returns `None` once `is_given_up` returns true, and an
-    /// error if the folder is not writable or its file system has no locks.
+    /// Waits for the lock of the file `target`, a path without symbolic links. Returns `None` once
+    /// `is_given_up` returns true, and an error if the folder is not writable or its file system
+    /// has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
@@ -297,7 +305,7 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
     #[cfg(not(unix))]
     {
-        // Only Unix can replace an open file, so an existing path still names `file`.
+        // Outside Unix, an open file cannot be replaced, so an existing path still names `file`.
         let _ = file;
         path.exists()
     }

@@ -6,7 +6,8 @@ use crate::array::prefetch::request_huge_pages;
 /// pages of 4 KiB, page faults take half of the time in which it is filled.
 const MAPPED: usize = 32 << 20;
 
-/// Requests huge pages for [`MAPPED`] bytes or more; the system may refuse.
+/// Allocates an empty vector for `n` values. Requests huge pages if they take [`MAPPED`] bytes or
+/// more; the system may refuse.
 pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(n);
     if n.saturating_mul(size_of::<T>()) >= MAPPED {

@@ -78,8 +78,9 @@ pub enum CountArgument<'a> {
 }
 
 impl CountArgument<'_> {
-    /// A null becomes `None`. Returns an error for negative integers, other values, more levels
-    /// than `axis`, and lists unlike those of `array`. `what` names the argument in errors.
+    /// Returns the integer for each element of axis `axis` of `array`; `None` if it is null.
+    /// Negative integers, values of other types, more levels of lists than `axis`, and lists that
+    /// differ from the lists of `array` are errors. `what` names the argument in errors.
     pub(crate) fn expand_to_elements(
         &self,
         what: &str,

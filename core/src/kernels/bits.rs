@@ -9,8 +9,8 @@ use super::simd::for_avx2;
 #[derive(Debug)]
 pub(crate) struct RankedBitmap {
     bits: BooleanBuffer,
-    /// The last bytes of the bitmap (at most [`SPAN`]), padded with zeros: a read of 64 bits near
-    /// the end would go past the end of the bitmap.
+    /// The last bytes of the bitmap (at most [`SPAN`]), padded with zeros, because a read of 64
+    /// bits near the end would go past the end of the bitmap.
     last: [u8; LAST],
     words: OnceLock<ScalarBuffer<u64>>,
     /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all set bits.
@@ -55,7 +55,9 @@ impl RankedBitmap {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Offset `positions[0]` is bit 0 of the bitmap: the offsets of a slice need not start at 0.
+    /// Returns the number of set bits before each of `positions`, which are offsets of lists.
+    /// Offset `positions[0]` stands for bit 0 of the bitmap, because the offsets of a slice need
+    /// not start at 0.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -93,7 +95,8 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Maximum number of bytes that 64 adjacent bits touch, because the first bit may be inside a byte.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Bytes of [`RankedBitmap::last`], so that a read of `SPAN` bytes can begin at each byte of the bitmap.
+/// Size of [`RankedBitmap::last`]: a read of `SPAN` bytes can begin at each of its first `SPAN`
+/// bytes, which are bytes of the bitmap.
 const LAST: usize = 2 * SPAN;
 
 /// A bitmap from which 64 bits can be read at any bit offset.
@@ -106,7 +109,7 @@ pub(crate) struct BitWords<'a> {
 }
 
 impl BitWords<'_> {
-    /// Bit `at` becomes the lowest bit; bits past the end are 0.
+    /// Returns 64 bits of the bitmap, with bit `at` as the lowest bit; bits past the end are 0.
     #[inline(always)]
     pub(crate) fn load_bits(self, at: usize) -> u64 {
         let at = at + self.bit_offset;
@@ -213,8 +216,9 @@ impl Validity for BitWords<'_> {
     }
 }
 
-/// The first bit is the lowest bit of the first word; bits past the end are 0. Shares the buffer if
-/// the bitmap starts at an aligned word, and no bits after the bitmap are set in its last word.
+/// Converts a bitmap to words: its first bit is the lowest bit of the first word, and bits past the
+/// end are 0. Shares the buffer if the bitmap starts at an aligned word, and no bits after the
+/// bitmap are set in its last word.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&RankedBitmap::new(bits))
 }

@@ -74,7 +74,8 @@ fn look_up_answers(
     Ok(BooleanArray::new(bits, NullBuffer::union(keys.nulls(), known.as_ref())))
 }
 
-/// Returns false for a key beyond `table`. The result for a null is that of the key stored in its slot.
+/// Returns bit `key` of `table` for each key, or false for a key beyond the end of `table`. The
+/// result for a null is the bit of the arbitrary key that the array stores for the null.
 pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
     let t = keys.data_type();
     Ok(match t {
@@ -96,7 +97,8 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
     })
 }
 
-/// Negative keys occur only in null slots, and become so large that [`look_up`] returns false.
+/// Reads the bits of the keys as unsigned integers. Negative keys occur only where the array is
+/// null, and become so large that [`look_up`] returns false.
 fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> ScalarBuffer<U> {
     let keys = keys.as_primitive::<T>().values();
     ScalarBuffer::new(keys.inner().clone(), 0, keys.len())
@@ -139,7 +141,8 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // If the set bits are adjacent, as for a prefix in a sorted dictionary, compare keys without the table.
+    // If the set bits are adjacent, as for a prefix in a sorted dictionary, test whether each key
+    // is in their range, without the table.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))

@@ -20,7 +20,8 @@ fn apply_exp(values: &mut [f64]) {
 fn compute_one_exp(x: f64) -> f64 {
     /// 1.5 * 2^52. Adding this number rounds a float to an integer in the lowest bits of the sum.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    /// `ln 2` as a sum: products of the first number and integers are exact.
+    /// `ln 2` as a sum of two numbers. The first has so few bits that its product with each
+    /// integer that occurs here is exact.
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
     // Limit the argument to -746 to 710, because the result is 0 below this range and infinity above it.
     let at = if x > 710.0 { 710.0 } else { x };

@@ -178,7 +178,8 @@ const FEW_MOVED: u32 = 6;
 /// Mask words per step: first the nonzero words among them are found, then their values are read.
 const BLOCK: usize = 256;
 
-/// Prefetch distance in nonzero mask words. Hardware cannot predict the values of a sparse mask.
+/// Prefetch distance in nonzero mask words. The prefetcher of the CPU cannot predict which values a
+/// sparse mask selects.
 const AHEAD: usize = 16;
 
 /// If fewer than half of the words of `keep` are nonzero, prefetches the first value of nonzero
@@ -294,7 +295,8 @@ unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     out
 }
 
-/// `count` bits of `keep` are set.
+/// Returns the bits of `bits` at the set bits of `keep`, packed into words; the bits of each word
+/// are in little-endian order. `count` bits of `keep` are set.
 ///
 /// # Safety
 /// The CPU must support BMI2 if `WIDE` is set.

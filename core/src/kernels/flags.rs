@@ -8,7 +8,8 @@ use super::simd::for_avx2;
 
 pub(super) const WORD: usize = 64;
 
-/// Not an `Fn(T) -> bool`, because the compiler might not inline a closure in AVX2 functions.
+/// A predicate on a value. This is a trait instead of `Fn(T) -> bool`, because the compiler might
+/// not inline a closure in AVX2 functions.
 pub(super) trait ValuePredicate<T>: Copy {
     fn holds(self, value: T) -> bool;
 }

@@ -172,7 +172,8 @@ pub(crate) fn find_row_of_list(array: &RaggedArray, axis: usize, list: usize) ->
     array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 
-/// The caller ensures that the ranges are within the array, and has merged adjacent ranges.
+/// Gathers the rows of `ranges` like [`take_ranges`]. The caller ensures that the ranges are within
+/// the array, and has merged adjacent ranges.
 pub(super) fn gather_ranges(
     array: &RaggedArray,
     mut ranges: Vec<Range<usize>>,

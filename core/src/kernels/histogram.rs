@@ -364,8 +364,8 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     counts.counts()
 }
 
-/// Many values without nulls are counted in two tables alternately, so that a repeated value does
-/// not wait for the previous update of its counter.
+/// Counts values in a table indexed by value. Many values without nulls are counted in two tables
+/// alternately, so that a repeated value does not wait for the previous update of its counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where
     T: ArrowPrimitiveType<Native: TryInto<usize>>,

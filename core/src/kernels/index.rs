@@ -116,7 +116,8 @@ pub fn slice(
     replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
-/// Counted from the start or from the end of each list, so that it applies to any length.
+/// A bound of a slice. It is counted from the start or from the end of each list, so that it
+/// applies to lists of any length.
 #[derive(Clone, Copy)]
 enum SliceBound {
     FromStart(usize),

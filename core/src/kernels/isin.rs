@@ -174,7 +174,8 @@ fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     Ok(values.as_primitive::<Float64Type>().iter().flatten().any(large))
 }
 
-/// Like `=`, `IN` reads leaves without a zone as local times in the zone of the values, if any.
+/// Returns the type of the leaves with the zone of the values if only the values have a zone, else
+/// `None`. Like `=`, `IN` then reads the leaves as local times in this zone.
 fn find_zone_of_values(leaf: &DataType, values: &DataType) -> Option<DataType> {
     match (leaf, value_type(values)) {
         (DataType::Timestamp(unit, None), DataType::Timestamp(_, Some(zone))) => {
@@ -329,7 +330,8 @@ fn drop_overflows(texts: &ArrayRef, floats: &ArrayRef) -> Result<ArrayRef> {
     Ok(filter(floats, &kept)?)
 }
 
-/// Returns `None` for a value of [`BITMAP_LIMIT`] or more, or for more than about 64 bits per leaf.
+/// Returns a bitmap with the bits of the values set. Returns `None` if a value is [`BITMAP_LIMIT`]
+/// or more, or if the bitmap would have more than about 64 bits per leaf.
 fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();

@@ -27,7 +27,9 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
     ListAxis::try_new(layout, outer.nulls().cloned())
 }
 
-/// Gives each list of `outer` the elements of its inner lists; with 64-bit offsets if either has them.
+/// Merges two levels of lists into one, in which each list of `outer` has the elements of its inner
+/// lists: `[[1, 2], [3]]` becomes `[1, 2, 3]`. The result has 64-bit offsets if `outer` or `inner`
+/// has them.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
     fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];

@@ -253,7 +253,8 @@ impl LookupIndex {
     }
 }
 
-/// A value that equals no key of type `of` becomes null.
+/// Converts values to the integers that a [`KeyIndex`] has for keys of type `of`. A value that can
+/// equal no key of this type becomes null.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = &align_clocks(values, of)?;
@@ -272,8 +273,8 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
 }
 
 /// If only the keys have a time zone, converts the values from local times in this zone to
-/// instants; if only the values have one, to local times. If clocks are set back, a local time
-/// stands for the later of two instants, and the earlier becomes null.
+/// instants; if only the values have one, to local times. When clocks are set back, a local time
+/// occurs twice: it stands for the later of the two instants, and the earlier instant becomes null.
 fn align_clocks(values: &ArrayRef, keys: &DataType) -> Result<ArrayRef> {
     use DataType::{Date32, Date64, Timestamp};
     match (values.data_type(), keys) {

@@ -26,7 +26,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // `ArrayDataBuilder::build` counts the nulls, which takes as long as adding up the values.
+    // Build primitive arrays from the buffers: `ArrayDataBuilder::build`, which is used below for
+    // other types, counts the nulls, which takes as long as adding up the values.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());

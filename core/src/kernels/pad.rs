@@ -32,7 +32,8 @@ impl Default for PadOptions {
     }
 }
 
-/// Adjacent elements of the result: copies from index `source` on, or new if `source` is `None`.
+/// Adjacent elements of the result: copies of the elements of the array from index `source` on, or
+/// new elements if `source` is `None`.
 struct ElementRun {
     source: Option<usize>,
     len: usize,
@@ -132,7 +133,8 @@ struct PaddedLength {
 }
 
 impl PaddedLength {
-    /// Fits a `usize`, because the size of the result was checked.
+    /// Returns the number of new elements. It fits a `usize`, because the size of the result was
+    /// checked.
     fn new_elements(self) -> usize {
         usize::try_from(self.new).unwrap_or(usize::MAX)
     }
@@ -163,7 +165,8 @@ impl LevelTotals {
     }
 }
 
-/// Assumes that truncation keeps leaves of average size, which matters for strings.
+/// Estimates the size of the leaves of the result in bytes. For strings, assumes that the leaves
+/// that truncation keeps have the average size.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.sum_counts();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };

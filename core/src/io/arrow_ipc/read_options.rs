@@ -21,7 +21,8 @@ impl Default for IpcReadOptions {
     }
 }
 
-/// Returns distinct ascending indices, or an error that names `path` if a column is missing.
+/// Returns the indices of `columns` in `schema`, ascending and without duplicates. If a column is
+/// missing, returns an error that names the file `path`.
 pub(super) fn select_columns(
     path: &Path,
     schema: &SchemaRef,

@@ -75,7 +75,8 @@ pub struct IpcWriteOptions {
 pub struct IpcTableWriter<W: Write = AtomicFile> {
     inner: WriterForm<W>,
     schema: SchemaRef,
-    /// The schema of the output. In the file format, it has no dictionary types.
+    /// The schema of the output. In the file format, this is `schema` with each dictionary type
+    /// replaced by its value type.
     written: SchemaRef,
 }
 

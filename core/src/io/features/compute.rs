@@ -229,7 +229,7 @@ impl FeatureShard {
             while end > start + 1 && !borders(end) {
                 end -= 1;
             }
-            // The only subject in the range has more than `size` labels: divide them.
+            // The range has only one subject, with more than `size` labels: divide its labels.
             if !borders(end) {
                 end = most;
             }
@@ -381,7 +381,8 @@ impl<'a> FeatureScratch<'a> {
         }
     }
 
-    /// Finally clears the states of windows of fixed length, which start anew for each label.
+    /// Appends the features of one label to `out`, then clears the states of windows of fixed
+    /// length: such a window begins at another time for each label.
     fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {

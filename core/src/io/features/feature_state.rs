@@ -36,7 +36,8 @@ impl CompensatedSum {
     }
 }
 
-/// Least-squares line of values (y) over time (x), from means, because sums lose precision.
+/// Least-squares line of values (y) over time (x). Holds means, and sums of products of deviations
+/// from these means, because plain sums of x, y, x² and xy would lose precision.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeastSquaresLine {
     mean_x: f64,
@@ -72,7 +73,8 @@ pub(super) struct FeatureState {
 }
 
 impl FeatureState {
-    /// Measurements must be added in the order of time. `slope` tells whether to update the line.
+    /// Adds a measurement; measurements must be added in the order of their times. `slope` tells
+    /// whether to update the field `line`.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
         self.count += 1;

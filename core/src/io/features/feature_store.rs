@@ -20,8 +20,8 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 /// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Stores the features of labels on disk: labels may be pushed in any order, and are read by
-/// ascending position.
+/// Stores the features of labels on disk: labels may be pushed in any order, and are read in
+/// ascending order of their indices.
 ///
 /// Each label takes 24 bytes of memory.
 ///

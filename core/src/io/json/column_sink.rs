@@ -69,7 +69,8 @@ impl std::fmt::Display for JsonScalar<'_> {
     }
 }
 
-/// Infers depth and type of a column. Its methods must be called in document order.
+/// Collects the values of one column of a JSON text, and infers list depth and type of the column.
+/// The methods must be called in the order of the text.
 #[derive(Debug)]
 pub(super) struct ColumnSink {
     name: String,
@@ -85,7 +86,8 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// `declared` is the type of the values, or a list type, which fixes the depth, too.
+    /// `declared` is the type of the values at any depth (`Int64`), or a list type that also fixes
+    /// the depth (`List(Int64)`).
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -134,7 +136,8 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Turns the elements of the deepest level, so far `nulls` nulls, into null lists.
+    /// Adds a list level below the deepest level. The elements of the latter, so far `nulls` nulls,
+    /// become null lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
@@ -330,7 +333,7 @@ fn parse_special(text: &str) -> Option<f64> {
     }
 }
 
-/// Returns `None` for finite numbers.
+/// Returns the text that stands for NaN or an infinity in JSON; `None` for a finite number.
 pub(super) fn find_special_name(x: f64) -> Option<&'static str> {
     if x.is_nan() {
         Some("NaN")
@@ -701,7 +704,8 @@ impl ValueStore {
     }
 }
 
-/// Returns 38-digit decimals if `t` is decimal, else UInt64; a larger integer is an error.
+/// Builds an array of 38-digit decimals if `t` is a decimal type, otherwise of UInt64. An integer
+/// that does not fit is an error.
 fn build_wide_array(
     values: Vec<i128>,
     t: &DataType,
@@ -715,7 +719,8 @@ fn build_wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // Name the first number above `i64`, if any: only such a number makes UInt64 necessary.
+        // The error names a number outside the range of Int64, if there is one, because the column
+        // could be Int64 without it. Otherwise, the error names `values[i]`, such as -1.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));

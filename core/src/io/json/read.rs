@@ -37,7 +37,8 @@ impl ColumnSinks {
         i
     }
 
-    /// Appends nulls for earlier records without this member. A repeated member is an error.
+    /// Returns the sink of the member `name` of the current record, after appending a null for
+    /// each earlier record without this member. A repeated member is an error.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
@@ -340,7 +341,8 @@ impl<R: BufRead> NdjsonReader<R> {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }
 
-    /// Returns `None` after the last record, but one table without rows if there are no records.
+    /// Reads the next table of up to `limit` rows; `None` after the last record. If the input has
+    /// no records, the first call returns a table without rows.
     fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
         let mut sinks = ColumnSinks::new_starting_at(self.rows);
         for (name, _) in &self.options.schema {

@@ -59,7 +59,8 @@ impl JsonLeaf {
             Self::Bool(b) => b.into(),
             Self::Int(i) => i.into(),
             Self::UInt(i) => i.into(),
-            // Convert float32 through its decimal text: 0.1, not 0.10000000149011612.
+            // Convert float32 through its shortest decimal text, to write 0.1 instead of
+            // 0.10000000149011612.
             Self::Single(x) => float(x.to_string().parse().unwrap_or_else(|_| x.into())),
             Self::Double(x) => float(x),
             Self::Text(s) => s.into(),

@@ -57,7 +57,8 @@ pub struct TensorContents {
     /// Coordinates as int64, `[ndim, nnz]`.
     indices: DenseTensor,
     values: DenseTensor,
-    /// The tensor with its hash table, built at the first lookup, or the message of the error.
+    /// The tensor with its hash table, which the first lookup builds; or the message of the error
+    /// if this failed.
     tensor: OnceLock<std::result::Result<DokTensor, String>>,
 }
 
@@ -427,9 +428,10 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Returns the size of the axis: `size`, or if it is `None` the largest coordinate plus 1. Returns
-/// an error for NULLs, other types than integers, and coordinates below 0 or not below `size`. The
-/// first `before` rows are old entries, which the row number in the error does not count.
+/// Appends the coordinates of one axis to `out`. Returns the size of the axis: `size`, or if it is
+/// `None` the largest coordinate plus 1. Returns an error for NULLs, other types than integers, and
+/// coordinates below 0 or not below `size`. The first `before` rows are old entries, which the row
+/// number in the error does not count.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,
@@ -479,7 +481,8 @@ fn append_coordinates(
     }
 }
 
-/// Names the first row, counted from row `before`, whose coordinates an earlier row also has.
+/// Returns an error that names the first row whose coordinates an earlier row also has. The row
+/// number in the error counts from row `before`, because the rows before it are old entries.
 fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
     let axes = names.len();
     let all = indices.as_slice::<i64>().unwrap_or_default();

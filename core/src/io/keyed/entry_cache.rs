@@ -1,4 +1,5 @@
-//! Caches the entries of sparse tensor and dictionary files: each version is read once.
+//! Caches the entries of sparse tensor and dictionary files, so that each version of a file is read
+//! only once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use crate::io::lease::FileLock;
 use crate::io::stamp::FileStamp;
 use crate::memory::MemoryCharge;
 
-/// Limits of the recently opened files that stay in memory although nothing uses them.
+/// Maximum number, and maximum size in bytes, of the recently opened files that stay in memory
+/// although nothing uses them.
 const KEPT: usize = 4;
 const KEPT_BYTES: usize = 256 << 20;
 
@@ -127,7 +129,8 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(FileStamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Waits until any later change of the file would give another [`FileStamp`].
+/// Returns the stamp of a file, after a wait until any later change of the file would give another
+/// [`FileStamp`].
 fn find_settled_stamp(path: &Path) -> Result<String> {
     Ok(FileStamp::read_settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -137,7 +140,8 @@ pub fn open(path: &Path) -> Result<Arc<KeyedVersion>> {
     open_version(path, None)
 }
 
-/// Returns an error if this version is not in memory and the file has changed.
+/// Returns the version of a file that `stamp` identifies. Returns an error if this version is not
+/// in memory and the file has changed since.
 pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<KeyedVersion>> {
     open_version(path, Some(stamp))
 }
@@ -265,7 +269,8 @@ pub fn create(path: &Path, contents: KeyedContents, overwrite: bool) -> Result<A
     publish_version(known, contents)
 }
 
-/// The caller has written `contents` and still holds the write lock, so the file has them.
+/// Makes `contents` the current version of a file in the cache, without reading the file: the
+/// caller has just written them and still holds the write lock.
 fn publish_version(path: PathBuf, contents: KeyedContents) -> Result<Arc<KeyedVersion>> {
     let stamp = find_settled_stamp(&path)?;
     let version = KeyedVersion::from_change(path, stamp, contents);

@@ -257,7 +257,8 @@ fn to_checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("the number of {what} exceeds the maximum of 2^32 - 1; read fewer shards or labels at a time")))
 }
 
-/// Gives all shards one dictionary of codes, so that their rows combine without new keys.
+/// Gives all shards one dictionary of codes, so that rows of several shards can be concatenated
+/// with their dictionary keys unchanged.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());

@@ -25,7 +25,8 @@ pub(crate) struct MissingValue {
     pub(crate) row: usize,
 }
 
-/// Also returns the indices of the remaining rows (`None` if no row was dropped), and each NULL.
+/// Drops the rows whose subject or code is NULL. Also returns the indices of the remaining rows
+/// (`None` if no row was dropped), and a [`MissingValue`] for each NULL.
 fn drop_incomplete_rows(
     batch: &RecordBatch,
     first_row: usize,
@@ -67,7 +68,8 @@ pub(crate) struct MedsChunk {
     pub(crate) values: ChunkValues,
 }
 
-/// `Single` also holds float16. `Absent` means no column `numeric_value`, or one of the type Null.
+/// The column `numeric_value`. `Single` also holds float16 values. `Absent` means that the file has
+/// no such column, or one of the type Null.
 pub(crate) enum ChunkValues {
     Absent,
     Single(Float32Array),
@@ -121,7 +123,8 @@ impl MedsChunk {
         row + same
     }
 
-    /// Compares buffers; if equal, the caller can reuse what it has computed per code of `before`.
+    /// Returns whether the field `codes` has the same buffers as `before`. If so, the caller can
+    /// reuse what it has computed for each code of `before`.
     pub(crate) fn has_same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()
@@ -129,8 +132,9 @@ impl MedsChunk {
             && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
     }
 
-    /// Returns an error that names file, column and row if the file cannot be read, lacks a column,
-    /// has a column of a type that MEDS does not allow, or has a NULL subject or code.
+    /// Reads a file in chunks. Returns an error that names file, column and row if the file cannot
+    /// be read, lacks a column, has a column of a type that MEDS does not allow, or has a NULL
+    /// subject or code.
     pub(crate) fn read(source: &MedsFile) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &COLUMNS)
     }

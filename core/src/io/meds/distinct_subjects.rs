@@ -19,7 +19,8 @@ pub(super) fn has_distinct_subjects(shards: &[(String, MedsFile)]) -> bool {
     has_disjoint_bounds(shards) || has_distinct_ids(shards).unwrap_or(false)
 }
 
-/// Compares the bounds of subjects in the footers. Returns false, too, if a footer lacks them.
+/// Returns whether the ranges of the subject ids of the shards do not overlap, according to the
+/// least and greatest ids in the footers. Returns false, too, if a footer lacks these.
 fn has_disjoint_bounds(shards: &[(String, MedsFile)]) -> bool {
     let mut bounds = Vec::with_capacity(shards.len());
     for (_, source) in shards {
@@ -32,7 +33,8 @@ fn has_disjoint_bounds(shards: &[(String, MedsFile)]) -> bool {
     bounds.iter().all(|(least, most)| least <= most) && bounds.is_sorted_by(|a, b| a.1 < b.0)
 }
 
-/// Reads the ids of all shards. Returns false above [`MOST_ROWS`] or [`MOST_SUBJECTS`], too.
+/// Reads the ids of all shards, and returns whether none is in two shards. Returns false, too, if
+/// there are more than [`MOST_ROWS`] rows or [`MOST_SUBJECTS`] ids.
 fn has_distinct_ids(shards: &[(String, MedsFile)]) -> Result<bool> {
     let mut rows = 0usize;
     for (_, source) in shards {

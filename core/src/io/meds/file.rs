@@ -47,8 +47,8 @@ impl MedsFile {
         self.metadata.schema()
     }
 
-    /// Returns the columns as stored in Parquet, regardless of the Arrow types that the writer
-    /// recorded, with types simplified by [`find_plain_type`].
+    /// Returns the names of the columns and the types in which Parquet stores them, regardless of
+    /// the Arrow types that the writer recorded. [`find_plain_type`] simplifies the types.
     #[allow(dead_code, reason = "only some features use it")]
     pub(crate) fn read_stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
@@ -68,8 +68,8 @@ impl MedsFile {
         })
     }
 
-    /// Returns least and greatest value in each row group with rows, from the footer; `None` if the
-    /// footer lacks them for a row group, or if the column is not Int64.
+    /// Returns the least and the greatest value of a column in each row group that has rows, from
+    /// the footer. Returns `None` if the footer lacks them, or if the column is not Int64.
     pub(crate) fn list_bounds(&self, column: &str) -> Option<Vec<(i64, i64)>> {
         let field = self.schema().field_with_name(column).ok()?;
         if *field.data_type() != DataType::Int64 {
@@ -154,8 +154,9 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns metadata with the column, if it has strings, as a dictionary; `None` if the
-    /// `parquet` crate cannot read the column as a dictionary.
+    /// Returns the metadata of the file with the Arrow type of `column` changed from strings to a
+    /// dictionary, so that a reader decodes it as one. A column of another type keeps its type.
+    /// Returns `None` if the `parquet` crate cannot read the column as a dictionary.
     fn find_dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()

@@ -85,8 +85,9 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// The list of one label in a shard. `range` has elements of axis 1, and `inner` their leaves;
-/// after [`AsOfViewStep::Flatten`], `range` has leaves, and `inner` is `None`.
+/// The list of one label in a shard. `range` is the range of its elements. If these are lists,
+/// `inner` has the layout of all such lists of the shard. If they are leaves, `inner` is `None`;
+/// they always are after [`AsOfViewStep::Flatten`].
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,

@@ -377,8 +377,9 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
     events.with_columns(columns)
 }
 
-/// Ignores fractions of a second of the times, which are in microseconds. Computes in 64 bits and
-/// rounds to 32 bits, as meds-torch-data does, so that both give the same bits.
+/// Returns the days between two times in microseconds, without the fraction of the last second.
+/// Computes in 64 bits and rounds to 32 bits, as meds-torch-data does, so that both give the same
+/// bits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -404,7 +405,8 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Inserts empty rows for the `subjects` that are not in `own`, their subset with rows in `table`.
+/// Inserts an empty row into `table` for each of `subjects` that has none. `own` lists the subjects
+/// that already have a row. Both lists are ascending.
 fn insert_subjects(
     table: RaggedTable,
     own: &[i64],

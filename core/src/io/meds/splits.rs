@@ -77,7 +77,8 @@ impl SubjectSplits {
     }
 }
 
-/// Moves a split in the name to the front (`a/train/3` to `train/a/3`), or adds it.
+/// Returns the name of a shard with the folder `split` in front: for the split `train`, `a/train/3`
+/// and `a/3` become `train/a/3`.
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

@@ -31,7 +31,8 @@ pub(super) struct Measurement {
 }
 
 impl CohortShardBuilder {
-    /// Returns false if rows of a subject are not adjacent, or its times descend.
+    /// Appends a measurement. Returns false if the rows of a subject are not adjacent, or its times
+    /// descend.
     #[inline]
     pub(super) fn push(&mut self, row: Measurement) -> bool {
         if self.subjects.last() != Some(&row.subject) && !self.begin_subject(row.subject) {

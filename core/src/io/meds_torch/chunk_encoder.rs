@@ -13,7 +13,8 @@ use crate::io::meds::{
     ChunkValues, MedsChunk, MedsDataset, SplitSource, SubjectSplits, move_below_split,
 };
 
-/// Names the output shards of each shard: one, or one per split if subjects have splits.
+/// Returns the names of the output shards of each shard: one, or one per split if subjects have
+/// splits.
 pub(super) fn list_part_names(
     dataset: &MedsDataset,
     splits: &SubjectSplits,
@@ -45,14 +46,16 @@ pub(super) fn list_part_names(
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard; of several, those without subjects are omitted.
+    /// Name and tensors of each output shard. If there are several, output shards without subjects
+    /// are omitted.
     pub(super) parts: Vec<(String, CohortShardBuilder)>,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
 }
 
 impl EncodedShard {
-    /// Returns an error if a subject of shard `i` is also in another, unless `options` allow it.
+    /// Returns an error if a subject of shard `i` is also in another shard, unless
+    /// `options.shared_subjects` is true.
     pub(super) fn check_subjects(
         &self,
         dataset: &MedsDataset,
@@ -80,7 +83,8 @@ enum RowTarget {
 }
 
 impl ChunkEncoder<'_> {
-    /// If rows are out of order, reads the file again and sorts them.
+    /// Encodes a shard while reading it. If its rows are out of order, reads the file again and
+    /// sorts them.
     pub(super) fn encode_shard(&self, source: &MedsFile, names: &[String]) -> Result<EncodedShard> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
             return Ok(encoded);
@@ -142,7 +146,8 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Static facts and rows to sort keep NULL; `scratch.values` has NaN instead.
+                    // Compute the value again, because `scratch.values` has NaN for a missing
+                    // value, but static facts and rows to be sorted have NULL.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.scale_value(
@@ -182,8 +187,9 @@ impl ChunkEncoder<'_> {
         Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
-    /// Writes tokens, values and the rows to drop to `scratch`. `entries` has `None` for a code of
-    /// `chunk` outside the vocabulary, whose measurements are counted in `missed`.
+    /// Fills `scratch` with the tokens, the values, and the indices of the rows to drop. `entries`
+    /// has `None` for a code of `chunk` that is not in the vocabulary; its measurements are counted
+    /// in `missed`.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -306,7 +312,8 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Writes `number(row)` of each row; NaN if it is infinite or the numeric value is null.
+/// Fills `values` with `number(row)` for each row of `chunk`, or NaN if the number is infinite or
+/// the numeric value of the row is null.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };

@@ -192,7 +192,8 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Also returns whether it is Float16 or Float32; `None` if absent, an error if not numeric.
+    /// Returns the values of a column of the old file, and whether its type is Float16 or Float32.
+    /// Returns `None` if the column is absent, and an error if it is not numeric.
     fn read_numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.find_column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
@@ -217,7 +218,8 @@ struct CodeScales {
 }
 
 impl CodeScales {
-    /// Reads mean and std, or computes them from counts and sums; an error if both are absent.
+    /// Reads mean and std, or computes them from counts and sums. Returns an error if the file has
+    /// neither.
     fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = ValueArithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =

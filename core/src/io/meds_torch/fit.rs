@@ -54,7 +54,8 @@ impl PolarsSum {
     }
 }
 
-/// Statistics of one code in a shard, in one cache line: counting a row loads only one.
+/// Statistics of one code in a shard. They fill one cache line, so that counting a row loads only
+/// this line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -106,7 +107,8 @@ enum TrainRows {
 }
 
 impl FittedCodes {
-    /// Reads the train split, or all shards if none has a split; an error if there are only others.
+    /// Computes the statistics from the split `train`, or from all shards if no shard has a split.
+    /// Returns an error if there are splits, but `train` is not among them.
     pub(super) fn from_dataset(
         dataset: &MedsDataset,
         splits: &SubjectSplits,
@@ -193,8 +195,9 @@ impl CodeKeys {
 }
 
 impl ShardFit {
-    /// Returns `None` if the rows of a subject are not contiguous and `scattered` is false. If it
-    /// is true, every subject is counted once anyway, which takes more memory.
+    /// Counts the codes of a shard. If the rows of a subject are not contiguous, returns `None`
+    /// unless `scattered` is true; such a subject is then counted only once per code, which takes
+    /// more memory.
     fn read(
         source: &MedsFile,
         splits: Option<&SubjectSplits>,
@@ -264,8 +267,9 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which belong to one subject, and the subject once per code in
-    /// run `run` (see [`RunningCounts::last_run`]). If `run` is `None`, the caller counts subjects.
+    /// Counts the codes of `rows`, which belong to one subject. Also counts the subject, once for
+    /// each code of the run `run` (see [`RunningCounts::last_run`]), unless `run` is `None`: the
+    /// caller then counts subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

@@ -3,8 +3,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// Passes results to `take` in order. At most two results per thread wait, so memory does not
-/// depend on `count`. An error stops new work; the error of the smallest index is returned.
+/// Computes `work(i)` for every `i` below `count` in `jobs` threads, and passes the results to
+/// `take` in the order of `i`. At most two results per thread wait, so memory does not depend on
+/// `count`. An error stops new work; the error of the smallest `i` is returned.
 pub(super) fn run_in_order<T: Send>(
     count: usize,
     jobs: usize,

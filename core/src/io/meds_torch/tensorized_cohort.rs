@@ -274,7 +274,8 @@ pub struct CohortTables {
     pub statics: RaggedTable,
 }
 
-/// The numbers in which the tensors and the schema file of a shard differ.
+/// The count, of events or of measurements, that differs between the tensors and the schema file of
+/// a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountMismatch {
     Events,
@@ -360,7 +361,8 @@ impl CohortShard {
         self.read_noting(&mut None)
     }
 
-    /// If a count differs between tensor and schema file, sets `mismatch` and returns an error.
+    /// Reads like [`read`](Self::read). If the tensors and the schema file differ in the number of
+    /// events or measurements, sets `mismatch` and returns an error.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<CountMismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;
@@ -377,7 +379,8 @@ impl CohortShard {
         let times = schema.times.axis(1)?.layout();
         let lengths: Vec<usize> = (0..schema.rows).map(|row| times.length(row)).collect();
         if tensors.ndim() == 1 && tensors.num_rows() == 0 && lengths.iter().all(|n| *n == 0) {
-            // Without events, other tools write no rows: give each subject an empty row.
+            // If no subject has events, other tools write tensors without rows: give each subject
+            // an empty row.
             let tables = CohortTables::empty()?;
             return schema.combine_events(
                 lengths,
@@ -559,7 +562,7 @@ impl SchemaFile {
     }
 
     /// Combines columns of the tensors with subjects and times of the schema file. `lengths` has
-    /// the events of each row; `inner` has one list of measurements per event.
+    /// the number of events of each row; `inner` has one list of measurements per event.
     fn combine_events(
         &self,
         lengths: Vec<usize>,
@@ -742,7 +745,8 @@ fn require_values(column: &Column) -> Column {
     Column::with_field(Arc::new(field), column.axis(), column.values().clone())
 }
 
-/// NULL becomes 0. Returns an error for a token below 0 or above 2^32 - 1.
+/// Casts a column of tokens to UInt32, with 0 for NULL. Returns an error for a token below 0 or
+/// above 2^32 - 1.
 fn cast_tokens(name: &str, values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
         InexactCast::Cast(e) => Error::invalid(format!(

@@ -377,7 +377,8 @@ impl NrtFile {
         self.read_columns(1, elements, &columns, deepest)
     }
 
-    /// Reads elements `rows` of axis `first`, which become rows, and all axes down to `depth`.
+    /// Reads the elements `rows` of axis `first` as the rows of a table, which has all axes down to
+    /// `depth`.
     fn read_columns(
         &self,
         first: usize,
@@ -550,7 +551,8 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements in `rows` for axes 0 to `depth`; reads two bounds (list ends) per axis.
+    /// Returns the range of the elements that `rows` have on each of the axes 0 to `depth`. Reads
+    /// two bounds (list ends) per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

@@ -190,7 +190,8 @@ impl FileLayout {
         })
     }
 
-    /// Returns the columns and their deepest axis. `None` selects all columns and all axes.
+    /// Returns the columns with the names `columns`, and the deepest axis of these columns. `None`
+    /// selects all columns and all axes.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,
@@ -232,9 +233,10 @@ impl FileLayout {
     }
 }
 
-/// Returns the length that the columns of an axis and the bounds of the next axis share, or an
-/// error if they differ; without these tensors, the last bound of the axis, or 0. `chain` has the
-/// bounds of the axes from 1 on; `keys` has axis, name and tensor of every column.
+/// Returns the number of elements of an axis: the length of its columns and of the bounds of the
+/// next axis, or an error if these lengths differ. Without such tensors, it is the last bound of
+/// the axis, or 0. `chain` has the bounds of the axes from 1 on; `keys` has axis, name and tensor
+/// of every column.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,

@@ -469,7 +469,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // A list starts at the bound of the previous list: fetch it, even if `w` is empty.
+                // A list starts at the bound of the previous list: fetch this bound, too, even
+                // if `w` is empty.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;

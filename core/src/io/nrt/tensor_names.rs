@@ -47,7 +47,8 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
     Ok((axis, key))
 }
 
-/// A column that begins with its axis (`dim1/lengths` on axis 1) keeps its name.
+/// Returns the tensor name of a column, such as `dim1/code`. A column whose name already begins
+/// with its axis (`dim1/lengths` on axis 1) keeps its name.
 pub(super) fn format_tensor_name(axis: usize, column: &str) -> String {
     let own = format!("dim{axis}/");
     if column.starts_with(&own) { column.to_owned() } else { own + column }

@@ -13,7 +13,8 @@ use safetensors::Dtype;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// Packs BOOL to bits and widens BF16 to Float32; other types use the bytes without a copy.
+/// Reads the values `range` of a tensor as an Arrow array. Packs BOOL to bits and widens BF16 to
+/// Float32; arrays of other types use the bytes of the file without a copy.
 pub(super) fn read_values(
     file: &SafetensorsFile,
     tensor: &TensorEntry,

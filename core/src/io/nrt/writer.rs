@@ -290,7 +290,8 @@ fn make_unsupported_type_error(column: &str, found: &DataType) -> Error {
 }
 
 impl TargetColumn {
-    /// `None` if [`WriteOptions::plain`] omits the column. Nulls of floats become NaN, others fail.
+    /// Returns the values to write; `None` if [`WriteOptions::plain`] omits the column. A null in a
+    /// float column becomes NaN; a null in any other column is an error.
     fn check_column_values(
         &self,
         path: &Path,
@@ -380,7 +381,8 @@ fn find_value_bytes(values: &ArrayRef) -> Buffer {
     data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
 }
 
-/// Appends the list ends of `layout`, plus `base`, to the tensor; returns the last bound.
+/// Appends to the tensor a bound for each list of `layout`: the end of the list plus `base`.
+/// Returns the last bound.
 fn write_bounds(
     out: &mut SafetensorsWriter,
     tensor: TensorId,

@@ -45,7 +45,7 @@ impl ParquetReadOptions {
 ///
 /// List columns of any depth become columns on axes; for lists of structs see
 /// [`RaggedTable::try_from_batch`]. The [`lists`](super::lists) module reads the columns that it
-/// supports, with one thread each; the `parquet` crate reads the others.
+/// supports, several at a time in different threads; the `parquet` crate reads the others.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -284,7 +284,8 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns ascending indices in the file; all if `columns` is `None`. A missing column is an error.
+/// Returns the indices of `columns` in the file, ascending; all indices if `columns` is `None`. A
+/// missing column is an error.
 fn select_columns(
     path: &Path,
     metadata: &ArrowReaderMetadata,

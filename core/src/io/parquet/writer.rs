@@ -120,7 +120,8 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(&stored)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Strings repeat, and so do floats, because measurements have few digits.
+                // Strings repeat, and so do floats, because measurements have few digits: use a
+                // dictionary.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
                 }
@@ -293,7 +294,8 @@ impl ParquetTableWriter {
     }
 }
 
-/// If the cause is an error of the system, such as a full disk, the result names `path`.
+/// Converts an error of the `parquet` crate. If its cause is an error of the system, such as a full
+/// disk, the result names `path`.
 fn name_file(path: &Path, error: ParquetError) -> Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
@@ -309,7 +311,8 @@ fn is_tensor(field: &Field) -> bool {
     name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
 }
 
-/// Without nullable elements, pyarrow reads a fixed-size list as a list of variable length.
+/// Declares the elements of fixed-shape tensor columns nullable, because pyarrow otherwise reads
+/// these fixed-size lists as lists of variable length.
 fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema
         .fields()

@@ -245,8 +245,9 @@ impl ByteSource {
     }
 }
 
-/// Checks only the first part, fetched on opening, and the last four that start before the range.
-/// Returns false if another part contains the range; the caller then fetches the range again.
+/// Returns whether a part contains `range`. Checks only the first part, which was fetched on
+/// opening, and the last four parts that start before the range. If another part contains the
+/// range, returns false, and the caller fetches the range again.
 #[cfg(feature = "object_store")]
 pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
     let before = parts.partition_point(|(start, _)| *start <= range.start);
@@ -271,7 +272,8 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     })
 }
 
-/// On Unix, the cursor of the file does not move; on Windows, it does.
+/// Fills `buffer` with the bytes of a file from `offset` on. On Unix, the cursor of the file does
+/// not move; on Windows, it does.
 #[cfg(unix)]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)

@@ -379,7 +379,8 @@ impl SafetensorsHeader {
     }
 }
 
-/// Returns elements and bytes; `None` if one overflows or the size is not a whole number of bytes.
+/// Returns the number of elements and of bytes of a tensor; `None` if one of the two overflows, or
+/// the size is not a whole number of bytes.
 pub(super) fn compute_tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
     // An empty tensor also gives `None` if the product of the sizes before the first 0 overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;

@@ -1,4 +1,5 @@
-//! Reads byte ranges of an object: coalesces requests, and checks that all read one version.
+//! Reads byte ranges of an object: merges ranges that are close to each other into one request, and
+//! checks that all requests read the same version of the object.
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
@@ -57,8 +58,9 @@ pub(crate) struct StoredObject {
 }
 
 impl StoredObject {
-    /// `first` is the response to the request for the first [`ObjectOptions::head`] bytes, which
-    /// are returned, too. `expected` is the size of the object in the listing.
+    /// Opens an object, given the response `first` to the request for its first
+    /// [`ObjectOptions::head`] bytes; also returns these bytes. `expected` is the size of the
+    /// object in the listing.
     pub(crate) async fn from_first(
         store: Arc<dyn ObjectStore>,
         location: Location,
@@ -227,7 +229,8 @@ impl StoredObject {
         Ok((range.start, self.check_object_bytes(range, answer).await?))
     }
 
-    /// Returns an error if the response has another range, or the object another size.
+    /// Returns the bytes of the response `answer`. Returns an error if they are not the bytes
+    /// `range`, or if the object has another size than when it was opened.
     async fn check_object_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

@@ -355,7 +355,7 @@ pub fn write_tensors<'a>(
 }
 
 /// Writes tensors of known shapes. Calls `write` once per tensor, in the order of the file, not of
-/// `tensors`. If it fails or writes a wrong number of bytes, no file is left behind.
+/// `tensors`. If `write` fails or writes a wrong number of bytes, no file is left behind.
 #[cfg(feature = "parquet")]
 pub(crate) fn write_streamed(
     path: &Path,

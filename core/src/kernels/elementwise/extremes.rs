@@ -15,7 +15,8 @@ pub(super) enum ExtremeChoice {
     Larger,
 }
 
-/// The result is null if either value is null, otherwise NaN if either is NaN.
+/// Returns the smaller or the larger value of each pair: null if either value is null, otherwise
+/// NaN if either is NaN.
 pub(super) fn choose_values(
     choice: ExtremeChoice,
     left: &SideValues,

@@ -297,7 +297,8 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Arrow's comparisons distinguish -0.0 from 0.0, and NaN with different bits.
+    /// Replaces -0.0 with 0.0 and every NaN with the same NaN, because Arrow's comparisons
+    /// distinguish -0.0 from 0.0, and NaN with different bits.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,
@@ -438,8 +439,9 @@ fn apply_op(op: BinaryOp, left: &SideValues, right: &SideValues, len: usize) -> 
     Ok(done)
 }
 
-/// Returns `None` unless `op` adds or subtracts an interval and a timestamp in a zone whose offset
-/// changes: Arrow fails there if the result is a local time that does not exist or occurs twice.
+/// Adds an interval to a timestamp in a zone whose offset changes, or subtracts it: Arrow fails if
+/// the result is a local time that does not exist or occurs twice. Returns `None` for all other
+/// operands, which Arrow handles.
 fn add_to_zoned(op: BinaryOp, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let zoned = |v: &ArrayRef| match v.data_type() {
         DataType::Timestamp(_, Some(zone)) => zones::may_change(zone),
@@ -453,7 +455,8 @@ fn add_to_zoned(op: BinaryOp, left: &ArrayRef, right: &ArrayRef) -> Result<Optio
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Arrow would drop the nanoseconds of an interval that are less than the unit of `instants`.
+/// Returns an error if the nanoseconds of an interval are not a multiple of the unit of `instants`,
+/// because Arrow would drop the remainder.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,

@@ -135,7 +135,8 @@ impl OperationTypes {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // It depends on the date whether 1 month or 30 days is longer.
+                        // Intervals have no minimum: it depends on the date whether 1 month or
+                        // 30 days is longer.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (DataType::Timestamp(u, y), DataType::Timestamp(v, z)) => {
                             let zone = y.clone().or_else(|| z.clone());
@@ -259,7 +260,7 @@ fn combine_types(op: BinaryOp, a: &DataType, b: &DataType) -> Option<(DataType, 
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // Different integers above 2^53 can become equal floats.
+        // Compare as decimals, because different integers above 2^53 can become equal floats.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
@@ -267,7 +268,8 @@ fn combine_types(op: BinaryOp, a: &DataType, b: &DataType) -> Option<(DataType, 
     both(common)
 }
 
-/// If Arrow has no such operation, both types stay as they are.
+/// Returns the types to which the operands of an arithmetic operation are cast if at least one of
+/// them is a time. If Arrow has no operation for the types, returns them unchanged.
 fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{Duration, Interval, Timestamp};
     use TimeUnit::Microsecond;
@@ -291,7 +293,8 @@ fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, Dat
             let finer = *u.max(v);
             Some((Duration(finer), Timestamp(finer, z.clone())))
         }
-        // Not nanoseconds, which cover only the years 1677 to 2262.
+        // Use microseconds for coarser timestamps, because the interval may have fractions of their
+        // unit. Nanoseconds would cover only the years 1677 to 2262.
         (Timestamp(u, z), Interval(_)) => {
             Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()))
         }
@@ -314,7 +317,8 @@ fn combine_arithmetic_times(a: &DataType, b: &DataType) -> Option<(DataType, Dat
     }
 }
 
-/// Returns `None` if no decimal type can represent the values of both.
+/// Returns the types to which two operands are cast if at least one is a decimal; `None` if no
+/// decimal type can represent the values of both.
 fn combine_decimals(op: BinaryOp, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     let both = |t: DataType| Some((t.clone(), t));
@@ -337,7 +341,8 @@ fn combine_decimals(op: BinaryOp, a: &DataType, b: &DataType) -> Option<(DataTyp
     }
 }
 
-/// Returns `None` if the rules for operands of any type apply.
+/// Returns the type in which times of the types `a` and `b` are compared. Returns `None` if there
+/// is no special rule for these two types, so that the general rules apply.
 fn find_compared_time(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     match (a, b) {
@@ -379,7 +384,8 @@ fn make_decimal_type(precision: u8, scale: i8) -> Option<DataType> {
     }
 }
 
-/// Returns `None` for types other than integers and decimals, and for more than 76 digits.
+/// Returns the decimal type that represents all values of two types exactly. Returns `None` for
+/// types other than integers and decimals, and if it would have more than 76 digits.
 pub(crate) fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType> {
     let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let scale = s.max(t);
@@ -387,7 +393,8 @@ pub(crate) fn find_common_decimal(a: &DataType, b: &DataType) -> Option<DataType
     make_decimal_type(u8::try_from(whole + i16::from(scale)).ok()?, scale)
 }
 
-/// Keeps precision and scale. Returns `None` for types other than decimals and integers.
+/// Converts two types to decimals of the same width, 128 or 256 bits, with the precision and scale
+/// of each type. Returns `None` for types other than decimals and integers.
 fn widen_decimals(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     let ((p, s), (q, t)) = (find_decimal_digits(a)?, find_decimal_digits(b)?);
     let is_wide = |t: &DataType| matches!(t, DataType::Decimal256(..));
@@ -397,7 +404,8 @@ fn widen_decimals(a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     })
 }
 
-/// Whether timestamps compare without conversion. A time without a zone is like one in UTC.
+/// Returns whether timestamps in the zones `a` and `b` can be compared without converting one to
+/// the zone of the other. A timestamp without a zone (`None`) compares with UTC in this way.
 fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
     let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
     a.is_some() == b.is_some() || (utc(a) && utc(b))
@@ -463,7 +471,8 @@ fn combine_with_literal(
     combine_with_number(op, values, literal)
 }
 
-/// Returns an error if the string cannot be parsed as a value of type `values`.
+/// Returns the type in which leaves of type `values` compare with a literal string. Returns an
+/// error if the string cannot be parsed as a value of type `values`.
 fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType> {
     let literal = &complete_texts(literal, values)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
@@ -495,7 +504,9 @@ fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType
     }
 }
 
-/// `there` is `text` cast to `values`. Returns `Float64` if the number is beyond their range.
+/// Returns the type in which leaves of the float type `values` compare with the number in `text`:
+/// `Float64` if the number is beyond the range of `values`, otherwise `values`. `there` is `text`
+/// cast to `values`.
 fn find_type_of_float(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
     let texts = cast(text, &DataType::Utf8)?;
     let text = texts.as_string::<i32>();
@@ -516,7 +527,8 @@ fn find_type_of_float(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> R
     Ok(DataType::Float64)
 }
 
-/// Returns `None` if no type represents both.
+/// Returns the types to which leaves of the numeric type `values` and a literal number are cast;
+/// `None` if no type represents both.
 fn combine_with_number(
     op: BinaryOp,
     values: &DataType,

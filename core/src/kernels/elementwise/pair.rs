@@ -34,7 +34,8 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Ope
     broadcast_pair(left, right, RepeatRule::Lists)
 }
 
-/// Repeats along an axis only if all lists of one operand have one element: a named dimension has one size.
+/// Broadcasts like [`pair_arrays`], but repeats elements along an axis only if all lists of this
+/// axis in one operand have one element, because a named dimension has the same size in all lists.
 #[cfg(feature = "het")]
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<OperandPair> {
     broadcast_pair(left, right, RepeatRule::Axes)
@@ -44,7 +45,7 @@ pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Opera
 enum RepeatRule {
     /// Repeats the element of any list that has only one element.
     Lists,
-    /// Repeats elements only if all lists of the axis have one element.
+    /// Repeats the elements of an axis only if all its lists have one element.
     #[cfg(feature = "het")]
     Axes,
 }
@@ -81,7 +82,8 @@ fn broadcast_pair(
     Ok(OperandPair { shape, left: a, right: b })
 }
 
-/// Element `i` of the level that was built last comes from element `at[i]` of the operand, or `i` without `at`.
+/// The elements of one operand that form the level of the result that was built last: element `i`
+/// comes from element `at[i]` of the operand, or from element `i` if `at` is `None`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -100,7 +102,8 @@ impl SideElements<'_> {
         }
     }
 
-    /// Stores `None` for `0..len`, because no element then needs to be copied.
+    /// Sets the field `at` to the positions `at`, or to `None` if they are `0..len`, because no
+    /// element then needs to be copied.
     fn set_positions(&mut self, at: Vec<u64>, len: usize) {
         let same = at.len() == len && at.iter().enumerate().all(|(i, p)| *p == i as u64);
         self.at = (!same).then_some(at);
@@ -180,7 +183,8 @@ fn combine_level(
                 )));
             }
         };
-        // The result of operands that repeat along different axes may be much larger than both.
+        // If the operands repeat along different axes, the result may be much larger than both, so
+        // check its size.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {

@@ -44,8 +44,9 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// `power` is negative or above `u32`. Returns an error for a negative power, and for any other
-/// power of a base except 0, 1 and -1, because it overflows.
+/// Computes `base ** power` for a power that is negative or exceeds `u32`. A negative power is an
+/// error. If the power is not negative, only the bases 0, 1 and -1 have a result; any other base is
+/// an error, because the result overflows.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(format!(

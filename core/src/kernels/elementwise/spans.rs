@@ -206,12 +206,13 @@ impl Ratio {
         }
     }
 
-    /// Converts a float to a quotient; returns `None` for NaN and infinities. The quotient fits 256
-    /// bits because it is inexact for two kinds of numbers, for which a result stays the same:
+    /// Converts a float to a quotient; returns `None` for NaN and infinities. To fit 256 bits, the
+    /// quotient is inexact in two cases, which do not change the result of an operation:
     ///
     /// * Bits below 2^-120 are dropped. A span of time times such bits is less than a nanosecond.
-    /// * A number of at least 2^117 is replaced with one from 2^116 on. For both numbers, the product
-    ///   with a span other than 0 is too long, and a span divided by them rounds to 0.
+    /// * A number of at least 2^117 is replaced with a number between 2^116 and 2^117. For both
+    ///   numbers, the product with a span other than 0 is too long, and a span divided by the
+    ///   number rounds to 0.
     fn from_double(x: f64) -> Option<Self> {
         const MOST_BITS: i32 = 120;
         if !x.is_finite() {

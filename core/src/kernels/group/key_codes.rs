@@ -8,7 +8,8 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::sort::{SortOrder, argsort_leaves, make_equality};
 
-/// Structs and small dictionaries become integers, which compare faster; null stays null.
+/// Converts structs, and dictionaries with at most as many values as keys, to integers in the same
+/// order, because integers compare faster. Larger dictionaries are decoded. Null stays null.
 pub(super) fn to_comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),
@@ -52,7 +53,8 @@ pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array,
     Ok((UInt32Array::try_new(ranks.into(), nulls)?, found))
 }
 
-/// The integers have the order of the structs; a null field is greater than any value.
+/// Returns an integer for each struct. The integers have the order of the structs, in which a null
+/// field is greater than any value.
 fn number_structs(structs: &StructArray) -> Result<UInt64Array> {
     let mut numbers = vec![0u64; structs.len()];
     // All elements of `numbers` are less than this limit, which grows with each field.

@@ -101,7 +101,8 @@ fn group_texts<'t>(
     }
 }
 
-/// For keys that are neither strings nor convertible to `u64`, such as wide decimals.
+/// Groups keys by comparing them. Used for keys that are neither strings nor convertible to `u64`,
+/// such as wide decimals.
 fn group_by_comparison(
     keys: &ArrayRef,
     nulls: Option<&NullBuffer>,

@@ -23,7 +23,8 @@ pub(super) struct TextRanks {
 }
 
 impl TextRanks {
-    /// Ranks among the distinct strings: `[b, a, b]` gives `[1, 0, 1]`. Nulls have any rank.
+    /// Returns the rank of each string of a list among the distinct strings of the list:
+    /// `[b, a, b]` gives `[1, 0, 1]`. The rank of a null is arbitrary.
     pub(super) fn rank_list<'a>(
         &mut self,
         texts: &impl ArrayAccessor<Item = &'a str>,

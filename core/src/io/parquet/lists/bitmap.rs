@@ -51,8 +51,9 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
 /// Packs the bits that `mask` selects into the lowest bits, like the instruction `pext`.
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
-    // A selected bit moves down by the number of unset mask bits below it. `parity` has digit `s`
-    // of this binary number for every bit; step `s` moves the bit by `1 << s` if the digit is 1.
+    // A selected bit moves down by the number of unset mask bits below it, in six steps. In step
+    // `s`, `parity` has the binary digit `s` of this number for every bit; if the digit is 1, the
+    // bit moves down by `1 << s`.
     let mut below = !mask << 1;
     for step in 0..6 {
         let mut parity = below;

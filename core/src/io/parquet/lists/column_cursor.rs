@@ -18,7 +18,8 @@ use super::{DecodedParts, ListsFile};
 use crate::error::Result;
 use crate::kernels::simd::for_avx2;
 
-/// Limits reserved memory: a damaged footer could declare any number of entries (level pairs).
+/// Maximum number of entries (level pairs) per byte of a column chunk for which memory is reserved,
+/// because a damaged footer could declare any number of entries.
 const ENTRIES_PER_BYTE: u64 = 16;
 
 /// Memory is reserved for at most this many values before the first value is decoded.
@@ -38,7 +39,8 @@ struct PageCursor<R: ChunkReader> {
     window: Box<LevelWindow>,
     /// Number of entries of the chunk according to the footer, minus the entries of the pages opened so far.
     entries: usize,
-    /// Whether `pages` has all pages of the chunk: then they must have all entries of the footer.
+    /// Whether `pages` has all pages of the chunk. If so, the pages must have as many entries as
+    /// the footer declares.
     whole: bool,
     /// Number of rows begun so far. The field `all` is the number of rows in the pages to read.
     rows: usize,
@@ -238,8 +240,8 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// If the page has at most `rows` rows, returns true, subtracts their number from `rows` and
-    /// adds it to `begun`. Reads only repetition levels.
+    /// Skips the whole page if at most `rows` rows begin in it: subtracts their number from `rows`,
+    /// adds it to `begun`, and returns true. Reads only repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, DecodeFault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -299,8 +301,8 @@ impl OpenPage {
     }
 }
 
-/// Appends the next `rows` rows, up to the end of the window: subtracts the number that begin in it
-/// from `rows`. Returns whether all of them end in the window.
+/// Appends the next `rows` rows, up to the end of the window: subtracts the number of rows that
+/// begin in the window from `rows`. Returns whether all `rows` rows end in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -329,7 +331,8 @@ fn append_inline(
     Ok(false)
 }
 
-/// Skips rows as [`append_entries`] appends them. Adds their number of valid values to `values`.
+/// Skips rows as [`append_entries`] appends them. Adds the number of their valid values to
+/// `values`.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -23,7 +23,8 @@ pub(super) struct ListLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeafKind {
     Boolean,
-    /// Parquet stores a value of one or two bytes in the lowest of four bytes.
+    /// Values of one byte (Int8, UInt8). Parquet stores values of one or two bytes in the lowest of
+    /// four bytes.
     Narrow1,
     Narrow2,
     Four,

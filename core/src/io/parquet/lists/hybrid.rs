@@ -299,7 +299,8 @@ impl GatherBits for PortableBits {
     }
 }
 
-/// The instruction `pext` takes as long as one of the four or five steps of the portable form.
+/// Uses the instruction `pext`, which takes as long as one of the four or five steps of
+/// [`PortableBits`].
 #[cfg(target_arch = "x86_64")]
 impl GatherBits for Avx2 {
     #[inline(always)]

@@ -129,7 +129,8 @@ pub(super) trait ValueSink: Send {
     /// Grows the buffer to at least `slots` elements; new elements are zero.
     fn grow(&mut self, slots: usize) -> Result<(), DecodeFault>;
 
-    /// Decodes values into the elements of `slots` whose bit in `valid` is set; all if `None`.
+    /// Decodes values into the elements of `slots` whose bit in `valid` is set, or into all
+    /// elements of `slots` if `valid` is `None`.
     fn append(
         &mut self,
         page: &mut EncodedValues,

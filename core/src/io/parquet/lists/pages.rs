@@ -328,7 +328,8 @@ impl<R: ChunkReader> ListPages<R> {
     }
 }
 
-/// Splits levels off the data `buf` of a version 1 page. `levels` names them in errors.
+/// Splits levels off the data `buf` of a version 1 page. `levels` is their name in errors, such as
+/// "repetition levels".
 fn split_levels(
     buf: &mut Bytes,
     bits: usize,
