@@ -49,7 +49,8 @@ impl LeafGroups {
         }
     }
 
-    /// Passes the number of valid leaves to `finish`; the result of a group with none is null.
+    /// Folds each group. `finish` gets the accumulator and the number of valid leaves of the group;
+    /// if this number is 0, the result of the group is null.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::Input],

@@ -25,7 +25,7 @@
 mod any_all;
 mod block;
 mod distinct;
-// Sums of several batches are used only with the feature `sql`.
+// Without the feature `sql`, the functions that add up the sums of several batches are not used.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact_sums;
 mod fold;

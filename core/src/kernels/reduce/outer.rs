@@ -175,7 +175,8 @@ impl StackedLists {
         }
     }
 
-    /// Divides the lists into runs with the same first slot; `None` if these slots do not ascend.
+    /// Divides the lists of leaves into runs of adjacent lists whose first leaf has the same slot.
+    /// Returns `None` if these slots do not ascend from run to run.
     fn plan_runs(&self) -> Result<Option<StackedRuns>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -250,7 +251,7 @@ impl StackedLists {
             return counts;
         }
         // Count each list only at the slot of its last leaf, `start + n - 1`. The last loop of
-        // `count_slot_values` adds this count to its earlier slots.
+        // `count_slot_values` adds this count to the slots of its other leaves.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();

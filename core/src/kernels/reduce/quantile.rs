@@ -150,7 +150,7 @@ fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> 
     Ok(())
 }
 
-/// Like [`for_each_list`] for durations, as integers in their unit.
+/// Like [`for_each_list`], but for durations: passes them to `each` as integers in their unit.
 fn for_each_duration_list(
     lists: &GroupLists,
     each: impl FnMut(usize, &mut Vec<i64>),
@@ -188,7 +188,8 @@ fn for_each_typed_list<T, V>(
     }
 }
 
-/// Returns the index at or before the quantile, and the weight of the next value; `n` is not 0.
+/// Returns where the `q` quantile lies in `n` sorted values: the index of the value at or before
+/// it, and the weight of the next value in the interpolation. `n` must not be 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

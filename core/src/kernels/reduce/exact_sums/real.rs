@@ -59,7 +59,8 @@ impl WideFloat {
         let cut = (SMALLEST_FLOAT_EXPONENT - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // A cut of more than 64 bits leaves less than half of the smallest subnormal.
+        // If more than 64 bits are cut, the number is less than half of the smallest subnormal, and
+        // rounds to 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;

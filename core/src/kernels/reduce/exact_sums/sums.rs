@@ -161,7 +161,8 @@ impl ExactSums {
         self.grow_window(position, position + self.terms.max_term_bits());
     }
 
-    /// `offset` counts from the lowest bit that is stored.
+    /// Returns the limbs of a group, from the limb that contains bit `offset` to the highest. Bit 0
+    /// is the lowest bit that is stored.
     #[inline]
     fn limbs_from(&mut self, group: usize, offset: u32) -> &mut [u64] {
         let start = group * self.width;
