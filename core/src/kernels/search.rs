@@ -209,7 +209,9 @@ fn find_positions(
         // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
         (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
     } else if leaf.is_numeric() && needle.is_numeric() {
-        // DECIMAL(3, 1) holds 0.5 but not 1000, and an integer type holds 1000 but not 0.5.
+        // Convert both sides to a common decimal type, because neither type may hold all values of
+        // the other: DECIMAL(3, 1) holds 0.5 but not 1000, and an integer type holds 1000 but not
+        // 0.5.
         let common = find_common_decimal(&leaf, &needle).ok_or_else(no_match)?;
         (cast(&leaves, &common)?, cast(&needles, &common)?)
     } else {

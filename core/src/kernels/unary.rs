@@ -380,7 +380,8 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // No float reaches half of 10^309, or has digits at decimal 309.
+        // `decimals` is at least 309, or at most -309. A float has no digits at decimal 309, so it
+        // stays the same; no finite float reaches half of 10^309, so it rounds to 0.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }
