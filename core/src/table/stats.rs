@@ -494,7 +494,8 @@ impl TableStats {
     }
 }
 
-/// Returns `None` for a type that a dense tensor cannot hold, such as strings.
+/// Returns the number of bytes of one value of a column in a dense tensor; `None` for a type
+/// without a fixed width, such as strings.
 fn compute_dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
