@@ -718,7 +718,8 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` with each run of nulls in a list and the leaf before it (after it if `back`).
+/// Calls `each` for each run of nulls in a list, with the indices of the run and the index of the
+/// leaf before it (after it if `back` is set), if this leaf is in the same list.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,

@@ -246,7 +246,8 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// Unsigned keys sort like the values: NaN has the largest key, and both zeros the same.
+/// Converts values to unsigned keys that sort like the values: NaN has the largest key, and both
+/// zeros have the same key.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 

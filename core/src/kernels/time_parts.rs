@@ -33,8 +33,8 @@ pub enum TimePart {
     Second,
 }
 
-/// About 246,000 years from 1970. Callers leave more distant times to Arrow, which returns null
-/// outside the slightly larger range of `chrono`.
+/// Maximum distance of a time from 1970 in days, about 246,000 years. Callers leave more distant
+/// times to Arrow, which returns null outside the slightly larger range of `chrono`.
 const MAX_DAYS: i64 = 90_000_000;
 /// Days from 0000-03-01, the start of a cycle of 400 years, to 1970-01-01.
 const DAYS_BEFORE_1970: i32 = 719_468;
@@ -59,7 +59,8 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
         DataType::Timestamp(unit, None) => {
             let ticks = cast(times, &DataType::Int64)?;
             let ticks = ticks.as_primitive::<Int64Type>().values().iter().copied();
-            // Const generics, because a division by a constant is several times as fast.
+            // Pass the ticks of a day and of a second as const generics, because a division by a
+            // constant is several times as fast.
             const MILLI: i64 = 1_000;
             const MICRO: i64 = 1_000_000;
             const NANO: i64 = 1_000_000_000;

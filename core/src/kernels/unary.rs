@@ -38,7 +38,8 @@ use crate::error::{Error, Result};
 pub enum UnaryOp {
     /// Negation. An error for the smallest integer of its type, whose negative does not fit.
     Neg,
-    /// Absolute value. An error for the smallest integer of its type.
+    /// Absolute value. An error for the smallest integer of its type, whose absolute value does not
+    /// fit.
     Abs,
     /// Sign: -1, 0 or 1.
     Sign,

@@ -309,8 +309,8 @@ impl RaggedTable {
     }
 
     /// Returns an array for each axis above the innermost. Entry `i` is the index of the element of
-    /// this axis that contains the innermost element `i`: lists of lengths 2 and 1 give `[0, 0,
-    /// 1]`.
+    /// this axis that contains the innermost element `i`: lists of lengths 2 and 1 give
+    /// `[0, 0, 1]`.
     fn find_element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -348,9 +348,8 @@ impl RaggedTable {
     }
 
     /// Returns an array for each axis. Entry `i` is the index of the element of this axis whose
-    /// values row `i` of the long table has; null below an empty list. For lists of lengths 2 and
-    /// 0, the array of the outer axis is `[0, 0, 1]`, and the array of the inner axis `[0, 1,
-    /// NULL]`.
+    /// values row `i` of the long table has; null below an empty list. Lists of lengths 2 and 0
+    /// give `[0, 0, 1]` for the outer axis and `[0, 1, NULL]` for the inner axis.
     fn find_element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -79,7 +79,8 @@ impl LeafGroups {
         }
     }
 
-    /// The validity of the results: the result of a null list is null.
+    /// Returns the validity of the results: the result of a null list is null. Along an outer axis,
+    /// no group is a null list.
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Lists(level) => level.nulls(),
@@ -87,7 +88,8 @@ impl LeafGroups {
         }
     }
 
-    /// A result is null if it is in [`nulls`](Self::nulls), or `found` returns false for its group.
+    /// Returns the validity of the results: a result is null if its group is a null list, or if
+    /// `found` returns false for the index of its group.
     pub(super) fn find_nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };

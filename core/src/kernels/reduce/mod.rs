@@ -439,7 +439,8 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Unwraps the only list of a reduced axis 0; a flat array stays one row.
+        // If axis 0 was reduced, the result is in one list, which wrapped the rows. Unwrap this
+        // list, except if the array was flat: then the result is one row with one value.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }

@@ -340,8 +340,9 @@ pub(super) struct GatheredLeaves {
     pub(super) lists: ListAxis,
 }
 
-/// `states` has [`LANES`] more elements than the result, because leaves are folded in groups of
-/// [`LANES`]: the last group of a list may reach past its end, where a mask excludes the leaves.
+/// Folds each list of leaves into `states`, the accumulators of the slots. `states` has [`LANES`]
+/// more elements than the result, because leaves are folded in groups of [`LANES`]: the last group
+/// of a list may reach past its end, where a mask excludes the leaves.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,

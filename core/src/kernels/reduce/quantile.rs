@@ -215,7 +215,8 @@ pub(in crate::kernels) fn interpolate_linear(low: f64, high: f64, share: f64) ->
     if share >= 0.5 { high - step * (1.0 - share) } else { low + step * share }
 }
 
-/// Interpolates linearly; reorders `values` without sorting them. NaN if any value is NaN.
+/// Returns the `q` quantile of `values`, interpolated linearly; NaN if any value is NaN. Reorders
+/// `values` without sorting them.
 fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     if values.iter().any(|v| v.is_nan()) {
         return Some(f64::NAN);

@@ -367,7 +367,8 @@ pub(super) struct LeafBlocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::Input],
     validity: T,
-    /// Below this index, [`BLOCK`] leaves and their validity can be read without bounds checks.
+    /// From any index below this one, [`BLOCK`] leaves and their validity can be read without
+    /// bounds checks.
     whole: usize,
 }
 

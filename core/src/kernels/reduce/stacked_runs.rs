@@ -34,7 +34,8 @@ pub(super) struct ListRun {
 }
 
 impl StackedRuns {
-    /// `finish` gets the accumulator and the number of valid leaves (0 unless `COUNTED`) of a slot.
+    /// Folds the leaves of each slot. `finish` gets the accumulator and the number of valid leaves
+    /// (0 unless `COUNTED`) of a slot.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
         flat: &[F::Input],

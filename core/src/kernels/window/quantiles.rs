@@ -37,7 +37,7 @@ impl QuantileValue for f64 {
     }
 }
 
-/// Durations as integers of their unit. Quantiles are rounded to this unit.
+/// For durations, which are integers in their unit. Quantiles are rounded to this unit.
 impl QuantileValue for i64 {
     const NAN: Option<Self> = None;
 

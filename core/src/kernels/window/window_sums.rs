@@ -184,7 +184,8 @@ struct FixedUnit {
 const SUM_BITS: i32 = 126;
 
 impl FixedUnit {
-    /// Returns `None` if a value is not finite or a running sum might exceed [`SUM_BITS`].
+    /// Returns the lowest bit that is set in any of the values, as a unit. Returns `None` if a
+    /// value is not finite or a running sum might exceed [`SUM_BITS`].
     fn find_common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let mut count = 0usize;

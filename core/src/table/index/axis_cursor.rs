@@ -119,8 +119,8 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// `run[k]` has the indices for axis `self.at + k`, and `each` says to which lists each index
-    /// applies.
+    /// Selects elements of successive axes. `run[k]` has the indices for axis `self.at + k`, and
+    /// `each` says to which lists each index applies.
     fn take_elements(&mut self, run: &[&AxisPick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -136,7 +136,7 @@ impl IndexCursor {
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
             // The first pick is an index array. The indices of later arrays are paired with its
-            // indices; an integer after it applies to each element that it selects.
+            // indices; a later integer applies to each element that the first array selects.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
