@@ -465,7 +465,7 @@ impl TableStats {
     }
 
     /// Returns the number of bytes of all fixed-width columns after padding to the longest lists,
-    /// and of one mask for each axis (except the rows) with such a column.
+    /// plus the bytes of one mask for each axis (except the rows) that has a fixed-width column.
     ///
     /// A mask takes one byte per padded element.
     ///

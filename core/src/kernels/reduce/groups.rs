@@ -13,7 +13,8 @@ use crate::with_offsets;
 
 pub(super) enum LeafGroups {
     Lists(ListAxis),
-    /// For an outer axis, whose elements are lists: leaves at the same index in these lists are a group.
+    /// For an outer axis, whose elements are lists: the leaves at the same index in these lists are
+    /// a group. `[[a, b], [c]]` has the groups `a, c` and `b`.
     Stacked(StackedLists),
 }
 

@@ -256,8 +256,8 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
 
 /// Reduces all leaves of all rows to one value, and returns it as a flat array of one row.
 ///
-/// Null leaves are ignored; without leaves, the value is that of an empty input (see the table in
-/// the [module](self)).
+/// Null leaves are ignored. Without leaves, the value is the result for an empty input (see the
+/// table in the [module](self)).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -450,7 +450,8 @@ impl<'a> ReduceTarget<'a> {
 /// The groups of leaves along an axis. The leaves of a group keep the order of the axis.
 pub(in crate::kernels) enum AxisGroups {
     Lists(Layout),
-    /// For an outer axis, whose elements are lists: leaves at the same index in these lists are a group.
+    /// For an outer axis, whose elements are lists: the leaves at the same index in these lists are
+    /// a group. `[[a, b], [c]]` has the groups `a, c` and `b`.
     Stacked(outer::StackedLists),
 }
 

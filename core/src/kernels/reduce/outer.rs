@@ -123,7 +123,8 @@ impl StackedLists {
         }
     }
 
-    /// For each list of leaves, the index along the reduced axis of the element that contains it.
+    /// Returns, for each list of leaves, which element of the reduced axis contains it: the index
+    /// of this element in its list.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {

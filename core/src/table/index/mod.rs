@@ -110,7 +110,7 @@ impl RaggedArray {
     /// Indexes the array like brackets in NumPy: the first item applies to axis 0 (the rows), the
     /// next to axis 1, and so on.
     ///
-    /// The items are those of [`RaggedTable::index`].
+    /// [`RaggedTable::index`] describes the items.
     ///
     /// A scalar becomes an array of one row, because an array has at least one axis.
     ///
