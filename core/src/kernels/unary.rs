@@ -391,6 +391,8 @@ fn round_to(value: f64, decimals: i32) -> f64 {
     } else {
         (value / scale).round_ties_even() * scale
     };
-    // If scaling a finite value overflows, the value is too large to have digits at that decimal, so keep it.
+    // Scaling a finite value may overflow. For 0 or more decimals, the value is then too large to
+    // have digits at that decimal; for negative decimals, the rounded value would be too large for
+    // a float. Keep the value in both cases.
     if out.is_finite() || !value.is_finite() { out } else { value }
 }
