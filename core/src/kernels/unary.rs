@@ -381,8 +381,9 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // `decimals` is at least 309, or at most -309. A float has no digits at decimal 309, so it
-        // stays the same; no finite float reaches half of 10^309, so it rounds to 0.
+        // `decimals` is at least 309, or at most -309. With 309 or more decimals, the value stays
+        // the same: rounding could change only floats below about 1e-293. With -309 or fewer, a
+        // finite value rounds to 0, because no finite float reaches half of 10^309.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }
