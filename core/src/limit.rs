@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 
 pub(crate) const DEFAULT_LIMIT: u64 = 4 << 30;
 
-/// In the error message, `what` names the result, and `hint` says how to reduce its size.
+/// Returns `bytes` as a `usize`, or an error if `bytes` exceeds `limit`. In the error message,
+/// `what` names the result, and `hint` says how to reduce its size.
 pub(crate) fn check_bytes(
     limit: Option<u64>,
     bytes: u128,
@@ -19,7 +20,9 @@ pub(crate) fn check_bytes(
     }
 }
 
-/// Call it before the result is allocated, because an element count from data may have any value.
+/// Returns an error if a result of `elements` elements of `bits` bits exceeds [`DEFAULT_LIMIT`].
+/// Call this before the result is allocated, because a number of elements that comes from data may
+/// be huge.
 pub(crate) fn check_size(what: &str, elements: usize, bits: usize) -> Result<()> {
     let bytes = (elements as u128).saturating_mul(bits as u128) / 8;
     check_bytes(

@@ -181,7 +181,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         fixed = product;
     }
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // The size for -1 in a list of `n` elements (1 without -1); `None` if `n` does not fit the sizes.
+    // The size that replaces -1 in a list of `n` elements (1 if no size is -1); `None` if `n` does
+    // not fit the sizes.
     let share = |n: usize| match open {
         None => (n == fixed).then_some(1),
         Some(_) if fixed == 0 => (n == 0).then_some(0),

@@ -250,7 +250,8 @@ fn accumulate_lists(
 }
 
 /// Applies `step` to an accumulator (`start` in each new list) and each valid leaf, and returns
-/// `finish` of each result. The error is the first leaf of a list in which `step` returns `None`.
+/// `finish` of each result. If `step` returns `None`, the error is the index of the first leaf of
+/// the list in which this happened.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -408,8 +409,8 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves towards the end, or the start if `back` is set; those that enter another list
-/// become null. Also returns whether each leaf of the result was in the same list before.
+/// Shifts all leaves towards the end, or the start if `back` is set; leaves that enter another list
+/// become null. Also returns, for each leaf of the result, whether it comes from the same list.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -425,7 +426,8 @@ fn shift_lists(
     Ok((replace_validity(&moved, nulls)?, same_list))
 }
 
-/// Whether the leaf `distance` leaves before each leaf (after it if `back` is set) is in its list.
+/// Returns, for each leaf, whether the leaf `distance` leaves before it (after it if `back` is set)
+/// is in the same list.
 fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);
@@ -439,7 +441,8 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts towards the end, or the start if `back` is set. Indices without a source have any value.
+/// Shifts leaves by `far` towards the end, or the start if `back` is set. The `far` leaves at the
+/// other side get unspecified values.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -529,7 +532,8 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     array.with_leaves(found)
 }
 
-/// Returns `None` unless leaves are floats without null, `axis` is innermost, 0 < |`n`| <= leaves.
+/// Computes the leaves of [`diff`] on a fast path. Returns `None` unless the leaves are floats
+/// without nulls, `axis` is the innermost axis, and |`n`| is between 1 and the number of leaves.
 fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<ArrayRef>> {
     fn subtract_typed<T: ArrowPrimitiveType>(
         leaves: &ArrayRef,
@@ -595,7 +599,8 @@ pub fn find_diff_type(leaf: &DataType) -> Result<DataType> {
     })
 }
 
-/// Computes in 128 bits, because values may exceed `Int64`; a difference that does is an error.
+/// Computes [`diff`] of unsigned integers in 128 bits, because they may exceed `Int64`. Returns an
+/// error if a difference does not fit `Int64`.
 fn compute_unsigned_diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(array, n, None, axis)?;
     let (a, b) = (array.leaves().as_primitive::<UInt64Type>(), before.leaves());
@@ -713,7 +718,8 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` with each run of nulls in a list and the leaf before it (after it if `back`).
+/// Calls `each` for each run of nulls in a list, with the indices of the run and the index of the
+/// leaf before it (after it if `back` is set), if this leaf is in the same list.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,
@@ -743,7 +749,8 @@ fn for_each_gap(
     }
 }
 
-/// Along an outer axis, `work` gets lists of the leaves at the same index of successive elements.
+/// Applies `work` to the leaves and to the lists in which an operation runs along `axis`. For an
+/// outer axis, each of these lists has the leaves at the same index of successive elements.
 fn apply_in_lists(
     array: &RaggedArray,
     axis: i64,

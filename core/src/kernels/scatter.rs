@@ -114,7 +114,8 @@ pub fn scatter(
         }
     }
     let elements = to.layout().children();
-    // Indices in the concatenation of the elements of `into` and of `values`.
+    // For each element of the result, its index in the concatenation of the elements of `into`
+    // and the elements of `values`.
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
     let order = UInt64Array::from(order);

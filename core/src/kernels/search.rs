@@ -90,9 +90,9 @@ pub fn searchsorted(
 ///
 /// The result is nested like the needles.
 ///
-/// The outer levels of the needles are those of the array. Each innermost list of the array has a list of needles,
-/// or one needle if the needles have one level fewer. Types, NaN and nulls are as in [`searchsorted`]; a null
-/// list gives null.
+/// The outer levels of the needles and of the array are equal. Each innermost list of the array has
+/// a list of needles, or one needle if the needles have one level fewer. Types, NaN and nulls are
+/// as in [`searchsorted`]; a null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -115,8 +115,8 @@ pub fn searchsorted(
 /// ```
 ///
 /// # Errors
-/// When the array has no lists, its levels and those of the needles do not match, outer lists that are not null
-/// differ in length, or the two types cannot be compared.
+/// When the array has no lists, its levels do not match the levels of the needles, outer lists that
+/// are not null differ in length, or the two types cannot be compared.
 pub fn searchsorted_lists(
     array: &RaggedArray,
     needles: &RaggedArray,
@@ -209,7 +209,9 @@ fn find_positions(
         // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
         (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
     } else if leaf.is_numeric() && needle.is_numeric() {
-        // DECIMAL(3, 1) holds 0.5 but not 1000, and an integer type holds 1000 but not 0.5.
+        // Convert both sides to a common decimal type, because neither type may hold all values of
+        // the other: DECIMAL(3, 1) holds 0.5 but not 1000, and an integer type holds 1000 but not
+        // 0.5.
         let common = find_common_decimal(&leaf, &needle).ok_or_else(no_match)?;
         (cast(&leaves, &common)?, cast(&needles, &common)?)
     } else {

@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // `where_` and `fill_null` return one of two operands, as `minimum` does.
+    // Use the types of `minimum`, which also returns one of its two operands.
     OperationTypes::new(BinaryOp::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| {
         match e {
             Error::Type { expected, found, .. } => {

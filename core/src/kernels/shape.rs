@@ -197,7 +197,8 @@ fn collect_shapes(
     RaggedArray::try_new(array.len(), vec![ListAxis::try_new(offsets, nulls)?], leaves)
 }
 
-/// A negative `axis` counts from the innermost. Returns an error for axis 0 and for a missing axis.
+/// Converts `axis` to an index of an axis of lists, 1 or more; a negative `axis` counts from the
+/// innermost. Returns an error for axis 0 and for an axis that the array does not have.
 pub(crate) fn list_axis(array: &RaggedArray, axis: i64) -> Result<usize> {
     match resolve_axis(axis, array.ndim(), "the array")? {
         0 if array.ndim() == 1 => Err(Error::invalid(

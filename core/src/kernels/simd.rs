@@ -50,8 +50,8 @@ impl SimdLevel {
     }
 }
 
-/// Returns the level that `value` names. Without `value`, returns `highest`, the level of the CPU;
-/// also, with a warning, if `value` is unknown or higher.
+/// Returns the level that `value` names. Without `value`, returns `highest`, the level of the CPU.
+/// Returns `highest` with a warning if `value` is unknown or names a higher level.
 fn choose_level(value: Option<&OsStr>, highest: SimdLevel) -> (SimdLevel, Option<String>) {
     let Some(value) = value.filter(|v| !v.is_empty()) else { return (highest, None) };
     let names = SimdLevel::ALL.map(SimdLevel::name).join(", ");
@@ -109,8 +109,9 @@ macro_rules! for_avx2 {
 }
 pub(crate) use for_avx2;
 
-/// Returns the expression, compiled for AVX-512, from the surrounding function, if `$condition`
-/// holds and the CPU supports it. It can use `$token`, an [`Avx512`]. Syntax as of [`for_avx2`].
+/// Returns the value of the expression, compiled for AVX-512, from the surrounding function, if
+/// `$condition` holds and the CPU supports AVX-512; otherwise does nothing. The expression can use
+/// `$token`, an [`Avx512`]. The syntax is the same as in [`for_avx2`].
 macro_rules! return_avx512 {
     (
         if $condition:expr, $token:ident:
@@ -134,7 +135,8 @@ macro_rules! return_avx512 {
 }
 pub(crate) use return_avx512;
 
-/// The default x86-64 target has only 128-bit registers, so some loops are compiled again for AVX2.
+/// Returns whether kernels use AVX2. Some loops are compiled a second time for AVX2, because the
+/// default x86-64 target has only 128-bit registers.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
@@ -188,7 +190,8 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns as bits which words equal `wanted` once shifted right by `SHIFT`, and which words are 0.
+    /// Returns two bit masks with one bit per word: which words equal `wanted` after a shift right
+    /// by `SHIFT`, and which words are 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
         // SAFETY: a token exists only on CPUs with AVX2.

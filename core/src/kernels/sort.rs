@@ -246,7 +246,8 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// Unsigned keys sort like the values: NaN has the largest key, and both zeros the same.
+/// Converts values to unsigned keys that sort like the values: NaN has the largest key, and both
+/// zeros have the same key.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
@@ -350,7 +351,8 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: SortOrder) -> Result<Op
     }))
 }
 
-/// Integers in the order of the leaves, with NaN greatest; `None` for types such as strings.
+/// Returns an integer for each leaf. The integers compare like the leaves, and NaN has the
+/// greatest. Returns `None` for types such as strings.
 pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
         values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()
@@ -358,8 +360,8 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Calls `each` with the range of every list and the integers of [`order_keys`], arbitrary for
-/// nulls. Returns false for types without such integers.
+/// Calls `each` with the range of every list and the integers of its leaves ([`order_keys`]), which
+/// are arbitrary for null leaves. Returns false for types without such integers.
 pub(super) fn for_each_list_of_keys(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -383,7 +385,8 @@ pub(super) fn for_each_list_of_keys(
     Ok(true)
 }
 
-/// Arrow would distinguish the two zeros and the NaN of a dictionary. `None` for other leaves.
+/// Casts a dictionary of floats to floats, because Arrow distinguishes 0.0 from -0.0, and NaN with
+/// different bits, when it sorts a dictionary. Returns `None` for other leaves.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -421,7 +424,8 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     let flat = values.as_primitive::<T>().values();
     let key = |i: usize| -> u64 {
         let key = flat[i].key();
-        // Invert the key before it is widened, so that the bits above it stay 0.
+        // Invert the key for descending order before it is widened to 64 bits, so that the bits
+        // above the key stay 0.
         (if order.descending { T::Native::flip(key) } else { key }).into()
     };
     if size_of::<T::Native>() > 4 {
@@ -453,7 +457,8 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
             out.extend(scratch.iter().map(|(_, i)| *i));
         });
     }
-    // Sort integers of a key (upper half) and its index in the list (lower half): equal keys stay in order.
+    // Sort integers that have a key in the upper half and its index in the list in the lower half.
+    // Equal keys therefore stay in order.
     let mut scratch: Vec<u64> = Vec::new();
     argsort_lists(nulls, lists, order, |valid, out| {
         let Some(first) = valid.first().copied() else { return };
@@ -500,7 +505,8 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<LeafComparator> {
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }
 
-/// `sort` gets the indices of the valid leaves of a list, and appends them, sorted, to its second argument.
+/// Returns the indices that sort the leaves of each list. `sort` gets the indices of the valid
+/// leaves of a list, and appends them, sorted, to its second argument.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,

@@ -91,7 +91,8 @@ fn extract_explanation(error: &str) -> String {
     lines.take_while(|line| !is_rule(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a float is infinite because the number in the string it was parsed from is beyond the range of its type.
+/// Returns whether `text` is a number that is too large for its float type, such as `1e999`: then
+/// `parsed`, the float parsed from it, is infinite. Returns false for `inf`, which has no digits.
 pub(crate) fn is_overflow(text: &str, parsed: f64) -> bool {
     parsed.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit())
 }

@@ -138,7 +138,8 @@ impl ListParser<'_> {
         })
     }
 
-    /// Parses after the opening quote. Returns `None` without a closing quote.
+    /// Parses the rest of a quoted element, after its opening quote. Returns `None` without a
+    /// closing quote.
     fn parse_quoted(&mut self, quote: char) -> Option<String> {
         let mut value = String::new();
         let mut chars = self.rest.char_indices();

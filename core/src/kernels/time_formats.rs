@@ -237,7 +237,8 @@ impl LocalClock {
         }))
     }
 
-    /// Returns false for a null. Returns errors of [`find_local_time`](Self::find_local_time).
+    /// Appends the formatted time of a row to `out`; returns false for a null time. Returns the
+    /// errors of [`find_local_time`](Self::find_local_time).
     fn format_row(&self, row: usize, parts: &[FormatPart], out: &mut Vec<u8>) -> Result<bool> {
         let Some((time, offset)) = self.find_local_time(row)? else { return Ok(false) };
         for part in parts {

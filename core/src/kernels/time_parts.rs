@@ -33,13 +33,14 @@ pub enum TimePart {
     Second,
 }
 
-/// About 246,000 years from 1970. Callers leave more distant times to Arrow, which returns null
-/// outside the slightly larger range of `chrono`.
+/// Maximum distance of a time from 1970 in days, about 246,000 years. Callers leave more distant
+/// times to Arrow, which returns null outside the slightly larger range of `chrono`.
 const MAX_DAYS: i64 = 90_000_000;
 /// Days from 0000-03-01, the start of a cycle of 400 years, to 1970-01-01.
 const DAYS_BEFORE_1970: i32 = 719_468;
 const CYCLE_DAYS: i32 = 146_097;
-/// Number of 400-year cycles added to a day, so that all days within [`MAX_DAYS`] become positive.
+/// Number of 400-year cycles whose days are added to a day, so that all days within [`MAX_DAYS`]
+/// become positive.
 const SHIFT_CYCLES: i32 = 700;
 const SECONDS_PER_DAY: i64 = 86_400;
 
@@ -58,7 +59,8 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
         DataType::Timestamp(unit, None) => {
             let ticks = cast(times, &DataType::Int64)?;
             let ticks = ticks.as_primitive::<Int64Type>().values().iter().copied();
-            // Const generics, because a division by a constant is several times as fast.
+            // Pass the ticks of a day and of a second as const generics, because a division by a
+            // constant is several times as fast.
             const MILLI: i64 = 1_000;
             const MICRO: i64 = 1_000_000;
             const NANO: i64 = 1_000_000_000;
@@ -81,8 +83,8 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
     Ok(Some(Int32Array::try_new(parts.into(), times.nulls().cloned())?))
 }
 
-/// `DAY` and `SECOND` are the ticks of a day and of a second (0 if a tick is a day). Returns `None`
-/// for a time more than [`MAX_DAYS`] from 1970.
+/// Computes a part of each time. `DAY` is the number of ticks in a day, `SECOND` in a second (0 if
+/// a tick is a day). Returns `None` if any time is more than [`MAX_DAYS`] from 1970.
 fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
     ticks: impl Iterator<Item = i64> + Clone,
     part: TimePart,
@@ -92,7 +94,8 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
     if least.div_euclid(DAY) < -MAX_DAYS || greatest.div_euclid(DAY) > MAX_DAYS {
         return None;
     }
-    // `shift` days make every tick positive: unsigned division is faster than `div_euclid`.
+    // Add `shift` days to make every tick positive, because unsigned division is faster than
+    // `div_euclid`.
     let shift = MAX_DAYS.min(i64::MAX / DAY) + 1;
     let from_shift =
         move |t: i64| t.cast_unsigned().wrapping_add(shift.cast_unsigned() * DAY.cast_unsigned());
@@ -143,7 +146,8 @@ fn compute_date(day: i32) -> CivilDate {
     let century = quarters / 146_097;
     let day_of_century = quarters % 146_097 / 4;
     let scaled = 2_939_745 * u64::from(4 * day_of_century + 3);
-    // The lower half is the fraction of the year that has passed.
+    // The upper half of `scaled` is the year; the lower half is the part of this year that has
+    // passed, as a fraction of 2^32.
     let (year_of_century, fraction) = ((scaled >> 32) as u32, (scaled & 0xffff_ffff) as u32);
     let day_from_march = fraction / 2_939_745 / 4;
     let scaled = 2141 * day_from_march + 197_913;
@@ -165,7 +169,8 @@ fn compute_date(day: i32) -> CivilDate {
     }
 }
 
-/// An ISO week belongs to the year of its Thursday. `day` counts from 1970-01-01.
+/// Returns the number of the ISO week of the date `day` days after 1970-01-01. A week belongs to
+/// the year of its Thursday.
 fn compute_week(day: i32) -> i32 {
     let thursday = day - (day + 3).rem_euclid(7) + 3;
     (compute_date(thursday).day_of_year - 1) / 7 + 1

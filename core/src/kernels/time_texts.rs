@@ -184,7 +184,8 @@ impl<'a> TimeParser<'a> {
         self.rest.is_empty()
     }
 
-    /// Returns `None` for fewer than `least` or more than `most` leading digits.
+    /// Takes the leading digits. Returns `None` if there are fewer than `least` or more than
+    /// `most`.
     fn take_digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
         let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
         if !(least..=most).contains(&end) {
@@ -208,7 +209,8 @@ impl<'a> TimeParser<'a> {
         Some(())
     }
 
-    /// Returns the rest of the string if it begins with a letter and is neither `Z` nor `UTC`.
+    /// Takes the rest of the string as the name of a time zone. Returns `None` if the rest does not
+    /// begin with a letter, or is `Z` or `UTC`.
     fn take_zone_name(&mut self) -> Option<&'a str> {
         let name = self.rest.trim_start_matches(' ');
         if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || is_utc(name) {

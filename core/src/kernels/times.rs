@@ -193,8 +193,9 @@ pub fn convert_all_exactly(values: &dyn Array, to: &DataType) -> Result<Option<A
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns the type to which strings are parsed for comparisons with values of the type `times`. The
-/// unit may be finer than that of `times`: parsed to seconds, `10:00:00.5` would equal `10:00:00`.
+/// Returns the type to which strings are parsed for comparisons with values of the type `times`.
+/// Its unit may be finer than the unit of `times`: parsed to seconds, `10:00:00.5` would equal
+/// `10:00:00`.
 pub(super) fn find_parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {

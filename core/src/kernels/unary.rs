@@ -38,7 +38,8 @@ use crate::error::{Error, Result};
 pub enum UnaryOp {
     /// Negation. An error for the smallest integer of its type, whose negative does not fit.
     Neg,
-    /// Absolute value. An error for the smallest integer of its type.
+    /// Absolute value. An error for the smallest integer of its type, whose absolute value does not
+    /// fit.
     Abs,
     /// Sign: -1, 0 or 1.
     Sign,
@@ -380,7 +381,9 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // No float reaches half of 10^309, or has digits at decimal 309.
+        // `decimals` is at least 309, or at most -309. With 309 or more decimals, the value stays
+        // the same: rounding could change only floats below about 1e-293. With -309 or fewer, a
+        // finite value rounds to 0, because no finite float reaches half of 10^309.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }
@@ -389,6 +392,8 @@ fn round_to(value: f64, decimals: i32) -> f64 {
     } else {
         (value / scale).round_ties_even() * scale
     };
-    // If scaling a finite value overflows, the value is too large to have digits at that decimal, so keep it.
+    // Scaling a finite value may overflow. For 0 or more decimals, the value is then too large to
+    // have digits at that decimal; for negative decimals, the rounded value would be too large for
+    // a float. Keep the value in both cases.
     if out.is_finite() || !value.is_finite() { out } else { value }
 }

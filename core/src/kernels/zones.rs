@@ -97,8 +97,9 @@ pub fn to_local(times: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// Reads strings that Arrow's cast rejects as local times in the zone of `to`. A string that both
-/// reject is an error, or null with `options.safe`.
+/// Converts strings to instants with Arrow's cast, and reads each string that Arrow rejects as a
+/// local time in the zone of `to`. A string that is not a local time either is an error, or null
+/// with `options.safe`.
 fn convert_strings_to_instants(
     times: &ArrayRef,
     to: &DataType,
@@ -263,7 +264,8 @@ pub(super) fn find_instant(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTi
     local.checked_sub_offset(offset)
 }
 
-/// A change skips at most one day (Samoa in 2011), so a local time 25 hours earlier exists.
+/// Returns the offset before the change that skips the local time `local`. A change skips at most
+/// one day (Samoa in 2011), so the local time 25 hours earlier exists.
 fn find_offset_before(local: NaiveDateTime, zone: Tz) -> chrono::FixedOffset {
     let known = [1, 3, 6, 12, 25].into_iter().find_map(|hours| {
         let earlier = local.checked_sub_signed(TimeDelta::hours(hours))?;

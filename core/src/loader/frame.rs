@@ -13,7 +13,7 @@ use crate::with_offsets;
 
 /// The list offsets of a batch, and the indices of its elements in the shards. The elements of an
 /// axis are numbered from 0 through the whole batch, not anew in each item. On each axis, the
-/// elements of an [`BatchItem`] are contiguous in the batch and in the shard.
+/// elements of a [`BatchItem`] are contiguous in the batch and in the shard.
 #[derive(Debug)]
 pub(super) struct BatchFrame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
@@ -23,8 +23,8 @@ pub(super) struct BatchFrame {
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
-    /// For each item, the number of elements with static facts that are prepended to it. Empty if
-    /// the source has no facts.
+    /// For each item, the number of elements that are prepended to it to hold static facts. Empty
+    /// if the source has no facts.
     before: Vec<FactsPrefix>,
 }
 

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub(super) struct WorkBuffers {
     pub(super) scratch: RowScratch,
-    /// Buffer for the values of one item: those of the static facts that are prepended to the item,
-    /// followed by those of its elements.
+    /// Buffer for the values of one item: first the values of the static facts that are prepended
+    /// to the item, then the values of its elements.
     pub(super) combined: Vec<u8>,
 }
 

@@ -140,8 +140,8 @@ impl LoaderSource {
     }
 
     pub(super) fn locate_row(&self, row: usize) -> ShardRow {
-        // An empty shard starts at the same row as the next shard. Of several shards that start
-        // there, the last has the row.
+        // An empty shard starts at the same row as the next shard. If several shards start at the
+        // same row, all but the last are empty, so the last has the row.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
         ShardRow { shard, row: row - self.firsts[shard] }
     }

@@ -378,8 +378,8 @@ impl Loader {
 
     /// Returns the number of items (stepped windows, or rows) of every epoch.
     ///
-    /// It includes the items of other processes that [share](LoaderOptions::part) the epoch, and
-    /// [dropped](LoaderOptions::drop_last) items.
+    /// The number includes the items of other processes that [share](LoaderOptions::part) the
+    /// epoch, and [dropped](LoaderOptions::drop_last) items.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -16,7 +16,7 @@ pub enum WindowSampling {
     Random,
     /// A window of `len` events whose start is uniformly random (drawn as for
     /// [`Random`](Self::Random)) from `len - 1` events before the row to its last event; it is then
-    /// clipped to the row. Each of the `n` events is in the window with probability
+    /// clipped to the row. Each of the `n` events of the row is in the window with probability
     /// `len / (n + len - 1)`. A row of at most `len` events is one window.
     BalancedRandom,
     /// The window that begins at the first event of the row.
@@ -412,8 +412,8 @@ impl LoaderOptions {
 
     /// Sets the number of finished batches to prefetch, in addition to those in progress.
     ///
-    /// The loader needs the memory of `threads + prefetch` batches, including the current batch. It
-    /// needs only that of `1 + prefetch` batches if they are large, because all
+    /// The loader needs the memory of `threads + prefetch` batches, including the current batch. If
+    /// batches are large, it needs only the memory of `1 + prefetch` batches, because all
     /// [`threads`](Self::threads) then build one batch together. The memory of a tensor is its
     /// largest size so far, plus a quarter at most, or rounded up to huge pages (2 MiB) if the
     /// tensor is large. See [`open`](super::Loader::open) for the other memory of a loader.

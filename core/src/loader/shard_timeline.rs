@@ -34,7 +34,8 @@ impl ShardTimeline {
     /// Builds a timeline: `rows` divides the events into rows, and `events` the measurements into events.
     ///
     /// # Errors
-    /// If there is not one list of measurements and, where `values` is given, one value per event.
+    /// If `events` does not have one list of measurements per event of `rows`, or `values` does not
+    /// have one value per event.
     pub(super) fn new(
         rows: Layout,
         events: &Layout,

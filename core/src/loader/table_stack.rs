@@ -194,8 +194,8 @@ impl DenseSink for PartsSink<'_> {
         if leaves.is_empty() {
             return;
         }
-        // An empty table starts at the same value as the next table. Of several tables that start
-        // there, the last has the value.
+        // An empty table starts at the same value as the next table. If several tables start at the
+        // same value, all but the last are empty, so the last has the value.
         let part = self.starts.partition_point(|start| *start <= leaves.start).saturating_sub(1);
         let first = leaves.start - self.starts[part];
         let range = first * self.size..(first + leaves.len()) * self.size;

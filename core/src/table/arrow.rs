@@ -26,7 +26,8 @@ pub(crate) struct IncomingColumn {
     pub(crate) values: ArrayRef,
 }
 
-/// Stores each axis once. Returns an error if the lists of two columns differ in length.
+/// Builds a table of the columns `incoming`, whose lists become axes that all columns share.
+/// Returns an error if the lists of two columns differ in length.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
@@ -50,7 +51,8 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // An axis is stored without offsets only if it is uniform in all columns.
+                    // A uniform axis, whose lists have one size, is stored without offsets. Store
+                    // offsets if the lists of any column have them.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -91,8 +93,8 @@ fn name_columns(incoming: &[IncomingColumn]) -> Vec<String> {
         .collect()
 }
 
-/// If the column has lists of structs, adds one column per field. Returns an error for a list view,
-/// and for a null struct with a field that cannot be null.
+/// Adds a column to `out`; if it has lists of structs, adds one column per field of the structs.
+/// Returns an error for a list view, and for a null struct with a field that cannot be null.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -505,7 +507,8 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns `None` if no list is null. Returns an error if a list is null in only some columns.
+    /// Returns the validity of the lists of axis `axis`, the same for all columns; `None` if no
+    /// list is null. Returns an error if a list is null in only some columns.
     fn check_common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };

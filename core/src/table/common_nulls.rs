@@ -2,13 +2,13 @@ use arrow::buffer::NullBuffer;
 
 use super::RaggedTable;
 
-/// The lists of one axis that are null in every column: for each column, the validity of the lists of
-/// this axis. `None` if no list is null in every column, because at least one column has no null
-/// lists, or because there are no columns.
+/// Tells which lists of one axis are null in every column. Stores the validity of the lists of this
+/// axis for each column; `None` if no list is null in every column, because at least one column has
+/// no null lists, or because there are no columns.
 pub(super) struct CommonNulls(pub(super) Option<Vec<NullBuffer>>);
 
 impl CommonNulls {
-    /// Whether a list is null in every column.
+    /// Returns whether a list is null in every column.
     pub(super) fn get(&self, list: usize) -> bool {
         self.0.as_ref().is_some_and(|all| all.iter().all(|n| n.is_null(list)))
     }

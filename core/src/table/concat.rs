@@ -153,7 +153,8 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     })
 }
 
-/// `lists` is the number of lists in all `layouts`. The caller ensures that the last offset fits `B`.
+/// Returns the offsets of the lists of all `layouts`, one layout after the other. `lists` is the
+/// number of these lists. The caller ensures that the last offset fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
     fn append_ends<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();

@@ -89,7 +89,8 @@ fn are_values_equal(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool>
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Decimals of 20 digits represent all integers. If a column has floats, compare as float64.
+    // Compare integers as decimals of 20 digits, which represent all integers of 64 bits. If one of
+    // the columns has floats, compare as float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

@@ -17,7 +17,7 @@ use crate::error::Result;
 pub(super) enum PickedElements {
     /// Ranges of elements. Empty ranges are dropped, and adjacent ranges are merged.
     Ranges(Vec<Range<usize>>),
-    /// `None` selects a null; on an axis of lists, an empty list.
+    /// Indices of elements. `None` selects a null or, if the elements are lists, an empty list.
     Holes(Vec<Option<usize>>),
 }
 
@@ -94,10 +94,12 @@ pub(super) enum PickedParents {
 
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them. `picks[0]` selects elements of
-    /// `axis`; `over` says if they become rows, lists or replace their parents. `picks[1]` selects
-    /// one element of the next axis below each of these, `picks[2]` one of the axis after that, and
-    /// so on. These further axes are dropped, and their columns move to `axis`. The caller ensures
-    /// that all indices exist, and that a layout in `over` has as many elements as `picks[0]`.
+    /// `axis`; `over` says whether they become rows, become lists or replace their parents. For
+    /// each of these elements, `picks[1]` selects one element of its list on axis `axis + 1`,
+    /// `picks[2]` one element of that element's list on axis `axis + 2`, and so on. The axes after
+    /// `axis` to which `picks` applies are dropped, and their columns move to `axis`. The caller
+    /// ensures that all indices exist, and that a layout in `over` has as many elements as
+    /// `picks[0]`.
     pub(super) fn gather_axis(
         &self,
         axis: usize,

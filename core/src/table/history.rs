@@ -2,7 +2,8 @@ use arrow::buffer::ScalarBuffer;
 
 use crate::array::Layout;
 
-/// Event times per row. All code that needs events up to a time uses this type, and so sees no later events.
+/// The times of the events of each row, in ascending order. All code that needs the events up to a
+/// time gets their number from this type, and so never sees later events.
 #[derive(Clone, Debug)]
 pub(crate) struct EventHistory {
     rows: Layout,

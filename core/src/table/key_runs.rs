@@ -128,8 +128,9 @@ fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     out.extend((row..rows.end).filter(|i| values[*i].is_ne(values[i - 1])).map(O::usize_as));
 }
 
-/// Uses Arrow's comparisons, for keys with nulls or a type that is not primitive. `outer` has the
-/// starts of the runs of the previous key, if any. Also returns the first row that is out of order.
+/// Finds the runs of a key that has nulls or a type that is not primitive, with Arrow's
+/// comparisons. `outer` has the starts of the runs of the previous key, if any. Also returns the
+/// first row that is out of order.
 fn find_other_runs<O: OffsetSizeTrait>(
     key: &ArrayRef,
     outer: Option<&[O]>,
@@ -145,9 +146,9 @@ fn find_other_runs<O: OffsetSizeTrait>(
     Ok(split_runs(n, &changes, outer, |i| compare(i, i - 1) == Ordering::Less))
 }
 
-/// A run starts at each row in `changes` and at each row in `outer`, the starts of the runs of the
-/// previous key. Without `outer`, the first run starts at row 0. Also returns the first row for
-/// which `descends` is true within a run of the previous key.
+/// Divides `n` rows into runs. A run starts at each row in `changes` and at each row in `outer`,
+/// the starts of the runs of the previous key. Without `outer`, the first run starts at row 0. Also
+/// returns the first row for which `descends` is true within a run of the previous key.
 fn split_runs<O: OffsetSizeTrait>(
     n: usize,
     changes: &[O],

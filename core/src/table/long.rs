@@ -79,7 +79,7 @@ impl RaggedTable {
     /// of the rows and keep their buffers. The lists in a list column of the long table become
     /// further axes inside the axis of the rows.
     ///
-    /// The rows must be sorted by the keys, unless `options` asks to sort them
+    /// The rows must be sorted by the keys, unless `options` requests a sort
     /// ([`UnsortedRows::Sort`]): each key ascends within equal values of the keys before it. A null
     /// sorts first and equals other nulls. For floats, -0 equals 0, and all NaN are equal and sort
     /// last; dictionaries sort by value.
@@ -201,8 +201,9 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // A run of equal keys becomes one list: of the runs of the next key, or of rows for the
-            // last key. The first row of the run gives the value of the key.
+            // A run of equal keys becomes one list. The elements of the list are the runs of the
+            // next key within this run or, for the last key, its rows. The first row of the run
+            // gives the value of the key.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -307,8 +308,9 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// For each axis above the innermost, entry `i` is the index of the element that contains the
-    /// innermost element `i`: lists of lengths 2 and 1 give `[0, 0, 1]`.
+    /// Returns an array for each axis above the innermost. Entry `i` is the index of the element of
+    /// this axis that contains the innermost element `i`: lists of lengths 2 and 1 give
+    /// `[0, 0, 1]`.
     fn find_element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -345,8 +347,9 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// For each axis, entry `i` is the index of its element in row `i` of the long table; null
-    /// below an empty list. Lists of lengths 2 and 0 give `[0, 0, 1]`, their elements `[0, 1, NULL]`.
+    /// Returns an array for each axis. Entry `i` is the index of the element of this axis whose
+    /// values row `i` of the long table has; null below an empty list. Lists of lengths 2 and 0
+    /// give `[0, 0, 1]` for the outer axis and `[0, 1, NULL]` for the inner axis.
     fn find_element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -651,7 +651,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoSuchColumn`] when a name is neither that of a column nor that of a scalar.
+    /// [`Error::NoSuchColumn`] when neither a column nor a scalar has one of the names.
     pub fn select(&self, names: &[&str]) -> Result<Self> {
         let (mut columns, mut scalars) = (Vec::with_capacity(names.len()), Vec::new());
         for name in names {
@@ -803,7 +803,9 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// `self` is a row of a larger table: elements `whole[k]` of its axis `k`. Keeps `windows[k]` of them.
+    /// Keeps only a part of a table that is one row of a larger table. On axis `k`, this table has
+    /// the elements `whole[k]` of the larger table, and keeps the elements `windows[k]` of the
+    /// larger table.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()

@@ -120,7 +120,8 @@ pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }
 
-/// Arrow's row format distinguishes -0 from 0, and sorts a NaN first if its sign bit is set.
+/// Replaces -0 with 0 and every NaN with the same positive NaN, because Arrow's row format
+/// distinguishes -0 from 0, and sorts a NaN first if its sign bit is set.
 fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
     match key.data_type() {
         DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(

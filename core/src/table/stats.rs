@@ -465,7 +465,7 @@ impl TableStats {
     }
 
     /// Returns the number of bytes of all fixed-width columns after padding to the longest lists,
-    /// and of one mask for each axis (except the rows) with such a column.
+    /// plus the bytes of one mask for each axis (except the rows) that has a fixed-width column.
     ///
     /// A mask takes one byte per padded element.
     ///
@@ -494,7 +494,8 @@ impl TableStats {
     }
 }
 
-/// Returns `None` for a type that a dense tensor cannot hold, such as strings.
+/// Returns the number of bytes of one value of a column in a dense tensor; `None` for a type
+/// without a fixed width, such as strings.
 fn compute_dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),

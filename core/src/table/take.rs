@@ -122,7 +122,7 @@ impl RaggedTable {
         self.gather_axis(axis, PickedParents::Lists(over), &[picks])
     }
 
-    /// The caller ensures that the rows exist.
+    /// Takes the rows in `ranges`, in this order. The caller ensures that the rows exist.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather_axis(0, PickedParents::Rows, &[PickedElements::from_ranges(ranges)])
     }

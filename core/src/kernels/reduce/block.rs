@@ -1,8 +1,8 @@
-//! SIMD accumulators for 64 values, in AVX-512 registers: compilers do not vectorize all loops over
-//! arrays. Masks exclude null leaves and lanes past the end of a list, so that a list of up to 64
-//! leaves needs no inner loop, whose exit would be mispredicted.
+//! SIMD accumulators for 64 values, in AVX-512 registers. They use intrinsics, because compilers do
+//! not vectorize all loops over arrays. Masks exclude null leaves and lanes past the end of a list,
+//! so that a list of up to 64 leaves needs no inner loop, whose exit would be mispredicted.
 
-// Other targets name these types but never call their functions.
+// On targets other than x86-64, the code names these types but never calls their functions.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 use super::fold::{Fold, LANES};
@@ -21,19 +21,23 @@ pub(super) trait RegisterBlock<F: Fold>: Copy {
 
     fn empty(token: Avx512) -> Self;
     fn load_full(token: Avx512, values: &[F::Input; BLOCK], bits: u64) -> Self;
-    /// Loads fewer than [`BLOCK`] values; the other lanes, with bits 0, get the neutral value.
+    /// Loads fewer than [`BLOCK`] values. Lanes whose bit in `bits` is 0, such as all lanes past
+    /// the end of `values`, get the neutral value of the fold.
     fn load_tail(token: Avx512, values: &[F::Input], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;
-    /// Returns `part`, combined with `before` (the earlier blocks) if `more`. Has no branch.
+    /// Returns `part`, the result of one block. If `more` is true, the list has earlier blocks, and
+    /// their result `before` is combined with `part`. Has no branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
-    /// Combines the lanes of eight registers, one per list.
+    /// Combines the lanes of each of eight registers into one value. Each register has the lanes of
+    /// one list.
     fn reduce_lists(parts: [Self::Part; LANES]) -> [F::Accumulator; LANES];
     fn to_lanes(self) -> [F::Accumulator; BLOCK];
 }
 
-/// Prefetches all cache lines of `WIDTH` values one prefetch distance after index `at`, which moves
-/// on by a whole list or block from call to call.
+/// Prefetches `WIDTH` values that a later call will read: those a fixed prefetch distance after
+/// index `at`. Prefetches all their cache lines, because `at` advances by a list or block from call
+/// to call.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {

@@ -60,7 +60,8 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// For integers of 8 or 16 bits. A table maps each integer to the last list in which it was found.
+/// Counts the distinct values of each list, for integers of 8 or 16 bits. A table maps each integer
+/// to the last list in which it was found.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,
@@ -89,7 +90,8 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
         scratch.sort_unstable_by(|a, b| a.compare(*b));
         let nan = |v: T::Native| v.partial_cmp(&v).is_none();
         let differ = |w: &[T::Native]| w[0].is_ne(w[1]) && !(nan(w[0]) && nan(w[1]));
-        // Negative NaN sort to the start and positive NaN to the end: `changes` counts both.
+        // Negative NaN sort to the start and positive NaN to the end. If there are both, `changes`
+        // counts NaN twice, and `ends` corrects this.
         let ends = match (scratch.first(), scratch.last()) {
             (Some(a), Some(b)) => nan(*a) && nan(*b) && scratch.iter().any(|v| !nan(*v)),
             _ => false,

@@ -170,8 +170,9 @@ impl ExactSumKind {
         means.with_leaves(replace_validity(&leaves, Some(known))?)
     }
 
-    /// `number` returns `Ok` for a float, and `Err` for an integer. Returns an error for sums that
-    /// are not lists, or an integer that does not fit 64 bits.
+    /// Converts serialized sums to numbers by `number`, which returns the result as `Ok` if it is a
+    /// float and as `Err` if it is an integer. Returns an error for sums that are not lists, or an
+    /// integer that does not fit 64 bits.
     fn read_sums(
         self,
         sums: &RaggedArray,

@@ -1,6 +1,7 @@
-//! Folds: the accumulator of a reduction, and how to add a value to it, for the lists of
-//! [`segments`](super::segments) and [`outer`](super::outer). Both keep several accumulators
-//! (lanes) to shorten the dependency chain, and replace nulls with [`NEUTRAL`](Fold::NEUTRAL).
+//! Folds: a [`Fold`] is the accumulator of a reduction, such as a sum, and the operation that adds
+//! a value to it. The loops in [`segments`](super::segments) and [`outer`](super::outer) use
+//! several accumulators (lanes) at once, to shorten the dependency chain, and replace nulls with
+//! [`NEUTRAL`](Fold::NEUTRAL).
 
 use std::marker::PhantomData;
 

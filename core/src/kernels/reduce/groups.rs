@@ -13,7 +13,8 @@ use crate::with_offsets;
 
 pub(super) enum LeafGroups {
     Lists(ListAxis),
-    /// For an outer axis, whose elements are lists: leaves at the same index in these lists are a group.
+    /// For an outer axis, whose elements are lists: the leaves at the same index in these lists are
+    /// a group. `[[a, b], [c]]` has the groups `a, c` and `b`.
     Stacked(StackedLists),
 }
 
@@ -49,7 +50,8 @@ impl LeafGroups {
         }
     }
 
-    /// Passes the number of valid leaves to `finish`; the result of a group with none is null.
+    /// Folds each group. `finish` gets the accumulator and the number of valid leaves of the group;
+    /// if this number is 0, the result of the group is null.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::Input],
@@ -78,7 +80,8 @@ impl LeafGroups {
         }
     }
 
-    /// The validity of the results: the result of a null list is null.
+    /// Returns the validity of the results: the result of a null list is null. Along an outer axis,
+    /// no group is a null list.
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Lists(level) => level.nulls(),
@@ -86,7 +89,8 @@ impl LeafGroups {
         }
     }
 
-    /// A result is null if it is in [`nulls`](Self::nulls), or `found` returns false for its group.
+    /// Returns the validity of the results: a result is null if its group is a null list, or if
+    /// `found` returns false for the index of its group.
     pub(super) fn find_nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };

@@ -25,7 +25,7 @@
 mod any_all;
 mod block;
 mod distinct;
-// Sums of several batches are used only with the feature `sql`.
+// Without the feature `sql`, the functions that add up the sums of several batches are not used.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact_sums;
 mod fold;
@@ -256,8 +256,8 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
 
 /// Reduces all leaves of all rows to one value, and returns it as a flat array of one row.
 ///
-/// Null leaves are ignored; without leaves, the value is that of an empty input (see the table in
-/// the [module](self)).
+/// Null leaves are ignored. Without leaves, the value is the result for an empty input (see the
+/// table in the [module](self)).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -439,7 +439,8 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Unwraps the only list of a reduced axis 0; a flat array stays one row.
+        // If axis 0 was reduced, the result is in one list, which wrapped the rows. Unwrap this
+        // list, except if the array was flat: then the result is one row with one value.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
@@ -449,7 +450,8 @@ impl<'a> ReduceTarget<'a> {
 /// The groups of leaves along an axis. The leaves of a group keep the order of the axis.
 pub(in crate::kernels) enum AxisGroups {
     Lists(Layout),
-    /// For an outer axis, whose elements are lists: leaves at the same index in these lists are a group.
+    /// For an outer axis, whose elements are lists: the leaves at the same index in these lists are
+    /// a group. `[[a, b], [c]]` has the groups `a, c` and `b`.
     Stacked(outer::StackedLists),
 }
 

@@ -39,7 +39,8 @@ fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists)
     choose_most_frequent(lists, rank_valid(leaves).as_ref(), |i| flat[i], |a, b| a.compare(b))
 }
 
-/// Chooses a leaf with the smallest of the most frequent keys.
+/// Chooses a leaf of each list: one that has the most frequent key. If several keys are equally
+/// frequent, chooses the smallest of them.
 fn choose_most_frequent<K: Copy>(
     lists: &GroupLists,
     valid: Option<&RankedBitmap>,

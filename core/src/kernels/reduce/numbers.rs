@@ -223,7 +223,8 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     compute_integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// All NaN become one, because the bits of a computed NaN depend on the machine code.
+/// Rounds a result from `f64` to the type of the leaves. Replaces every NaN with the same NaN,
+/// because the bits of a computed NaN depend on the machine code.
 trait RoundResult: FoldNumber {
     fn round_to(value: f64) -> Self;
 }

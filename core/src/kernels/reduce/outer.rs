@@ -123,7 +123,8 @@ impl StackedLists {
         }
     }
 
-    /// For each list of leaves, the index along the reduced axis of the element that contains it.
+    /// Returns, for each list of leaves, which element of the reduced axis contains it: the index
+    /// of this element in its list.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
@@ -175,7 +176,8 @@ impl StackedLists {
         }
     }
 
-    /// Divides the lists into runs with the same first slot; `None` if these slots do not ascend.
+    /// Divides the lists of leaves into runs of adjacent lists whose first leaf has the same slot.
+    /// Returns `None` if these slots do not ascend from run to run.
     fn plan_runs(&self) -> Result<Option<StackedRuns>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -250,7 +252,7 @@ impl StackedLists {
             return counts;
         }
         // Count each list only at the slot of its last leaf, `start + n - 1`. The last loop of
-        // `count_slot_values` adds this count to its earlier slots.
+        // `count_slot_values` adds this count to the slots of its other leaves.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -339,8 +341,9 @@ pub(super) struct GatheredLeaves {
     pub(super) lists: ListAxis,
 }
 
-/// `states` has [`LANES`] more elements than the result, because leaves are folded in groups of
-/// [`LANES`]: the last group of a list may reach past its end, where a mask excludes the leaves.
+/// Folds each list of leaves into `states`, the accumulators of the slots. `states` has [`LANES`]
+/// more elements than the result, because leaves are folded in groups of [`LANES`]: the last group
+/// of a list may reach past its end, where a mask excludes the leaves.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,

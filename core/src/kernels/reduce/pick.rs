@@ -51,7 +51,8 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
     Ok(Arc::new(positions.collect::<Int64Array>()))
 }
 
-/// For leaves that do not compare as numbers, such as strings. `W` selects minimum or maximum.
+/// Finds the minimum or maximum (`W` selects which) of leaves that do not compare as numbers, such
+/// as strings.
 pub(super) fn find_extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
     task: &ReduceTask,
@@ -155,7 +156,7 @@ where
     }))
 }
 
-/// Tests eight values at a time.
+/// Returns the index of the first value for which `is` returns true. Tests eight values at a time.
 #[inline(always)]
 fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
     let (eights, rest) = values.as_chunks::<8>();

@@ -150,7 +150,7 @@ fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> 
     Ok(())
 }
 
-/// Like [`for_each_list`] for durations, as integers in their unit.
+/// Like [`for_each_list`], but for durations: passes them to `each` as integers in their unit.
 fn for_each_duration_list(
     lists: &GroupLists,
     each: impl FnMut(usize, &mut Vec<i64>),
@@ -188,7 +188,8 @@ fn for_each_typed_list<T, V>(
     }
 }
 
-/// Returns the index at or before the quantile, and the weight of the next value; `n` is not 0.
+/// Returns where the `q` quantile lies in `n` sorted values: the index of the value at or before
+/// it, and the weight of the next value in the interpolation. `n` must not be 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -214,7 +215,8 @@ pub(in crate::kernels) fn interpolate_linear(low: f64, high: f64, share: f64) ->
     if share >= 0.5 { high - step * (1.0 - share) } else { low + step * share }
 }
 
-/// Interpolates linearly; reorders `values` without sorting them. NaN if any value is NaN.
+/// Returns the `q` quantile of `values`, interpolated linearly; NaN if any value is NaN. Reorders
+/// `values` without sorting them.
 fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     if values.iter().any(|v| v.is_nan()) {
         return Some(f64::NAN);

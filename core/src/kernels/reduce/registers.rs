@@ -43,7 +43,8 @@ macro_rules! each {
     }};
 }
 
-/// `$bits` has the validity of all 64 values of a block.
+/// Returns the bits of register `$i`, as a `$mask`. `$bits` has a bit for each of the 64 values of
+/// a block, set for a value that is folded.
 macro_rules! register_bits {
     ($mask:ty, $bits:expr, $i:expr) => {{
         #[expect(clippy::cast_possible_truncation, reason = "the bits of one register are wanted")]
@@ -52,7 +53,9 @@ macro_rules! register_bits {
     }};
 }
 
-/// Combines the lanes of eight registers of doubles: adjacent lanes, then 128-bit quarters.
+/// Combines the lanes of each of eight registers of doubles into one value: adjacent lanes first,
+/// then 128-bit quarters. Below, the lanes of the first register are `a0 a1 ..`, and their result
+/// is `a`.
 /// ```text
 /// p[0] = a0 a1 a2 a3 ..    unpacklo/unpackhi, combine    pairs[0] = a01 b01 a23 b23 ..
 /// p[1] = b0 b1 b2 b3 ..
@@ -158,8 +161,9 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Lanes whose bit in `mask` is 0 become 0. All values must be readable, because only the
-/// conversion is masked: load and conversion are one instruction, a masked load is another.
+/// Loads eight `f32` as doubles; lanes whose bit in `mask` is 0 become 0. All eight values must be
+/// readable, because only the conversion is masked. An unmasked load is part of the instruction
+/// that converts, whereas a masked load would be another instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.
@@ -296,7 +300,8 @@ impl<W: MinOrMax> SingleExtremes<W> {
         unsafe { best_singles::<W>(best_singles::<W>(a, b), best_singles::<W>(c, d)) }
     }
 
-    /// Combines the lanes of eight registers, first 128-bit quarters, then single lanes.
+    /// Combines the lanes of each of eight registers into one value: first 128-bit quarters, then
+    /// single lanes.
     #[inline(always)]
     unsafe fn fold_lists(p: [__m512; LANES]) -> [f32; LANES] {
         // SAFETY: the caller guarantees AVX-512. Half of a register has the size of eight `f32`.
@@ -306,7 +311,8 @@ impl<W: MinOrMax> SingleExtremes<W> {
             let (x, y) = (_mm512_shuffle_ps::<0x88>(a, e), _mm512_shuffle_ps::<0xdd>(a, e));
             let all = best_singles::<W>(x, y);
             let all = best_singles::<W>(all, _mm512_permute_ps::<0xb1>(all));
-            // Lane 0 of quarter `q` has the result of list `q`, lane 2 that of list `q + 4`.
+            // Lane 0 of quarter `q` has the result of list `q`; lane 2 has the result of list
+            // `q + 4`.
             let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
             transmute(_mm512_castps512_ps256(_mm512_permutexvar_ps(order, all)))
         }
@@ -340,8 +346,8 @@ impl<W: MinOrMax> DoubleExtremes<W> {
     }
 }
 
-/// Defines a function for the minimum or maximum by lane. If a value is NaN, it adds the values,
-/// which gives NaN; `$max` or `$min` alone would return the second value.
+/// Defines a function for the minimum or maximum by lane. If one of the two values is NaN, the
+/// function returns their sum, which is NaN; `$max` or `$min` alone would return the second value.
 macro_rules! best {
     ($name:ident, $r:ty, $max:ident, $min:ident, $compare:ident, $add:ident) => {
         #[inline(always)]
@@ -361,7 +367,8 @@ pub(super) struct LeafBlocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::Input],
     validity: T,
-    /// Below this index, [`BLOCK`] leaves and their validity can be read without bounds checks.
+    /// From any index below this one, [`BLOCK`] leaves and their validity can be read without
+    /// bounds checks.
     whole: usize,
 }
 
@@ -372,7 +379,9 @@ impl<'a, F: Fold, T: Validity> LeafBlocks<'a, F, T> {
         Self { token, flat, validity, whole }
     }
 
-    /// Contains no function call: even a rare call spills all registers of the surrounding loop.
+    /// Loads up to [`BLOCK`] leaves from `at`, and their validity; lanes at or after `end` are
+    /// masked. Contains no function call: even a rare call would make the surrounding loop spill
+    /// all registers.
     #[inline(always)]
     pub(super) fn fold_block(&self, at: usize, end: usize) -> (F::RegisterBlock, u64) {
         prefetch_block::<F::Input, BLOCK>(self.flat, at);

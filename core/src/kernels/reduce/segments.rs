@@ -40,7 +40,8 @@ impl<R: Copy + Default> FoldedLists<R> {
     }
 }
 
-/// `finish` gets the accumulator and the number of valid leaves (unspecified unless `COUNTED`).
+/// Folds the leaves of each list. `finish` gets the accumulator and the number of valid leaves of a
+/// list (unspecified unless `COUNTED`).
 pub(super) fn fold_segments<F: Fold, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::Input],
     valid: Option<&RankedBitmap>,
@@ -108,7 +109,8 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// Not a closure, which is compiled without the target features of the function that receives it.
+/// The operations of the loop [`fold_lists`]. This is a trait, because a closure would be compiled
+/// without the target features (AVX2, AVX-512) of the function to which it is passed.
 trait ListFold {
     type Fold: Fold;
     type Part: Copy;
@@ -117,9 +119,10 @@ trait ListFold {
     fn empty(&self) -> Self::Part;
     /// Folds the leaves `at..end`, but at most one chunk ([`STRIDE`] leaves).
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<Self::Part>;
-    /// Returns `part`, combined with `before` (the earlier chunks) if `more`. Has no branch.
+    /// Returns `part`, the result of one chunk. If `more` is true, the list has earlier chunks, and
+    /// their result `before` is combined with `part`. Has no branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
-    /// Combines the eight lanes of each list, for eight lists ([`LANES`] is both numbers).
+    /// Combines the eight lanes of each of eight lists into one value ([`LANES`] is both numbers).
     fn reduce_lists(parts: &[Self::Part; LANES]) -> [<Self::Fold as Fold>::Accumulator; LANES];
 }
 
@@ -131,11 +134,14 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Lists per batch: the lanes of eight lists at a time are combined in whole registers.
+/// Number of lists after which their lanes are combined, with whole registers: eight lists at a
+/// time.
 const BATCH: usize = 8 * LANES;
 
-/// The loop does not branch on the length of a list, which would often be mispredicted: conditional
-/// moves select the next index, list and accumulators. Each chunk overwrites its list's result.
+/// Folds each list, chunk by chunk. The loop does not branch on the length of a list, because this
+/// branch would often be mispredicted: conditional moves select the next index, list and
+/// accumulators. Each chunk overwrites the result of its list, so that the last chunk leaves the
+/// final result.
 #[inline(always)]
 fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     leaves: &L,
@@ -239,10 +245,11 @@ struct ChunkLanes<'a, F: Fold, T: Validity> {
     validity: T,
 }
 
-/// Values per chunk, as in an AVX-512 block: sums of floats have the same bits on every CPU.
+/// Values per chunk: as many as in an AVX-512 block, so that sums of floats have the same bits on
+/// every CPU.
 const STRIDE: usize = 64;
 
-/// Most lists are not longer: the fold skips the second half of their chunk.
+/// Half of a chunk. Most lists are not longer, and for such a list the fold skips the second half.
 const HALF: usize = STRIDE / 2;
 
 impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
@@ -264,7 +271,8 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Accumulator; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Without nulls, the exit of this loop is the only misprediction for a long list.
+        // Fast path for leaves without nulls: in a long list, only the exit of this loop is
+        // mispredicted.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
             prefetch_block::<F::Input, STRIDE>(flat, at);
@@ -382,7 +390,8 @@ fn push_half<F: Fold>(
     ]
 }
 
-/// Combines in the order of the AVX-512 code: sums of floats have the same bits on every CPU.
+/// Combines the accumulators of a chunk into one per lane, in the order of the AVX-512 code, so
+/// that sums of floats have the same bits on every CPU.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Accumulator; LANES]; 4],
@@ -409,8 +418,9 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::Input; LANES],
     bits: u64,
 ) -> [F::Accumulator; LANES] {
-    // Most values have 32 bits, and selecting among values takes a mask of their width. The code
-    // vectorizes only if all comparisons come first, each with the bit itself (`1 << i`).
+    // Use 32-bit masks, because a SIMD select takes masks as wide as the values, and most values
+    // have 32 bits. The compiler vectorizes this only if all bits are extracted first, unshifted,
+    // and then compared with `1 << i`.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [

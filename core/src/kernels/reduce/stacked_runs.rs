@@ -34,7 +34,8 @@ pub(super) struct ListRun {
 }
 
 impl StackedRuns {
-    /// `finish` gets the accumulator and the number of valid leaves (0 unless `COUNTED`) of a slot.
+    /// Folds the leaves of each slot. `finish` gets the accumulator and the number of valid leaves
+    /// (0 unless `COUNTED`) of a slot.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
         flat: &[F::Input],
@@ -107,7 +108,8 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// Not a closure, which is compiled without the target features of the function that receives it.
+/// The operations of the loop over runs. This is a trait, because a closure would be compiled
+/// without the target features (AVX2, AVX-512) of the function to which it is passed.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     type Slots: Copy;
@@ -124,7 +126,7 @@ trait StackFold<const COUNTED: bool> {
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
-/// Lists after which the counts, which are `u8`, must be read and reset.
+/// Number of lists after which the counts must be read and reset, because they are `u8`.
 const COUNTABLE: usize = u8::MAX as usize;
 
 /// Number of slots (elements of the result) per pass without AVX-512; their accumulators stay in registers.

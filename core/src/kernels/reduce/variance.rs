@@ -81,7 +81,8 @@ fn sum_squares<T: FoldNumber<Wide = f64>>(
     Ok(found)
 }
 
-/// For a list with `count` valid leaves whose sum overflows. Returns `None` if a leaf is not finite.
+/// Computes the mean of a list with `count` valid leaves whose sum overflows. Returns `None` if a
+/// leaf is not finite.
 fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&RankedBitmap>,

@@ -184,7 +184,8 @@ fn make_end(
     Ok(Some(WindowEnds { from: Instants::new(at, floats)?, shift }))
 }
 
-/// Like `at + INTERVAL '1 month'`, or `-` if `before` is set.
+/// Adds the interval `by` to each time of `at`, like `at + INTERVAL '1 month'` in SQL; subtracts it
+/// if `before` is set.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
     // Arrow ignores the nanoseconds of the interval for dates, and rounds them to the unit of
     // timestamps. Therefore add only months and days with Arrow.

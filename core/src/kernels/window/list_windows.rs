@@ -15,7 +15,7 @@ pub(super) struct ListWindows {
 }
 
 impl ListWindows {
-    /// A window with fewer than `least` valid leaves gives null.
+    /// Returns the validity of the results: null for a window with fewer than `least` valid leaves.
     pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(find_valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));

@@ -326,7 +326,8 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// The shared levels of `array`, `times` and `at` are equal, and the times of each list ascend.
+/// The arguments of a window function, brought to the same lists: the shared levels of `array`,
+/// `times` and `at` are equal, and the times of each list ascend.
 struct WindowInput {
     axis: usize,
     array: RaggedArray,
@@ -394,7 +395,8 @@ impl WindowInput {
         self.times.axis(self.axis)
     }
 
-    /// List `i` of times selects from list `i` of elements. One time per list counts as a list of one time.
+    /// Returns the lists of window times: list `i` has the times of the windows over list `i` of
+    /// elements. If `at` has one time per list of elements, each list has one time.
     fn time_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),
@@ -418,7 +420,8 @@ impl WindowInput {
         Ok(window_ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
-    /// A window is null if its time or its list of elements is null.
+    /// Returns the validity of the windows: a window is null if its time or its list of elements is
+    /// null.
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {

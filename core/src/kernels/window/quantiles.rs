@@ -37,7 +37,7 @@ impl QuantileValue for f64 {
     }
 }
 
-/// Durations as integers of their unit. Quantiles are rounded to this unit.
+/// For durations, which are integers in their unit. Quantiles are rounded to this unit.
 impl QuantileValue for i64 {
     const NAN: Option<Self> = None;
 
@@ -71,9 +71,10 @@ pub(super) fn compute_window_quantiles(
     Ok(Arc::new(Float64Array::from(find_quantiles(windows, flat, nulls.as_ref(), q))))
 }
 
-/// `None` for a null window and for a window without valid leaves. Ranks the leaves of a list once;
-/// a [`RankCounts`] contains those of the current window, and changes in logarithmic time. If the
-/// windows move forward, each leaf is added and removed at most once.
+/// Returns the `q` quantile of each window; `None` for a null window and for a window without valid
+/// leaves. Ranks the leaves of each list once. A [`RankCounts`] contains the ranks of the leaves in
+/// the current window; adding or removing a rank takes logarithmic time. If the windows of a list
+/// move forward, each leaf is added and removed at most once.
 fn find_quantiles<T: QuantileValue>(
     windows: &ListWindows,
     flat: &[T],
@@ -129,7 +130,8 @@ fn find_quantiles<T: QuantileValue>(
     found
 }
 
-/// Changes `within` to `to`. Calls `each` with true for added, and with false for removed leaves.
+/// Changes `within` to `to`. Calls `each` for every leaf that this adds (with true) or removes
+/// (with false).
 fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut(usize, bool)) {
     if to.start >= within.end || to.end <= within.start {
         within.clone().for_each(|leaf| each(leaf, false));
@@ -143,7 +145,8 @@ fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut
     *within = to.clone();
 }
 
-/// The ranks in a window, as a Fenwick tree: finds the `k`-th smallest in logarithmic time.
+/// The ranks of the leaves in a window, as a Fenwick tree, which finds the `k`-th smallest rank in
+/// logarithmic time.
 #[derive(Default)]
 struct RankCounts {
     /// Entry `i` counts the ranks from `i + 1 - (lowest set bit of i + 1)` to `i`.

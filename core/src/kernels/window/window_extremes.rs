@@ -10,8 +10,9 @@ use crate::kernels::group::key_codes::rank_values;
 use crate::kernels::sort::order_keys;
 
 /// Returns the index of the first smallest or largest leaf of each window, or of its first NaN;
-/// `None` without valid leaves. A queue, ordered by value, has the candidates for later windows.
-/// Each leaf enters it once if the windows of a list move forward; otherwise it is filled again.
+/// `None` without valid leaves. A queue, ordered by value, has the leaves that may be the result of
+/// this or a later window. If the windows of a list move forward, each leaf enters the queue once;
+/// if a window moves back, the queue is emptied and filled again.
 pub(super) fn find_extremes(
     windows: &ListWindows,
     leaves: &ArrayRef,
@@ -54,7 +55,8 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Greater leaves have greater keys if `largest`, else smaller ones. NaN has the greatest key.
+/// Returns a key for each leaf. If `largest` is set, greater leaves have greater keys; otherwise
+/// greater leaves have smaller keys. In both cases, NaN has the greatest key.
 fn make_comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],

@@ -66,7 +66,8 @@ impl ListWindows {
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
-    /// Whether any leaf (if `any`) or every leaf is true; ignores null leaves. A null window gives null.
+    /// Returns, for each window, whether any leaf (if `any` is set) or every leaf is true. Ignores
+    /// null leaves. A null window gives null.
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
         let booleans = cast(leaves, &DataType::Boolean)?;
         let booleans = booleans.as_boolean();
@@ -109,7 +110,8 @@ impl ListWindows {
         self.ranges.iter().map(end).collect()
     }
 
-    /// Null if `chosen` is `None` or the window is null.
+    /// Takes the leaf at index `chosen[i]` for each window `i`; null if `chosen[i]` is `None` or
+    /// the window is null.
     fn take_leaves(&self, leaves: &ArrayRef, chosen: Vec<Option<usize>>) -> Result<ArrayRef> {
         let chosen = chosen.into_iter().enumerate();
         let chosen: UInt64Array = chosen

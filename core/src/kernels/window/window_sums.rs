@@ -1,7 +1,7 @@
-//! Exact sums and means of windows from running sums of integers: the floats of a list, in units
-//! of the lowest bit that is set in any of them. The sums fit 128 bits unless the magnitudes of the
-//! floats differ by a factor of more than about 2^70. Then, and for NaN or infinities, each window
-//! is summed alone.
+//! Exact sums and means of windows, computed from running sums of integers. The floats of a list
+//! are converted to integers: multiples of the lowest bit that is set in any of the floats. The
+//! sums fit 128 bits unless the magnitudes of the floats differ by a factor of more than about
+//! 2^70. In that case, and for NaN or infinities, each window is summed alone.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ impl<'a> WindowSums<'a> {
         reinterpret_values(&means, out)
     }
 
-    /// For a window whose `count` valid floats have a sum that is too large for a float.
+    /// Computes the mean of a window whose `count` valid floats have a sum that is too large for a
+    /// float.
     fn compute_exact_mean(&self, window: usize, count: usize) -> Result<f64> {
         let range = self.windows.ranges[window].clone();
         let wide = cast(&self.leaves.slice(range.start, range.len()), &DataType::Float64)?;
@@ -183,7 +184,8 @@ struct FixedUnit {
 const SUM_BITS: i32 = 126;
 
 impl FixedUnit {
-    /// Returns `None` if a value is not finite or a running sum might exceed [`SUM_BITS`].
+    /// Returns the lowest bit that is set in any of the values, as a unit. Returns `None` if a
+    /// value is not finite or a running sum might exceed [`SUM_BITS`].
     fn find_common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let mut count = 0usize;
@@ -219,8 +221,8 @@ impl FixedUnit {
 
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // `i64` converts in one instruction. The product with a power of two is exact, also if it
-        // is subnormal, because the sum then has at most 53 bits.
+        // Convert through `i64` if possible, which takes one instruction. The product with a power
+        // of two is exact, also if it is subnormal, because the sum then has at most 53 bits.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * compute_power_of_two(self.exponent)
     }

@@ -26,7 +26,7 @@ use crate::table::{Column, EventHistory, RaggedTable};
 /// | `subject_id` | 0 | integer | required for labels |
 /// | `time` | 1 | timestamp | required for labels; ascending within a subject |
 /// | `time_delta_days` | 1 | number | NULL or NaN if missing |
-/// | `code` | 2 | integer | if it is a string, `code_id` is used instead |
+/// | `code` | 2 | integer | if its values are strings, the column `code_id` is used instead |
 /// | `numeric_value` | 2 | number | NULL or NaN if missing; the column is optional |
 ///
 /// If rows already end at their prediction time, `events` may also have, on axis 0, any of

@@ -34,7 +34,7 @@ impl IndexCursor {
     }
 
     /// Applies `items`, one per axis. An index array for an axis after axis 0 applies to every
-    /// list, or with `by_row` its element `i` to row `i`.
+    /// list; if `by_row` is set, only its index `i` applies to the lists of row `i`.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -119,8 +119,8 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// `run[k]` has the indices for axis `self.at + k`, and `each` says to which lists each index
-    /// applies.
+    /// Selects elements of successive axes. `run[k]` has the indices for axis `self.at + k`, and
+    /// `each` says to which lists each index applies.
     fn take_elements(&mut self, run: &[&AxisPick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -135,12 +135,14 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // Integers after the first `AxisPick`, an index array, apply to each of its elements.
+            // The first pick is an index array. The indices of later arrays are paired with its
+            // indices; a later integer applies to each element that the first array selects.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The loop below checks nothing, so check a mask here. Later masks apply to no list.
+            // The array is empty, such as a mask without true, so the loop below checks no index.
+            // Check the length of a mask here. Later masks apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -207,7 +209,7 @@ impl IndexCursor {
         depth: usize,
     ) -> Result<Option<usize>> {
         self.check_length(pick, depth, size, &row)?;
-        // A `AxisPick` with only one index uses this index for every `j`.
+        // An `AxisPick` with only one index uses this index for every `j`.
         let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
             return Ok(None);
         };
@@ -259,7 +261,8 @@ impl IndexCursor {
         }
     }
 
-    /// Does nothing after an integer index has dropped axis 0: [`RowOrigin::One`] has the row then.
+    /// Records which rows of the original table are left. Does nothing if an integer index has
+    /// dropped axis 0, because [`RowOrigin::One`] then keeps the only row.
     fn set_origin(&mut self, rows: RowOrigin) {
         if !matches!(self.rows, RowOrigin::One(_)) {
             self.rows = rows;
@@ -267,7 +270,7 @@ impl IndexCursor {
     }
 }
 
-/// Determines which indices of a [`AxisPick`] apply to each list of the axis.
+/// Determines which indices of an [`AxisPick`] apply to each list of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.

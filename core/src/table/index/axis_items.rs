@@ -6,7 +6,8 @@ use crate::index::{Index, list_true_positions};
 /// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
 pub(super) struct AddedAxes {
-    /// Whether other items separate the arrays: their axis is then the first one, as in NumPy.
+    /// Whether other items separate the arrays, as in `[0, 1], :, [2, 3]`. The common axis of the
+    /// arrays is then the first axis of the result, as in NumPy.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,

@@ -76,7 +76,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// For `[0, 1], :, [2, 3]`, joins the results of `0, :, 2` and `1, :, 3`.
+    /// Applies an index whose arrays are separated by other items, one index of the arrays at a
+    /// time: for `[0, 1], :, [2, 3]`, joins the results of `0, :, 2` and `1, :, 3`.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -109,7 +110,7 @@ impl RaggedArray {
     /// Indexes the array like brackets in NumPy: the first item applies to axis 0 (the rows), the
     /// next to axis 1, and so on.
     ///
-    /// The items are those of [`RaggedTable::index`].
+    /// [`RaggedTable::index`] describes the items.
     ///
     /// A scalar becomes an array of one row, because an array has at least one axis.
     ///

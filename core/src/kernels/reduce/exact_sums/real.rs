@@ -14,8 +14,10 @@ pub struct WideFloat {
 impl WideFloat {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// `more` means that the number has nonzero bits below `whole`, and sets the lowest bit.
-    /// `whole` then has at least 63 bits, so that this bit is lower than the 53 bits of a float.
+    /// Returns the number `whole * 2^exponent`, negated if `negative` is true. If `more` is true,
+    /// the exact number has nonzero bits below `whole`, and the lowest bit of the result is set. In
+    /// this case, `whole` must have at least 63 bits, so that the lowest bit is below the 53 bits
+    /// that a float keeps.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -59,7 +61,8 @@ impl WideFloat {
         let cut = (SMALLEST_FLOAT_EXPONENT - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // A cut of more than 64 bits leaves less than half of the smallest subnormal.
+        // If more than 64 bits are cut, the number is less than half of the smallest subnormal, and
+        // rounds to 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
@@ -216,7 +219,8 @@ fn count_bits(limbs: usize) -> i64 {
     i64::try_from(limbs).map_or(i64::MAX, |limbs| limbs.saturating_mul(64))
 }
 
-/// Has no branch, because branches on random signs would be mispredicted.
+/// Adds `value` to `limbs`, or subtracts it if `negative` is true. Does not branch on the sign,
+/// because such a branch would often be mispredicted.
 #[inline]
 pub(super) fn add_limbs<const N: usize>(limbs: &mut [u64], value: [u64; N], negative: bool) {
     let Some((here, above)) = limbs.split_first_chunk_mut::<N>() else { return };

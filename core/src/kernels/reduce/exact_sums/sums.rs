@@ -65,7 +65,8 @@ const LONG_RUN: usize = 256;
 /// Index that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
 
-/// Splits into `significand * 2^(index - 1074)`. The index is [`SPECIAL`] for NaN and infinities.
+/// Returns `(index, significand)` such that the absolute value of the float is
+/// `significand * 2^(index - 1074)`. The index is [`SPECIAL`] for NaN and infinities.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an exponent has 11 bits")]
 fn split_float(value: f64) -> (u32, u64) {
@@ -161,7 +162,8 @@ impl ExactSums {
         self.grow_window(position, position + self.terms.max_term_bits());
     }
 
-    /// `offset` counts from the lowest bit that is stored.
+    /// Returns the limbs of a group, from the limb that contains bit `offset` to the highest. Bit 0
+    /// is the lowest bit that is stored.
     #[inline]
     fn limbs_from(&mut self, group: usize, offset: u32) -> &mut [u64] {
         let start = group * self.width;
@@ -363,7 +365,8 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // Invalid words must not allocate much. No product of floats has higher limbs.
+                // Limit the indices of limbs, so that invalid words do not allocate much memory. No
+                // product of floats needs higher limbs.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
@@ -393,7 +396,8 @@ fn to_exact_float(number: &WideFloat) -> Option<i64> {
     exact.then(|| value.to_bits().cast_signed())
 }
 
-/// The limbs above the highest limb of `sum`: all bits set for a negative sum, else 0.
+/// Returns the value of every limb above the highest limb of `sum`: all bits set for a negative
+/// sum, else 0.
 fn compute_sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }
