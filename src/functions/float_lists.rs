@@ -88,8 +88,9 @@ impl ScalarUDFImpl for FloatList {
     delegate!(inner: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // If there are no rows, as over an empty side of a join, DataFusion 55 fails for lists of strings
-        // with "Empty iterator". Obsolete once the test `stock_extremes_of_no_lists_still_fail` fails.
+        // If there are no rows, as over an empty side of a join, DataFusion 55 fails for lists of
+        // strings with "Empty iterator". This workaround is obsolete once the test
+        // `stock_extremes_of_no_lists_still_fail` fails.
         if self.is_extreme() && args.number_rows == 0 && !are_scalars(&args.args) {
             return Ok(ColumnarValue::Array(new_empty_array(args.return_type())));
         }

@@ -26,14 +26,15 @@ use datafusion::physical_expr::expressions::Literal;
 ///
 /// DataFusion may evaluate them row by row, and `lead(x, n) IGNORE NULLS` then counts a following
 /// NULL, which it should skip. This also concerns `lag`, because DataFusion replaces it with `lead`
-/// to evaluate a window in the opposite order. Obsolete once the test
+/// to evaluate a window in the opposite order. This workaround is obsolete once the test
 /// `stock_leads_over_null_are_still_wrong` fails.
 ///
-/// DataFusion also treats an offset of NULL as 0. Obsolete once the test `stock_lags_by_null_are_still_values` fails.
+/// DataFusion also treats an offset of NULL as 0. This workaround is obsolete once the test
+/// `stock_lags_by_null_are_still_values` fails.
 ///
-/// A LIMIT on `lag(x, -n)` also limits the input of the window and drops later rows that `lag`
-/// needs, because DataFusion assumes that `lag` only looks back. Obsolete once the test
-/// `stock_lags_forward_still_lose_rows` fails.
+/// A LIMIT on `lag(x, -n)` also limits the input of the window and drops later rows that
+/// `lag` needs, because DataFusion assumes that `lag` only looks back. This workaround is obsolete
+/// once the test `stock_lags_forward_still_lose_rows` fails.
 ///
 /// DataFusion refuses an offset or a default that is not a literal. The returned functions evaluate
 /// such an argument for the row of the result.

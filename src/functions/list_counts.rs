@@ -59,8 +59,9 @@ impl ScalarUDFImpl for SignedCountFunction {
         if self.name() == "array_length" && args.args.len() == 2 {
             return Ok(ColumnarValue::Array(measure_dimensions(&args)?));
         }
-        // If there are no rows, DataFusion's `array_positions` returns one row. Obsolete once the
-        // test `stock_positions_in_no_lists_are_still_a_row` fails.
+        // If there are no rows, DataFusion's
+        // `array_positions` returns one row. This workaround is obsolete once the test `stock_positions_in_no_lists_are_still_a_row`
+        // fails.
         if args.number_rows == 0 && !are_scalars(&args.args) {
             return Ok(ColumnarValue::Array(new_empty_array(args.return_type())));
         }
@@ -85,8 +86,9 @@ impl ScalarUDFImpl for SignedCountFunction {
 /// Returns the length of each list in a dimension. Dimension 1 is the list itself, dimension 2 its first
 /// element, and so on. The length is NULL if the list has no such dimension.
 ///
-/// DataFusion's function also reads the first element of empty and NULL lists, and panics. Obsolete once the
-/// test `stock_lengths_of_dimensions_still_panic` in `tests/sql/numbers.rs` fails.
+/// DataFusion's function also reads the first element of empty and NULL lists, and panics. This
+/// workaround is obsolete once the test
+/// `stock_lengths_of_dimensions_still_panic` in `tests/sql/numbers.rs` fails.
 fn measure_dimensions(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
     let arrays = ColumnarValue::values_to_arrays(&args.args)?;
     let [lists, dimensions] = arrays.as_slice() else {

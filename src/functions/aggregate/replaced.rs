@@ -65,9 +65,10 @@ pub(crate) fn keep_window_order(function: &AggregateUDF) -> Option<Arc<Aggregate
 /// If the first argument of a call with DISTINCT is the sort key `key` cast to another string type,
 /// returns this argument. Otherwise, returns `key`.
 ///
-/// Type coercion casts the argument of `string_agg(DISTINCT code, ',' ORDER BY code)` over codes of a
-/// dictionary, but not the sort key. DataFusion then rejects the call, because it finds no argument
-/// that equals the key. Obsolete once the test `stock_texts_of_dictionaries_are_still_no_keys` fails.
+/// Type coercion casts the argument of `string_agg(DISTINCT code, ',' ORDER BY code)` over codes of
+/// a dictionary, but not the sort key. DataFusion then rejects the call, because it finds no
+/// argument that equals the key. This workaround is obsolete once the test
+/// `stock_texts_of_dictionaries_are_still_no_keys` fails.
 fn find_sorted_argument(
     key: &Arc<dyn PhysicalExpr>,
     args: &AccumulatorArgs<'_>,

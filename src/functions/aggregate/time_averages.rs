@@ -37,7 +37,7 @@ pub(crate) const OVER_TIMES: [&str; 3] = ["avg", "median", "percentile_cont"];
 
 /// Returns an aggregate that also accepts dates, timestamps and durations, and treats all other values as `stock` does.
 ///
-/// Obsolete once the test `stock_averages_of_times_are_still_refused` fails.
+/// This workaround is obsolete once the test `stock_averages_of_times_are_still_refused` fails.
 pub(crate) fn extend_to_times(stock: Arc<AggregateUDF>) -> AggregateUDF {
     let signature = Signature::user_defined(stock.signature().volatility);
     AggregateUDF::new_from_impl(OverTimes { stock, signature })

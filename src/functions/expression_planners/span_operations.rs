@@ -12,7 +12,7 @@ use crate::functions::span_product::OPERATIONS;
 
 /// Plans products and quotients of spans and numbers. Returns `None` for any other operation.
 ///
-/// Obsolete once the test `stock_intervals_are_still_not_multiplied` fails.
+/// This workaround is obsolete once the test `stock_intervals_are_still_not_multiplied` fails.
 pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let [product, quotient, ratio] = &*OPERATIONS;
     let is_number = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_numeric() || t.is_null());

@@ -10,8 +10,9 @@ use crate::functions::delegate;
 
 /// Returns `lpad` and `rpad`, for which a negative length counts as 0, as in DuckDB.
 ///
-/// DataFusion 55 panics if a column of lengths has a negative value, because it reserves memory for the length as an
-/// unsigned integer. Obsolete once the test `stock_negative_lengths_still_panic` fails.
+/// DataFusion 55 panics if a column of lengths has a negative value, because it reserves memory for
+/// the length as an unsigned integer. This workaround is obsolete once the test
+/// `stock_negative_lengths_still_panic` fails.
 pub(super) fn build_paddings() -> [ScalarUDF; 2] {
     [unicode::lpad(), unicode::rpad()]
         .map(|stock| ScalarUDF::new_from_impl(PaddingFunction { stock }))

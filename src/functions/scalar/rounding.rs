@@ -17,16 +17,16 @@ use crate::functions::{are_scalars, delegate, to_columnar};
 
 /// Returns `ceil` and `floor`, whose results for decimals have one digit more than the argument.
 ///
-/// DataFusion 55 fails for 999.99 as DECIMAL(5, 2), because it computes 1000 in the same type. Obsolete once
-/// the test `stock_ceilings_of_decimals_still_fail` fails.
+/// DataFusion 55 fails for 999.99 as DECIMAL(5, 2), because it computes 1000 in the same type. This
+/// workaround is obsolete once the test `stock_ceilings_of_decimals_still_fail` fails.
 pub(super) fn build_wide_ceilings() -> [ScalarUDF; 2] {
     [math::ceil(), math::floor()].map(|stock| ScalarUDF::new_from_impl(WideRoundFunction { stock }))
 }
 
 /// Returns `round`, whose results for finite floats are finite, whatever the number of places.
 ///
-/// DataFusion 55 multiplies by a power of ten, which may be infinite: `round(1.5, 400)` is NaN. Obsolete once
-/// the test `stock_rounds_to_many_places_are_still_nan` fails.
+/// DataFusion 55 multiplies by a power of ten, which may be infinite: `round(1.5, 400)` is NaN.
+/// This workaround is obsolete once the test `stock_rounds_to_many_places_are_still_nan` fails.
 pub(super) fn build_finite_round() -> ScalarUDF {
     ScalarUDF::new_from_impl(RoundFunction { stock: math::round() })
 }

@@ -1,10 +1,11 @@
 //! Gives the columns of a relation in FROM the types in which they will be evaluated.
 //!
-//! DataFusion 55 finds the common type of the branches of UNION and CASE after it has planned the whole statement.
-//! Until then, a column has the type of the first branch. The planner uses this type to resolve
-//! functions and lambdas. References from a subquery keep this type: `SELECT (SELECT sum(y * l.c)
-//! FROM r) FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l` truncates 300.5. Obsolete once the test
-//! `stock_outer_columns_still_have_earlier_types` fails.
+//! DataFusion 55 finds the common type of the branches of UNION and CASE after it has planned the
+//! whole statement. Until then, a column has the type of the first branch. The planner uses this
+//! type to resolve functions and lambdas. References from a subquery keep this type:
+//! `SELECT (SELECT sum(y * l.c) FROM r) FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l` truncates
+//! 300.5. This workaround is obsolete once the test `stock_outer_columns_still_have_earlier_types`
+//! fails.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;

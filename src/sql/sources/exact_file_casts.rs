@@ -26,10 +26,11 @@ use crate::sql::sources::exact_casts::{
 /// of the table cannot hold is an error. If a file has times in a coarser unit than the table,
 /// conditions compare these times in the unit of the table.
 ///
-/// DataFusion truncates fractions and digits of seconds, and compares times in the unit of the file with a truncated
-/// literal, so that `t = '00:00:00.0005'` is true for the time 00:00:00 in a file with
-/// milliseconds. Obsolete once the tests `stock_conditions_on_coarser_files_still_round` and
-/// `stock_fractions_in_files_are_still_cut` fail.
+/// DataFusion truncates fractions and digits of seconds, and compares times in the unit of the file
+/// with a truncated literal, so that `t = '00:00:00.0005'` is true for the time 00:00:00 in a file
+/// with milliseconds. This workaround is obsolete once the tests
+/// `stock_conditions_on_coarser_files_still_round` and `stock_fractions_in_files_are_still_cut`
+/// fail.
 #[derive(Debug)]
 pub(in crate::sql) struct ExactCasts;
 

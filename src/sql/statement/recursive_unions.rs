@@ -1,8 +1,8 @@
 //! Keeps WITH, ORDER BY, LIMIT and OFFSET of a UNION that is a query of WITH RECURSIVE.
 //!
 //! DataFusion plans the two parts of such a UNION, and ignores the other clauses of the query, even
-//! if the query does not read itself. No upstream issue was found. Obsolete once the test
-//! `stock_clauses_of_recursive_unions_are_still_ignored` fails.
+//! if the query does not read itself. No upstream issue was found. This workaround is obsolete once
+//! the test `stock_clauses_of_recursive_unions_are_still_ignored` fails.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{Cte, Query, SetExpr, SetOperator, Visit, With};

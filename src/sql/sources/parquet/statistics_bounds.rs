@@ -32,7 +32,7 @@ pub(super) fn remove_bounds(mut statistics: Statistics, schema: &Schema) -> Stat
 /// Writers leave out the bounds of long values; pyarrow does so for values over 4,096 bytes.
 /// DataFusion 55 then takes the bounds of the other row groups for the bounds of the file. It uses
 /// these wrong bounds to answer queries, to skip the file, and to replace a column with a literal:
-/// <https://github.com/apache/datafusion/issues/25226>. Obsolete once the test
+/// <https://github.com/apache/datafusion/issues/25226>. This workaround is obsolete once the test
 /// `stock_bounds_of_some_row_groups_are_still_those_of_the_file` fails.
 pub(super) fn remove_partial_bounds(
     mut statistics: Statistics,

@@ -22,8 +22,8 @@ const LONGEST_NAME: usize = 1_000;
 /// Renames the second of two columns with the same name within an input of UNION, EXCEPT or INTERSECT.
 ///
 /// Set operations match columns by position, but DataFusion finds columns by name, and would
-/// confuse two with the same name. Obsolete once the test `stock_set_operations_by_name_still_fail`
-/// fails.
+/// confuse two with the same name. This workaround is obsolete once the test
+/// `stock_set_operations_by_name_still_fail` fails.
 ///
 /// `ordered` are the identifiers in ORDER BY of the query, which the new names avoid.
 pub(in crate::sql) fn name_apart(body: &mut SetExpr, ordered: &HashSet<String>) {
@@ -37,9 +37,10 @@ pub(in crate::sql) fn name_apart(body: &mut SetExpr, ordered: &HashSet<String>) 
 /// also has other columns.
 ///
 /// DataFusion would give the computed columns the names of the left columns, but another column may
-/// have such a name: in `SELECT a, b FROM t UNION ALL SELECT b, 1 FROM t`, the column `1` would be
-/// a second `b`. The names of the right input have no other effect, except with BY NAME. Obsolete
-/// once the test `stock_computed_columns_of_unions_still_clash` fails.
+/// have such a name: in `SELECT a, b FROM t UNION ALL SELECT b, 1 FROM t`, the column
+/// `1` would be a second `b`. The names of the right input have no other effect, except with BY
+/// NAME. This workaround is obsolete once the test `stock_computed_columns_of_unions_still_clash`
+/// fails.
 pub(in crate::sql) fn name_right_columns(body: &mut SetExpr) {
     let mut bodies = vec![body];
     while let Some(body) = bodies.pop() {

@@ -2,7 +2,7 @@
 //!
 //! In DuckDB, `k` excludes the columns `k` of all tables. DataFusion rejects a name that several
 //! tables have, and qualified names, so such a star is replaced with the remaining columns. The
-//! columns are known only after planning. Obsolete once the test
+//! columns are known only after planning. This workaround is obsolete once the test
 //! `stock_names_of_several_tables_are_still_not_excluded` fails.
 
 use std::ops::ControlFlow;

@@ -3,7 +3,7 @@
 //! `SELECT *, x` repeats a name of the star. In UNION, EXCEPT and INTERSECT, the inputs correspond
 //! by position, but DataFusion gives the columns of all inputs the names of the first input, and
 //! rejects two columns with the same name. The names of a star are known only after planning, so
-//! each of these queries is first planned alone. Obsolete once the test
+//! each of these queries is first planned alone. This workaround is obsolete once the test
 //! `stock_set_operations_by_name_still_fail` fails.
 
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Checks the names in `* REPLACE (x + 1 AS x)`: DataFusion ignores a name that is not a column of
 //! the star.
 //!
-//! The columns of a star are known only after planning. Obsolete once the test
+//! The columns of a star are known only after planning. This workaround is obsolete once the test
 //! `stock_unknown_names_in_replace_are_still_ignored` fails.
 
 use std::ops::ControlFlow;

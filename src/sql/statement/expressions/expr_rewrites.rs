@@ -54,10 +54,10 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     }
 }
 
-/// Rewrites a list literal such as `[t.x, 1]` to `make_array(t.x, 1)` if it has a subquery, or if it
-/// is within a subquery and has columns. DataFusion plans the elements of a list literal without the
-/// columns of outer queries and without the queries of WITH. Obsolete once the test
-/// `stock_list_literals_still_have_no_outer_columns` fails.
+/// Rewrites a list literal such as `[t.x, 1]` to `make_array(t.x, 1)` if it has a subquery, or if
+/// it is within a subquery and has columns. DataFusion plans the elements of a list literal without
+/// the columns of outer queries and without the queries of WITH. This workaround is obsolete once
+/// the test `stock_list_literals_still_have_no_outer_columns` fails.
 ///
 /// A list of a string and an unqualified column, such as `['2020-01-01', day]`, stays a literal: if
 /// `day` is a date or time, the planner of list literals casts the string to its type, but
@@ -153,9 +153,10 @@ const UNORDERED: [&str; 34] = [
 ];
 
 /// Removes ORDER BY within the arguments of an aggregate whose result does not depend on the order
-/// of the rows. DataFusion treats the sort key as an argument: it returns the median of `y` for
-/// `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)` with GROUP BY fails or panics.
-/// Obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
+/// of the rows. DataFusion treats the sort key as an argument: it returns the median of
+/// `y` for `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY
+/// y)` with GROUP BY fails or panics. This workaround is obsolete once the test `stock_orders_of_aggregates_are_still_arguments`
+/// fails.
 fn drop_order(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     if let FunctionArguments::List(list) = &mut call.args
@@ -167,7 +168,7 @@ fn drop_order(call: &mut Function) {
 
 /// Rewrites `array_agg(x ORDER BY 2)` to `array_agg(x ORDER BY (2))`. A number in the ORDER BY of a
 /// call is a constant, as in DuckDB, but DataFusion takes a number without parentheses for the
-/// position of a column of FROM. Obsolete once the test
+/// position of a column of FROM. This workaround is obsolete once the test
 /// `stock_numbers_in_orders_of_arguments_are_still_positions` fails.
 fn enclose_constant_keys(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };

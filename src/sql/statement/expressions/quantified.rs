@@ -1,10 +1,10 @@
 //! Rewrites ANY and ALL over lists to CASE.
 //!
-//! DataFusion 55 plans ANY as `array_has`, or as comparisons with the smallest or largest element,
-//! which ignore NULL elements: `7 = ANY([3, NULL])` is false instead of NULL. DataFusion calls its
-//! own functions, even if the session has registered other functions under the same names. These
-//! functions of DataFusion fail for an integer and a list of UInt64, and distinguish 0.0 and -0.0.
-//! Obsolete once the test `stock_any_is_still_two_valued` fails.
+//! DataFusion 55 plans ANY as
+//! `array_has`, or as comparisons with the smallest or largest element, which ignore NULL elements: `7
+//! = ANY([3,
+//! NULL])` is false instead of NULL. DataFusion calls its own functions, even if the session has registered other functions under the same names. These functions of DataFusion fail for an integer and a list of UInt64, and distinguish 0.0 and -0.0. This workaround is obsolete once the test `stock_any_is_still_two_valued`
+//! fails.
 
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{

@@ -58,8 +58,8 @@ const ORDERED: [&str; 9] = [
 /// `array_agg(x ORDER BY y) OVER (PARTITION BY k)` becomes `array_agg(x) OVER (PARTITION BY k ORDER BY y ROWS BETWEEN
 /// UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)`.
 ///
-/// DataFusion refuses ORDER BY in such calls. Obsolete once the test `stock_windows_still_have_no_ordered_arguments`
-/// fails.
+/// DataFusion refuses ORDER BY in such calls. This workaround is obsolete once the test
+/// `stock_windows_still_have_no_ordered_arguments` fails.
 pub(in crate::sql) fn move_order_to_window(expr: &mut Expr) {
     let Expr::Function(call) = expr else { return };
     if !has_movable_order(call) {

@@ -1,8 +1,9 @@
 //! Supports lambdas of an element and its position, `list_transform(x, lambda v, i: v * i)`, with
 //! positions from 1, as in DuckDB.
 //!
-//! DataFusion's functions pass only the element. The list is therefore zipped with its positions, and the parameters
-//! become the fields of each pair. Obsolete once the test `stock_lambdas_still_have_no_positions` fails.
+//! DataFusion's functions pass only the element. The list is therefore zipped with its positions,
+//! and the parameters become the fields of each pair. This workaround is obsolete once the test
+//! `stock_lambdas_still_have_no_positions` fails.
 
 use std::ops::ControlFlow;
 

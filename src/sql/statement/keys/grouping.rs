@@ -28,7 +28,7 @@ const MOST_SETS: usize = 4096;
 ///   Obsolete once the test `stock_columns_in_a_rollup_are_still_distinct` fails.
 /// * `GROUP BY (a, b)` becomes `GROUP BY a, b`, and `GROUP BY ()` becomes one group of all rows.
 ///
-/// Obsolete once the test `stock_tuples_in_rollup_still_fail` fails.
+/// This workaround is obsolete once the test `stock_tuples_in_rollup_still_fail` fails.
 ///
 /// # Errors
 /// If there are more grouping sets than DataFusion plans, or SELECT has no column at a position.
@@ -122,10 +122,11 @@ fn remove_tables(expr: &Expr) -> Expr {
 /// Moves plain columns of GROUP BY into the grouping sets: `GROUP BY a, ROLLUP (b)` becomes `GROUP
 /// BY GROUPING SETS ((a, b), (a))`.
 ///
-/// If `a` is the unique key of its table, DataFusion 55 adds the other columns of the table to
-/// every set, because `a` determines them. So `b` gets into the sets that should omit `b`.
-/// DataFusion does not add columns for a key that is within the grouping sets. Obsolete once the
-/// test `stock_keys_beside_rollup_still_add_columns` fails.
+/// If
+/// `a` is the unique key of its table, DataFusion 55 adds the other columns of the table to every set, because `a`
+/// determines them. So `b` gets into the sets that should omit `b`. DataFusion does not add columns
+/// for a key that is within the grouping sets. This workaround is obsolete once the test
+/// `stock_keys_beside_rollup_still_add_columns` fails.
 fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
     let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
     if !groups.iter().any(is_set) {
@@ -172,7 +173,8 @@ fn is_column(group: &Expr, columns: &[SelectItem]) -> bool {
 }
 
 /// Casts the 5 in `SELECT 5 AS a .. GROUP BY a`, because DataFusion 55 would group by the fifth
-/// column. Obsolete once the test `stock_integers_in_group_by_are_still_positions` fails.
+/// column. This workaround is obsolete once the test
+/// `stock_integers_in_group_by_are_still_positions` fails.
 ///
 /// Also casts the 5 in `SELECT 5 .. GROUP BY ROLLUP (1)`: [`write_out_sets`] replaces the position
 /// 1 with the 5. A SELECT in a subquery in FROM is rewritten twice, and the second time, the 5 in
@@ -230,8 +232,8 @@ pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
 }
 
 /// Drops GROUP BY ALL from a SELECT of aggregates and constants. The SELECT then returns a row even
-/// for no rows, as in DuckDB; DataFusion groups by the constants. Obsolete once the test
-/// `stock_constants_in_group_by_all_are_still_keys` fails.
+/// for no rows, as in DuckDB; DataFusion groups by the constants. This workaround is obsolete once
+/// the test `stock_constants_in_group_by_all_are_still_keys` fails.
 pub(in crate::sql) fn group_constants_together(select: &mut Select) {
     let GroupByExpr::All(modifiers) = &select.group_by else { return };
     if !modifiers.is_empty() {

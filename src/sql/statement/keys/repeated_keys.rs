@@ -1,7 +1,8 @@
 //! Removes repeated keys of ORDER BY.
 //!
-//! `DISTINCT ON (v) .. ORDER BY v, v` and `array_agg(x ORDER BY v, v)` panic in DataFusion 55, whose
-//! aggregates expect unique keys. Obsolete once the test `stock_repeated_keys_still_panic` fails.
+//! `DISTINCT ON (v) .. ORDER BY v, v` and `array_agg(x ORDER BY v, v)` panic in DataFusion 55,
+//! whose aggregates expect unique keys. This workaround is obsolete once the test
+//! `stock_repeated_keys_still_panic` fails.
 
 use std::collections::HashSet;
 

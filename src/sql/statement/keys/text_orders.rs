@@ -1,7 +1,8 @@
 //! Supports several `string_agg(x, ',' ORDER BY ..)` with different orders in one SELECT.
 //!
-//! DataFusion 55 rejects them, but supports several `array_agg` with different orders. Obsolete once the test
-//! `stock_orders_of_texts_still_conflict` fails.
+//! DataFusion 55 rejects them, but supports several
+//! `array_agg` with different orders. This workaround is obsolete once the test `stock_orders_of_texts_still_conflict`
+//! fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

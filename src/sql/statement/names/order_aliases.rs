@@ -31,7 +31,8 @@ const KEY: &str = "__serrate_key_";
 /// ORDER BY a`, becomes a subquery, too, but without further columns: DataFusion replaces the key
 /// `a` with `b`, and then sorts by the alias `b`.
 ///
-/// Obsolete once the tests `stock_keys_still_are_columns_of_select` and `stock_swapped_aliases_still_sort_by_the_other`
+/// This workaround is obsolete once the tests
+/// `stock_keys_still_are_columns_of_select` and `stock_swapped_aliases_still_sort_by_the_other`
 /// fail.
 pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     let Query { body, order_by: Some(order), .. } = query else { return Ok(()) };
@@ -162,7 +163,7 @@ fn uses_other_aliases(select: &Select) -> bool {
 /// another column. In a key of ORDER BY, DataFusion would read this name as the alias instead of
 /// the column of FROM.
 ///
-/// Obsolete once the test `stock_positions_of_groups_are_still_refused` fails.
+/// This workaround is obsolete once the test `stock_positions_of_groups_are_still_refused` fails.
 fn replace_position(key: &mut Expr, select: &Select, aliases: &[(String, usize)]) -> bool {
     let Expr::Value(value) = key else { return true };
     let Value::Number(number, _) = &value.value else { return true };
@@ -208,7 +209,7 @@ pub(in crate::sql) fn may_differ(expr: &Expr) -> bool {
 /// Replaces a key of ORDER BY with the position of the column of SELECT that has the same expression: with DISTINCT,
 /// DataFusion rejects `SELECT DISTINCT x % 2 .. ORDER BY x % 2`.
 ///
-/// Obsolete once the test `stock_keys_of_distinct_are_still_refused` fails.
+/// This workaround is obsolete once the test `stock_keys_of_distinct_are_still_refused` fails.
 fn replace_by_position(key: &mut Expr, select: &Select) {
     if matches!(key, Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
         return;

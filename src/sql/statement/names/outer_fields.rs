@@ -1,11 +1,13 @@
 //! Reads fields of structs whose names DataFusion 55 refuses or takes for other columns.
 //!
 //! DataFusion refuses `o.s.a` within a subquery, where `o` is a table of the query around it, but
-//! accepts `(o.s).a`. Obsolete once `stock_fields_of_outer_structs_are_still_refused` fails.
+//! accepts
+//! `(o.s).a`. This workaround is obsolete once `stock_fields_of_outer_structs_are_still_refused`
+//! fails.
 //!
-//! DataFusion reads `t.s.a` as the column `a` of a table `s`, if FROM has such a table: it does not
-//! check that the schema of the table is `t`. Obsolete once the test
-//! `stock_names_are_still_read_without_their_schema` fails.
+//! DataFusion reads `t.s.a` as the column `a` of a table
+//! `s`, if FROM has such a table: it does not check that the schema of the table is `t`. This
+//! workaround is obsolete once the test `stock_names_are_still_read_without_their_schema` fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

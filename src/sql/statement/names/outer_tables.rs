@@ -1,11 +1,12 @@
 //! Reads `t.a` as a column of an outer table `t` where a table of the subquery has a column `t`.
 //!
-//! In `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`, DataFusion takes `t.a` for a field
-//! of `u.t`, and fails if the column `u.t` has no fields. DuckDB then reads the column `a` of the
-//! outer table. So `t.a` gets a schema as third part, with which it can only be the column of the
-//! outer table: DataFusion compares the schemas of two tables only if both have one. If `u.t` may
-//! have fields, `t.a` stays the field, as in DuckDB. Obsolete once the test
-//! `stock_columns_of_outer_tables_are_still_read_as_fields` fails.
+//! In `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`, DataFusion takes
+//! `t.a` for a field of `u.t`, and fails if the column
+//! `u.t` has no fields. DuckDB then reads the column `a` of the outer table. So
+//! `t.a` gets a schema as third part, with which it can only be the column of the outer table: DataFusion compares the schemas of two tables only if both have one. If `u.t`
+//! may have fields,
+//! `t.a` stays the field, as in DuckDB. This workaround is obsolete once the test `stock_columns_of_outer_tables_are_still_read_as_fields`
+//! fails.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

@@ -1,14 +1,15 @@
 //! Replaces aliases that a SELECT uses in later columns or in WHERE.
 //!
 //! `SELECT a + 1 AS b, b * 2 AS c FROM t WHERE b > 1` becomes
-//! `SELECT a + 1 AS b, (a + 1) * 2 AS c FROM t WHERE (a + 1) > 1`, as in DuckDB. DataFusion resolves aliases only in
-//! GROUP BY, HAVING, QUALIFY and ORDER BY. Only statements with an unknown column are rewritten, and a
-//! column of FROM has precedence over an alias, so that no statement that can be planned changes its meaning. Obsolete
-//! once the test `stock_aliases_are_still_no_columns` fails.
+//! `SELECT a + 1 AS b, (a + 1) * 2 AS c FROM t WHERE (a + 1) > 1`, as in DuckDB. DataFusion
+//! resolves aliases only in GROUP BY, HAVING, QUALIFY and ORDER BY. Only statements with an unknown
+//! column are rewritten, and a column of FROM has precedence over an alias, so that no statement
+//! that can be planned changes its meaning. This workaround is obsolete once the test
+//! `stock_aliases_are_still_no_columns` fails.
 //!
-//! In HAVING, DataFusion takes a name for a column of FROM, even if it is the alias of an aggregate, and refuses a column
-//! that is not grouped. Such an alias is replaced, too. Obsolete once the test
-//! `stock_names_in_having_are_still_columns` fails.
+//! In HAVING, DataFusion takes a name for a column of FROM, even if it is the alias of an
+//! aggregate, and refuses a column that is not grouped. Such an alias is replaced, too. This
+//! workaround is obsolete once the test `stock_names_in_having_are_still_columns` fails.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -129,7 +130,7 @@ impl Visitor for FindHaving {
 ///
 /// DataFusion 55 calls the function again for the condition
 /// (<https://github.com/apache/datafusion/issues/7976>). The result then has rows whose displayed
-/// value does not meet the condition. Obsolete once the test
+/// value does not meet the condition. This workaround is obsolete once the test
 /// `stock_having_still_calls_random_again` fails.
 pub(in crate::sql::statement) fn find_random_alias<S: Visit>(
     state: &SessionState,

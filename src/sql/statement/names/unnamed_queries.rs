@@ -1,10 +1,11 @@
 //! Gives an alias to subqueries in FROM whose columns could be taken for columns of another table.
 //!
-//! In `SELECT (SELECT count(*) FROM (SELECT a FROM t) WHERE a > t.a) FROM t`, SQL finds `t.a` in the outer table, because
-//! the subquery in FROM has no table `t`. DataFusion would find it in the subquery, whose columns keep the names of
-//! the tables within. For the same reason it would reject `FROM (SELECT a FROM t), t`. An alias hides these names. It is
-//! added only if a table next to the subquery or of a query around it has one of these names. Obsolete once the test
-//! `stock_subqueries_still_keep_the_names_of_their_tables` fails.
+//! In `SELECT (SELECT count(*) FROM (SELECT a FROM t) WHERE a > t.a) FROM t`, SQL finds
+//! `t.a` in the outer table, because the subquery in FROM has no table `t`. DataFusion would find
+//! it in the subquery, whose columns keep the names of the tables within. For the same reason it
+//! would reject `FROM (SELECT a FROM t), t`. An alias hides these names. It is added only if a
+//! table next to the subquery or of a query around it has one of these names. This workaround is
+//! obsolete once the test `stock_subqueries_still_keep_the_names_of_their_tables` fails.
 //!
 //! The columns that such a subquery computes have no table name at all, and DataFusion confuses them with aliases and
 //! expressions:
@@ -16,7 +17,7 @@
 //!   outer `-a` for the column `-a` of the subquery, whose values are unique, and drops DISTINCT.
 //!
 //! Columns with a table name cannot be confused like this. So an alias is also added if a column of
-//! the subquery could be confused. Obsolete once the test
+//! the subquery could be confused. This workaround is obsolete once the test
 //! `stock_columns_of_unnamed_queries_are_still_read_as_aliases` fails.
 
 use std::collections::{HashMap, HashSet};

@@ -42,7 +42,7 @@ pub(in crate::sql) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialec
 /// * `x = ANY (VALUES (1))` and `x = ANY (FROM t)` are errors. Here they compare `x` with the rows.
 /// * `[v + 1 FOR v IN x IF v > 1]` is an error. Here it is a call of `list_transform`.
 ///
-/// Obsolete once the test `the_parser_still_has_other_precedences` fails.
+/// This workaround is obsolete once the test `the_parser_still_has_other_precedences` fails.
 #[derive(Debug)]
 struct SqlDialect(DuckDbDialect);
 

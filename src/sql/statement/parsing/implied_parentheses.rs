@@ -10,7 +10,7 @@ use crate::sql::statement::parsing::forms::{TextEdit, apply_edits, find_keyword}
 /// to `ROLLUP (a, ((b)::INT))`. Returns `None` for a text without such places.
 ///
 /// Call this function only for a text that the parser refuses, so that it changes no valid text.
-/// Obsolete once the test `the_parser_still_requires_parentheses` fails.
+/// This workaround is obsolete once the test `the_parser_still_requires_parentheses` fails.
 pub(in crate::sql::statement) fn add_parentheses(
     text: &str,
     dialect: &dyn Dialect,

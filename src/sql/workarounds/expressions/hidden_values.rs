@@ -21,8 +21,8 @@ use crate::sql::sources::listing::FilesTable;
 /// return the values below a NULL struct or list, and sets the fields of NULL structs to NULL
 /// before `unnest` divides the structs into columns.
 ///
-/// Obsolete once the tests `stock_fields_of_null_are_still_values` and
-/// `stock_lists_of_null_still_have_elements` fail.
+/// This workaround is obsolete once the tests
+/// `stock_fields_of_null_are_still_values` and `stock_lists_of_null_still_have_elements` fail.
 pub(in crate::sql) fn mask_hidden_values(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_masked = false;
     let plan = plan.transform_up_with_subqueries(|plan| {

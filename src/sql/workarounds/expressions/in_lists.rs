@@ -17,15 +17,15 @@ const APART: &str = "__serrate_apart_";
 ///
 /// DataFusion 55 replaces `x IN (1, 2) AND x IN (3, 4)` with `false` and `x NOT IN (1, 2) OR x NOT
 /// IN (3, 4)` with `true`. If `x` is NULL, both conditions should be NULL: because of the `true`,
-/// WHERE keeps rows that it should drop. DataFusion also ignores NULL among the elements: `x IN (1,
-/// NULL) AND x NOT IN (5, NULL)` is true for 1. While the rule runs, the tested values of several
-/// IN lists have different aliases, so that the rule merges no lists. Obsolete once the test
-/// `stock_in_lists_still_forget_null` fails.
+/// WHERE keeps rows that it should drop. DataFusion also ignores NULL among the elements:
+/// `x IN (1, NULL) AND x NOT IN (5, NULL)` is true for 1. While the rule runs, the tested values of
+/// several IN lists have different aliases, so that the rule merges no lists. This workaround is
+/// obsolete once the test `stock_in_lists_still_forget_null` fails.
 ///
 /// DataFusion also replaces `s ~ '.*'` with `s IS NOT NULL`, which is false for NULL. It replaces
-/// `s ~ 'a\\b'`, which finds a backslash, with `s LIKE '%a\b%'`, which escapes the `b`. This rule begins
-/// such patterns with an empty group, so that the simplifier keeps them. Obsolete once the tests
-/// `stock_patterns_still_forget_null` and `stock_patterns_still_forget_backslashes` fail.
+/// `s ~ 'a\\b'`, which finds a backslash, with `s LIKE '%a\b%'`, which escapes the
+/// `b`. This rule begins such patterns with an empty group, so that the simplifier keeps them. This workaround is obsolete once the tests `stock_patterns_still_forget_null`
+/// and `stock_patterns_still_forget_backslashes` fail.
 pub(in crate::sql) fn keep_in_lists(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

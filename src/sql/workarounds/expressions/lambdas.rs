@@ -25,10 +25,10 @@ use crate::sql::base::expression_parts::{has_part, rewrite_node};
 ///
 /// DataFusion determines the type of a lambda parameter while it plans SQL. At this time, the type
 /// of CASE is the type of its first branch, so `v` is an integer in `list_transform(CASE WHEN b
-/// THEN [1] ELSE [2.5] END, lambda v: v + 1)`. Type coercion casts the branches to one type, but
-/// `v` stays an integer, and physical planning fails. This rule casts the branches itself, and then
-/// determines the types of parameters again. Obsolete once the test
-/// `stock_parameters_over_case_still_fail` fails.
+/// THEN [1] ELSE [2.5] END, lambda v: v +
+/// 1)`. Type coercion casts the branches to one type, but `v` stays an integer, and physical
+/// planning fails. This rule casts the branches itself, and then determines the types of parameters
+/// again. This workaround is obsolete once the test `stock_parameters_over_case_still_fail` fails.
 pub(in crate::sql) fn retype_lambdas(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut has_lambda = false;
     plan.apply_with_subqueries(|node| {

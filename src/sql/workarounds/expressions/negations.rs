@@ -11,8 +11,8 @@ use crate::sql::base::expression_parts::rewrite_parts;
 /// Analyzer rule: rewrites `-x` of a signed integer to `0 - x`.
 ///
 /// DataFusion 55 negates integers with wrap-around, except where it negates the statistics of a
-/// Parquet file or a constant. There, the negation of the least integer fails. Obsolete once the
-/// test `stock_negations_of_statistics_still_overflow` fails.
+/// Parquet file or a constant. There, the negation of the least integer fails. This workaround is
+/// obsolete once the test `stock_negations_of_statistics_still_overflow` fails.
 pub(in crate::sql) fn rewrite_negations(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_negation = |e: &Expr| matches!(e, Expr::Negative(_));
     rewrite_parts(plan, is_negation, |e, columns| match e {

@@ -22,10 +22,11 @@ use crate::sql::workarounds::subqueries::subquery_conditions::rewrite_quantified
 ///
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
 ///
-/// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and NULLS
-/// LAST determine the place of NULL elements. Here NULL elements are the greatest value, as in DuckDB and
-/// PostgreSQL, and NULLS FIRST and NULLS LAST apply only to whole lists and structs. Obsolete once the test
-/// `stock_comparisons_of_lists_have_least_nulls` fails.
+/// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST
+/// and NULLS LAST determine the place of NULL elements. Here NULL elements are the greatest value,
+/// as in DuckDB and PostgreSQL, and NULLS FIRST and NULLS LAST apply only to whole lists and
+/// structs. This workaround is obsolete once the test `stock_comparisons_of_lists_have_least_nulls`
+/// fails.
 pub(in crate::sql) fn unify_nested_order(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
 }

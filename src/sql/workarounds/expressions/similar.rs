@@ -8,9 +8,10 @@ use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule: makes `x SIMILAR TO pattern` match the whole string, with `%` and `_` as in LIKE.
 ///
-/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and `'abc'
-/// SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent regular expression.
-/// Obsolete once the test `stock_similar_to_still_searches` fails.
+/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true
+/// and `'abc' SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent
+/// regular expression. This workaround is obsolete once the test `stock_similar_to_still_searches`
+/// fails.
 pub(in crate::sql) fn translate_similar_patterns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_similar = |e: &Expr| matches!(e, Expr::SimilarTo(_));
     rewrite_parts(plan, is_similar, |e, _| match e {

@@ -20,7 +20,7 @@ static BETWEEN: LazyLock<Arc<ScalarUDF>> =
 /// Analyzer rule: evaluates the operand of `random() BETWEEN a AND b` once.
 ///
 /// DataFusion 55 rewrites BETWEEN to two comparisons, each with a random number of its own:
-/// <https://github.com/apache/datafusion/issues/25457>. Obsolete once the test
+/// <https://github.com/apache/datafusion/issues/25457>. This workaround is obsolete once the test
 /// `stock_between_still_evaluates_its_operand_twice` fails.
 pub(in crate::sql) fn evaluate_between_once(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_affected = |e: &Expr| matches!(e, Expr::Between(between) if between.expr.is_volatile());

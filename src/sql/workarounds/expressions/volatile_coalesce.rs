@@ -20,10 +20,10 @@ static COALESCE: LazyLock<Arc<ScalarUDF>> =
 
 /// Analyzer rule: evaluates the arguments of `coalesce` and `ifnull` once if one of them is volatile.
 ///
-/// DataFusion 55 replaces `coalesce(x, y)` with `CASE WHEN x IS NOT NULL THEN x ELSE y END`. If `x` calls
-/// `random()`, the second `x` can be NULL although the first is not:
-/// <https://github.com/apache/datafusion/issues/25477>. Obsolete once the test
-/// `stock_coalesce_still_evaluates_its_arguments_twice` fails.
+/// DataFusion 55 replaces `coalesce(x, y)` with `CASE WHEN x IS NOT NULL THEN x ELSE y END`. If
+/// `x` calls `random()`, the second
+/// `x` can be NULL although the first is not: <https://github.com/apache/datafusion/issues/25477>. This workaround is obsolete once the test `stock_coalesce_still_evaluates_its_arguments_twice`
+/// fails.
 ///
 /// The function that replaces `coalesce` evaluates all arguments for all rows, so an argument that fails for
 /// a row fails there even if an earlier argument has a value.

@@ -19,14 +19,14 @@ const KEY: &str = "__serrate_key_";
 /// DataFusion 55 derives the order of such a key from the ranges of its operands. The range of most
 /// functions has the type Null, and DataFusion then derives no order: rows that are sorted by
 /// `length(s) > 1` count as unsorted, and the plan of `ORDER BY length(s) > 1` over several
-/// partitions is refused. The order of a plain column is known. Obsolete once the test
-/// `stock_comparisons_of_functions_are_still_no_keys` fails.
+/// partitions is refused. The order of a plain column is known. This workaround is obsolete once
+/// the test `stock_comparisons_of_functions_are_still_no_keys` fails.
 ///
 /// The rule also computes the keys of a window if one of several PARTITION BY keys is computed, as
 /// in `PARTITION BY abs(v), k`. If `v` equals another column `u` of the input, DataFusion 55 sorts
 /// by `abs(u), k`, and execution fails, because DataFusion does not find `k` after `abs(v)` in this
-/// sort order. Obsolete once the test `stock_windows_over_functions_of_equal_columns_still_fail`
-/// fails.
+/// sort order. This workaround is obsolete once the test
+/// `stock_windows_over_functions_of_equal_columns_still_fail` fails.
 pub(in crate::sql) fn project_computed_keys(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,

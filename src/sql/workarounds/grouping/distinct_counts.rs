@@ -13,7 +13,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 /// DataFusion 55 wrongly declares two numbers of distinct values exact. A literal has 1 distinct
 /// value, even if it is NULL or there are no rows. A column of a cross join has as many as in the
 /// left input, even if the right input is empty. A single `count(DISTINCT x)` is not affected,
-/// because DataFusion plans it as GROUP BY. Obsolete once the test
+/// because DataFusion plans it as GROUP BY. This workaround is obsolete once the test
 /// `stock_distinct_counts_are_still_those_of_statistics` fails.
 pub(in crate::sql) fn keep_distinct_counts(
     stock: &dyn PhysicalOptimizerRule,

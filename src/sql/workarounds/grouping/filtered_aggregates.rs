@@ -12,9 +12,9 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 ///
 /// The rule computes an aggregate without GROUP BY from the statistics of its input. To find that
 /// input, it walks from the final aggregate to the first partial aggregate without FILTER. If the
-/// aggregate has FILTER, the rule finds the partial aggregate of a subquery, and `SELECT max(c)
-/// FILTER (WHERE c > 9) FROM (SELECT count(*) c FROM t)` returns the count. Obsolete once the test
-/// `stock_statistics_still_replace_filtered_aggregates` fails.
+/// aggregate has FILTER, the rule finds the partial aggregate of a subquery, and
+/// `SELECT max(c) FILTER (WHERE c > 9) FROM (SELECT count(*) c FROM t)` returns the count. This
+/// workaround is obsolete once the test `stock_statistics_still_replace_filtered_aggregates` fails.
 pub(in crate::sql) fn keep_filtered_aggregates(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,

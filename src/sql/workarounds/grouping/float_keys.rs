@@ -34,7 +34,7 @@ use serrate_core::internal::{holds_float, to_canonical_floats};
 ///   rows.
 /// * `array_has(x, 0.0)`, and other searches in lists, do not find -0.0.
 ///
-/// Obsolete once the test `stock_comparisons_tell_zeros_and_nan_apart` fails.
+/// This workaround is obsolete once the test `stock_comparisons_tell_zeros_and_nan_apart` fails.
 pub(in crate::sql) fn unify_float_keys(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,

@@ -10,11 +10,11 @@ use super::dependencies::{is_barrier, may_have_dependencies, remove_dependencies
 /// Analyzer rule: hides from a GROUP BY or DISTINCT with several keys the functional dependencies
 /// of a joined table (which columns are unique).
 ///
-/// A join repeats rows, so that a column that is unique in one table determines only the columns of this table. Above a
-/// GROUP BY, DataFusion 55 assumes that this column determines all columns: after `SELECT DISTINCT
-/// u.y, t.i FROM (SELECT y FROM a GROUP BY y) u JOIN t ..`, DataFusion omits `i` from ORDER BY and
-/// GROUP BY, and turns a join by `y` into a semi join, which loses rows. Obsolete once the test
-/// `stock_groups_above_joins_still_lose_rows` fails.
+/// A join repeats rows, so that a column that is unique in one table determines only the columns of
+/// this table. Above a GROUP BY, DataFusion 55 assumes that this column determines all columns:
+/// after `SELECT DISTINCT u.y, t.i FROM (SELECT y FROM a GROUP BY y) u JOIN t ..`, DataFusion omits
+/// `i` from ORDER BY and GROUP BY, and turns a join by `y` into a semi join, which loses rows. This
+/// workaround is obsolete once the test `stock_groups_above_joins_still_lose_rows` fails.
 pub(in crate::sql) fn hide_joined_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| {
         let input = match &node {

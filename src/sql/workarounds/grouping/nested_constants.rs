@@ -19,9 +19,10 @@ use crate::sql::workarounds::sorting::sorts::has_comparison;
 ///
 /// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
 ///
-/// DataFusion 55 derives an interval from each constant of a projection, and compares the two equal bounds of
-/// the interval. DataFusion cannot compare lists of lists, so DISTINCT, PARTITION BY and INTERSECT of such a
-/// column fail. Obsolete once the test `stock_constant_lists_of_lists_still_fail` fails.
+/// DataFusion 55 derives an interval from each constant of a projection, and compares the two equal
+/// bounds of the interval. DataFusion cannot compare lists of lists, so DISTINCT, PARTITION BY and
+/// INTERSECT of such a column fail. This workaround is obsolete once the test
+/// `stock_constant_lists_of_lists_still_fail` fails.
 pub(in crate::sql) fn hide_nested_constants(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,

@@ -14,9 +14,9 @@ use serrate_core::internal::holds_float;
 /// Physical optimizer rule: removes the limit that DataFusion pushes from ORDER BY .. LIMIT into an
 /// aggregate, if the aggregate has float keys or values.
 ///
-/// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` can differ from
-/// its value without LIMIT, and a NaN key causes a panic. Obsolete once the test
-/// `stock_topk_of_floats_is_still_wrong` fails.
+/// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` can
+/// differ from its value without LIMIT, and a NaN key causes a panic. This workaround is obsolete
+/// once the test `stock_topk_of_floats_is_still_wrong` fails.
 pub(in crate::sql) fn remove_float_limits(
     plan: Arc<dyn ExecutionPlan>,
     _: &ConfigOptions,
@@ -36,7 +36,8 @@ pub(in crate::sql) fn remove_float_limits(
 /// DataFusion gives the limit to an aggregate of rows without an order. If a later rule sorts the
 /// rows, the aggregate runs as a TopK and fails: "Ordering direction required for DISTINCT with
 /// limit" (<https://github.com/apache/datafusion/issues/25350>). The limit above the aggregate
-/// remains. Obsolete once the test `stock_limits_of_sorted_distinct_rows_still_fail` fails.
+/// remains. This workaround is obsolete once the test
+/// `stock_limits_of_sorted_distinct_rows_still_fail` fails.
 pub(in crate::sql) fn remove_distinct_limits(
     plan: Arc<dyn ExecutionPlan>,
     _: &ConfigOptions,

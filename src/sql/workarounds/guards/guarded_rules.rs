@@ -51,28 +51,29 @@ use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
 /// passes conditions on lists to scans of Parquet, which accept these conditions and do not apply
 /// them ([`guard_row_filters`]).
 ///
-/// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
-/// filters depend on other rows and on timing, so whether a query over Parquet fails would depend
-/// on the rows that a join or TopK has seen. The rule also gives the scan below `min(f(a)), max(b)`
-/// a filter for `max(b)` alone, which drops rows that `min(f(a))` needs. The filter that the rule
-/// gives the scan below `max(x)` of floats drops row groups with NaN, because statistics omit NaN
-/// ([`filters_too_much`]). The filters of some joins make the query wait forever
-/// ([`refuse_waiting_filters`]). The rule also gives a filter to a scan that has taken over a LIMIT, which then
-/// counts the rows that pass the filter. Obsolete once the test `stock_joins_still_filter_below_limits`
-/// in `tests/sql/limits.rs` fails.
 ///
-/// `PushdownSort` makes a scan of Parquet that has taken over a LIMIT read its row groups and files in another
-/// order, so that the LIMIT returns other rows. Obsolete once the test
-/// `stock_limited_scans_still_reorder_rows` fails.
+/// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such filters depend on other rows and on timing, so whether a query over Parquet fails would depend on the rows that a join or TopK has seen. The rule also gives the scan below `min(f(a)),
+/// max(b)` a filter for `max(b)` alone, which drops rows that
+/// `min(f(a))` needs. The filter that the rule gives the scan below `max(x)` of floats drops row
+/// groups with NaN, because statistics omit NaN
+/// ([`filters_too_much`]). The filters of some joins make the query wait forever ([`refuse_waiting_filters`]).
+/// The rule also gives a filter to a scan that has taken over a LIMIT, which then counts the rows
+/// that pass the filter. This workaround is obsolete once the test
+/// `stock_joins_still_filter_below_limits` in `tests/sql/limits.rs` fails.
 ///
-/// `ProjectionPushdown` has three bugs. It moves a projection below a `FilterExec` that itself projects, as
-/// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
-/// It moves expressions that can fail below a `FilterExec`, where they are evaluated for the rows that
-/// the filter drops ([`GuardedFilterExec`]). Obsolete once the test
-/// `stock_projections_still_move_below_filters` fails. It also moves subexpressions of the
-/// condition of a nested-loop join below the join, where they are evaluated for rows without a
-/// match, and out of lambda bodies, although they cannot be evaluated outside. Obsolete once the
-/// test `stock_parts_of_join_conditions_still_move` fails.
+///
+/// `PushdownSort` makes a scan of Parquet that has taken over a LIMIT read its row groups and files in another order, so that the LIMIT returns other rows. This workaround is obsolete once the test `stock_limited_scans_still_reorder_rows`
+/// fails.
+///
+/// `ProjectionPushdown` has three bugs. It moves a projection below a `FilterExec` that itself
+/// projects, as if both had the same columns. This workaround is obsolete once the test
+/// `stock_projections_of_filters_still_fail` fails. It moves expressions that can fail below a `FilterExec`,
+/// where they are evaluated for the rows that the filter drops
+/// ([`GuardedFilterExec`]). This workaround is obsolete once the test `stock_projections_still_move_below_filters`
+/// fails. It also moves subexpressions of the condition of a nested-loop join below the join, where
+/// they are evaluated for rows without a match, and out of lambda bodies, although they cannot be
+/// evaluated outside. This workaround is obsolete once the test
+/// `stock_parts_of_join_conditions_still_move` fails.
 pub(in crate::sql) fn guard_pushdowns(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,

@@ -17,7 +17,7 @@ use datafusion::physical_plan::{
 /// outer join never polls the same partition of the inner join. So this partition never reports,
 /// and the other partitions of the inner join wait forever. Upstream counts a dropped partition as
 /// reported, but only for joins whose two sides are partitioned
-/// (<https://github.com/apache/datafusion/pull/21666>). Obsolete once the test
+/// (<https://github.com/apache/datafusion/pull/21666>). This workaround is obsolete once the test
 /// `stock_joins_below_partitioned_joins_still_hang` in `tests/sql/dynamic_filters.rs` fails.
 pub(super) fn refuse_waiting_filters(
     plan: Arc<dyn ExecutionPlan>,

@@ -18,9 +18,10 @@ const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 /// Analyzer rule: matches each row of the left input of EXCEPT ALL and INTERSECT ALL with at most
 /// one row of the right input.
 ///
-/// DataFusion 55 plans these operations as an anti join and a semi join, in which one row of the right side
-/// matches all equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal rows on both
-/// sides and adds the number as a join key. Obsolete once the test `stock_sets_still_count_nothing` fails.
+/// DataFusion 55 plans these operations as an anti join and a semi join, in which one row of the
+/// right side matches all equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule
+/// numbers equal rows on both sides and adds the number as a join key. This workaround is obsolete
+/// once the test `stock_sets_still_count_nothing` fails.
 pub(in crate::sql) fn number_equal_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Join(join) if compares_rows(&join) => {

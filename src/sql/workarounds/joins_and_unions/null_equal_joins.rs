@@ -22,7 +22,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 ///   topmost join does, which also loses rows. While the rule runs here, an empty relation replaces
 ///   such a join, so that the rule does not merge the join.
 ///
-/// Obsolete once the test `stock_joins_still_mix_equalities_of_null` fails.
+/// This workaround is obsolete once the test `stock_joins_still_mix_equalities_of_null` fails.
 pub(in crate::sql) fn keep_null_equal_joins(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

@@ -17,11 +17,12 @@ use crate::sql::exec::merged_order::{MergedOrderExec, keep_one_order};
 /// Physical optimizer rule, before sorts are enforced: if a node needs one order of its input,
 /// hides the other orders of the input from this node.
 ///
-/// DataFusion 55 assumes that a merge of partitions keeps every order of its input. If `y` is
-/// `date_trunc('hour', t)` in one partition and `date_trunc('year', t)` in another, and both are
-/// sorted by `t`, each partition is also sorted by `y`, but their merge by `t` is not. DataFusion
-/// still drops ORDER BY `y` above the merge. Obsolete once the test
-/// `stock_merges_still_claim_every_order` fails.
+/// DataFusion 55 assumes that a merge of partitions keeps every order of its input. If
+/// `y` is `date_trunc('hour', t)` in one partition and `date_trunc('year',
+/// t)` in another, and both are sorted by `t`, each partition is also sorted by
+/// `y`, but their merge by `t` is not. DataFusion still drops ORDER BY
+/// `y` above the merge. This workaround is obsolete once the test `stock_merges_still_claim_every_order`
+/// fails.
 pub(in crate::sql) fn hide_other_orders(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -32,10 +33,10 @@ pub(in crate::sql) fn hide_other_orders(
 /// Physical optimizer rule, after sorts are enforced: adds to each merge the sort keys of its input
 /// that it lacks. A merge by `x` of partitions that are sorted by `x, y` becomes a merge by `x, y`.
 ///
-/// If each partition is sorted by `x, y`, a merge of the partitions by `x` mixes the `y` of equal `x`.
-/// DataFusion 55 assumes that the rows are still sorted by `x, y`: `SELECT * FROM (SELECT * FROM t ORDER BY x
-/// LIMIT 9) ORDER BY x, y` is not sorted by `y` over several files in the order `x, y`. Obsolete once the
-/// test `stock_merges_still_claim_every_order` fails.
+/// If each partition is sorted by `x, y`, a merge of the partitions by `x` mixes the `y` of equal
+/// `x`. DataFusion 55 assumes that the rows are still sorted by `x, y`: `SELECT * FROM (SELECT *
+/// FROM t ORDER BY x LIMIT 9) ORDER BY x, y` is not sorted by `y` over several files in the order
+/// `x, y`. This workaround is obsolete once the test `stock_merges_still_claim_every_order` fails.
 pub(in crate::sql) fn merge_by_all_keys(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ChildSatisfactionOptions, ExecutionPlan};
 /// below GROUP BY has one partition, so the rule does not divide its rows by the key if they are
 /// few. Once the rule has removed the sort, the input of GROUP BY has the partitions of its source,
 /// which are not divided by the key, or divided by another key of the subquery. This has been seen
-/// for tables in memory without rows. Obsolete once the test
+/// for tables in memory without rows. This workaround is obsolete once the test
 /// `stock_removed_sorts_still_leave_partitions` fails.
 pub(in crate::sql) fn add_missing_partitions(
     plan: Arc<dyn ExecutionPlan>,

@@ -23,20 +23,25 @@ use crate::sql::workarounds::sorting::moved_keys::has_order;
 /// Keeps `EnsureRequirements` from moving sorts below limits, limits below windows or filters, and from removing
 /// the sorts of subqueries whose order a limit or a window function needs.
 ///
-/// If a sort is above a `GlobalLimitExec`, DataFusion moves the sort below the limit, so that `(SELECT * FROM
-/// t LIMIT 3) ORDER BY id` returns the three smallest rows of the table. If a sort is already below the
-/// limit, that sort gets the fetch of the limit but not the skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER
-/// BY id` returns one row. Obsolete once the test `stock_sorts_still_move_below_limits` fails.
+/// If a sort is above a
+/// `GlobalLimitExec`, DataFusion moves the sort below the limit, so that `(SELECT * FROM t LIMIT 3)
+/// ORDER BY
+/// id` returns the three smallest rows of the table. If a sort is already below the limit, that sort gets the fetch of the limit but not the skip, so `(..
+/// ORDER BY id LIMIT 2 OFFSET 1) ORDER BY
+/// id` returns one row. This workaround is obsolete once the test `stock_sorts_still_move_below_limits`
+/// fails.
 ///
-/// If the input of a sort with a limit is sorted already, DataFusion removes the sort and gives its limit to
-/// the merge below, even if a window function between them needs all rows. Sorts and their limits are
-/// therefore separate nodes while the rule runs. Obsolete once the test
-/// `stock_limits_still_move_below_windows` fails.
+/// If the input of a sort with a limit is sorted already, DataFusion removes the sort and gives its
+/// limit to the merge below, even if a window function between them needs all rows. Sorts and their
+/// limits are therefore separate nodes while the rule runs. This workaround is obsolete once the
+/// test `stock_limits_still_move_below_windows` fails.
 ///
-/// A limit takes the first rows of a sorted subquery, and `row_number() OVER ()` numbers them in its order. If a
-/// key of the sort is not among the columns of the rows, as in `SELECT sum(x) FROM (SELECT x FROM t ORDER BY
-/// time OFFSET 3)`, DataFusion does not see that the order is needed, and removes the sort ([`hide_sorts`]).
-/// Obsolete once the test `stock_sorts_by_dropped_keys_are_still_removed` fails.
+/// A limit takes the first rows of a sorted subquery, and `row_number() OVER ()` numbers them in
+/// its order. If a key of the sort is not among the columns of the rows, as in
+/// `SELECT sum(x) FROM (SELECT x FROM t ORDER BY time OFFSET 3)`, DataFusion does not see that the
+/// order is needed, and removes the sort
+/// ([`hide_sorts`]). This workaround is obsolete once the test `stock_sorts_by_dropped_keys_are_still_removed`
+/// fails.
 pub(in crate::sql) fn hide_limits(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,

@@ -6,8 +6,8 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 /// Keeps `eliminate_duplicated_expr` from removing a sort key that has the name of an earlier cast.
 ///
 /// The rule removes a key that earlier keys determine, and finds the earlier keys by their names. A
-/// cast has the name of its column, so that `GROUP BY f ORDER BY f::INT, f` loses the key `f`.
-/// Obsolete once the test `stock_casts_still_hide_sort_keys` fails.
+/// cast has the name of its column, so that `GROUP BY f ORDER BY f::INT, f` loses the key
+/// `f`. This workaround is obsolete once the test `stock_casts_still_hide_sort_keys` fails.
 pub(in crate::sql) fn keep_sort_keys(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

@@ -3,8 +3,8 @@
 //! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC
 //! place a NULL within a list or struct. But before it keeps a row of a later batch, it compares
 //! the row with the lowest-ranked row so far, with NULL in lists as the least value, so results
-//! depend on batches. Obsolete once `order_by_lists_does_not_depend_on_batches` passes without this
-//! file.
+//! depend on batches. This workaround is obsolete once `order_by_lists_does_not_depend_on_batches`
+//! passes without this file.
 
 use std::sync::Arc;
 

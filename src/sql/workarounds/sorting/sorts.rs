@@ -28,14 +28,15 @@ use crate::sql::exec::{one_input, pass_filters, same_rows, same_statistics};
 ///
 /// Physical optimizer rule, before plans are checked: adds the required sorts that are missing.
 ///
-/// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input by a
-/// constant column. It then cannot derive an order for the union, so the statement fails in
-/// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
+/// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input
+/// by a constant column. It then cannot derive an order for the union, so the statement fails in
+/// `SanityCheckPlan`. This workaround is obsolete once the test `stock_unions_with_a_constant_still_fail`
+/// fails.
 ///
 /// The rule also adds the missing keys of a merge to a sort with a limit below the merge.
 /// DataFusion omits keys of the sort that are constant in each input of UNION ALL. The sort then
-/// drops rows that differ from the last rows of another input only in these keys. Obsolete once
-/// `stock_limits_over_unions_still_drop_rows` fails.
+/// drops rows that differ from the last rows of another input only in these keys. This workaround
+/// is obsolete once `stock_limits_over_unions_still_drop_rows` fails.
 pub(in crate::sql) fn add_missing_sorts(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -99,9 +100,9 @@ fn replace_inputs(
 /// Physical optimizer rule, before [`add_missing_sorts`]: hides the order of the input from an aggregation whose
 /// group keys have a type without scalar comparison.
 ///
-/// If some keys are ordered, for example constant, the aggregation compares them with the keys of the
-/// previous row as scalars, and fails with "Uncomparable values" for lists of lists. Obsolete once the test
-/// `stock_distinct_of_constant_lists_still_fails` fails.
+/// If some keys are ordered, for example constant, the aggregation compares them with the keys of
+/// the previous row as scalars, and fails with "Uncomparable values" for lists of lists. This
+/// workaround is obsolete once the test `stock_distinct_of_constant_lists_still_fails` fails.
 pub(in crate::sql) fn hide_unordered_keys(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -132,10 +133,12 @@ pub(in crate::sql) fn hide_unordered_keys(
 /// Physical optimizer rule, before the rules for joins and sorts: hides from outer joins, GROUPING
 /// SETS, ROLLUP and CUBE which columns of their input are constant or equal.
 ///
-/// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above the node in
-/// unmatched rows of the join and in grouping sets without the column. DataFusion still treats the column as
-/// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
-/// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
+/// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above
+/// the node in unmatched rows of the join and in grouping sets without the column. DataFusion still
+/// treats the column as constant: it drops `ORDER BY k`, and an aggregation that relies on input
+/// grouped by
+/// `k` returns a group several times. This workaround is obsolete once the test `stock_constants_are_still_kept_where_they_are_null`
+/// fails.
 ///
 /// Two kinds of constants need more. An aggregation itself reports a literal key of grouping sets
 /// as constant, so the rule moves such keys to a projection below the aggregation. An input with an

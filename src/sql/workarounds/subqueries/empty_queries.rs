@@ -10,11 +10,11 @@ use crate::sql::base::subquery_parts::has_one_row;
 /// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
 ///
 /// DataFusion 55 declares the subquery nullable only if the column of the subquery is nullable, and
-/// the column can become non-nullable while the plan is optimized, because `CASE WHEN true THEN 1
-/// END` becomes a literal. `(SELECT 1 FROM t WHERE false) IS NULL` then becomes false, and the
-/// value is a NULL in a non-nullable column, which is an error. Correlated subqueries are
-/// unaffected: they become joins, whose columns are nullable. Obsolete once the test
-/// `stock_queries_without_rows_are_still_values` fails.
+/// the column can become non-nullable while the plan is optimized, because
+/// `CASE WHEN true THEN 1 END` becomes a literal. `(SELECT 1 FROM t WHERE false) IS NULL` then
+/// becomes false, and the value is a NULL in a non-nullable column, which is an error. Correlated
+/// subqueries are unaffected: they become joins, whose columns are nullable. This workaround is
+/// obsolete once the test `stock_queries_without_rows_are_still_values` fails.
 pub(in crate::sql) fn make_queries_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

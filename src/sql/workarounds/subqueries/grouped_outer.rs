@@ -13,10 +13,12 @@ use crate::sql::base::subquery_parts::has_query;
 /// the query around it.
 ///
 /// In HAVING, SELECT and QUALIFY, DataFusion 55 replaces a key such as `x + 1` with the column of
-/// the groups, but not within subqueries: `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i
-/// = t.x + 1)` fails, because the groups have no column `t.x`. A key that is a merged column of a
-/// full join with USING is computed, too, with `coalesce`. Obsolete once the test
-/// `stock_computed_keys_are_still_no_outer_columns` fails.
+/// the groups, but not within subqueries:
+/// `GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = t.x + 1)` fails, because the groups
+/// have no column
+/// `t.x`. A key that is a merged column of a full join with USING is computed, too, with `coalesce`.
+/// This workaround is obsolete once the test `stock_computed_keys_are_still_no_outer_columns`
+/// fails.
 pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

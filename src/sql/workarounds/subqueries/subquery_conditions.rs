@@ -42,10 +42,12 @@ const ANSWER: &str = "__serrate_exists";
 ///   the column of the query with itself. `x IN (SELECT x ..)` fails if neither `x` belongs to a table.
 /// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
 ///
-/// `x NOT IN (q)` is true if no row of `q` equals `x`, no row of `q` is NULL, and `q` has no row at all if `x`
-/// is NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. If a correlated `q`
-/// always has one row, the rule compares `x` with the scalar subquery `q`. It returns an error for queries whose
-/// conditions DataFusion would move wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
+/// `x NOT IN (q)` is true if no row of `q` equals `x`, no row of `q` is NULL, and `q` has no row at
+/// all if
+/// `x` is NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. If a correlated `q`
+/// always has one row, the rule compares `x` with the scalar subquery `q`. It returns an error for
+/// queries whose conditions DataFusion would move wrongly. This workaround is obsolete once the
+/// test `stock_in_is_still_two_valued` fails.
 pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

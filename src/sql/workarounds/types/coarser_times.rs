@@ -27,9 +27,10 @@ static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
 /// Analyzer rule: rounds timestamps down where a cast, or `to_unixtime`, drops digits.
 ///
 /// Arrow rounds times before 1970 up, so that half a second before 1970 and half a second after
-/// become the same second. Obsolete once the test `stock_casts_before_1970_still_round_up` fails.
-/// The rule also replaces `arrow_cast` of a timestamp with a cast: the simplifier would do so
-/// later, and in a comparison would then compare the timestamp without the cast.
+/// become the same second. This workaround is obsolete once the test
+/// `stock_casts_before_1970_still_round_up` fails. The rule also replaces `arrow_cast` of a
+/// timestamp with a cast: the simplifier would do so later, and in a comparison would then compare
+/// the timestamp without the cast.
 pub(in crate::sql) fn round_times_down(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_change = |e: &Expr| find_cast_source(e).is_some() || is_named_cast(e);
     rewrite_parts(plan, may_change, |e, columns| {

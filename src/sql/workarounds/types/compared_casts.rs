@@ -17,14 +17,16 @@ const HELD: &str = "__serrate_cast";
 
 /// Applies `simplify_expressions` so that a comparison with a cast keeps its meaning.
 ///
-/// DataFusion 55 moves a cast from one side of a comparison to the literal on the other side. If the cast rounds, as
-/// in `1.25::INT = 1`, or may be NULL, as in `TRY_CAST(3000000000 AS INT) <> 5`, this changes the answer. This rule
-/// keeps such casts where they are. Obsolete once the test `stock_casts_still_move_to_literals` fails.
+/// DataFusion 55 moves a cast from one side of a comparison to the literal on the other side. If
+/// the cast rounds, as in `1.25::INT = 1`, or may be NULL, as in
+/// `TRY_CAST(3000000000 AS INT) <> 5`, this changes the answer. This rule keeps such casts where
+/// they are. This workaround is obsolete once the test `stock_casts_still_move_to_literals` fails.
 ///
-/// DataFusion 55 replaces `CAST(x AS TIMESTAMP(6)) = t` for an `x` in milliseconds with `x = t` and truncates
-/// `t` to milliseconds. This rule compares `x` exactly: for a `t` between two milliseconds, `<` becomes `<=`
-/// with the millisecond before `t`. DataFusion also ignores that a cast to a time zone other than UTC changes
-/// the stored integer. Obsolete once the test `stock_casts_to_finer_units_still_round_literals` fails.
+/// DataFusion 55 replaces `CAST(x AS TIMESTAMP(6)) = t` for an `x` in milliseconds with `x =
+/// t` and truncates `t` to milliseconds. This rule compares `x` exactly: for a `t` between two
+/// milliseconds, `<` becomes `<=` with the millisecond before
+/// `t`. DataFusion also ignores that a cast to a time zone other than UTC changes the stored integer. This workaround is obsolete once the test `stock_casts_to_finer_units_still_round_literals`
+/// fails.
 pub(in crate::sql) fn keep_compared_casts(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

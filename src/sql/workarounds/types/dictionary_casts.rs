@@ -8,10 +8,11 @@ use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule: casts a dictionary to the type of its values before a cast to another type.
 ///
-/// Arrow 59 casts all values of a dictionary, also those that no row has, so `SELECT d::INT FROM t WHERE d <> 'x'` fails
-/// because of 'x'. Arrow's cast to string views makes a NULL among the values an empty string:
-/// <https://github.com/apache/arrow-rs/issues/10510>. Obsolete once the test
-/// `stock_casts_of_dictionaries_still_cast_unused_values` fails.
+/// Arrow 59 casts all values of a dictionary, also those that no row has, so
+/// `SELECT d::INT FROM t WHERE d <> 'x'` fails because of 'x'. Arrow's cast to string views makes a
+/// NULL among the values an empty string: <https://github.com/apache/arrow-rs/issues/10510>. This
+/// workaround is obsolete once the test `stock_casts_of_dictionaries_still_cast_unused_values`
+/// fails.
 pub(in crate::sql) fn cast_dictionary_values(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_cast = |e: &Expr| matches!(e, Expr::Cast(_) | Expr::TryCast(_));
     rewrite_parts(plan, is_cast, |e, columns| match e {

@@ -30,8 +30,8 @@ static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_imp
 /// lists return the original lists.
 ///
 /// Arrow has no cast of structs to strings. Arrow writes NULL elements as empty strings, so that
-/// `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have the same text. Obsolete once the
-/// test `stock_texts_of_lists_still_lack_null` fails.
+/// `[1, NULL]` is `[1, ]`, and the lists `[NULL]` and `['']` have the same text. This workaround is
+/// obsolete once the test `stock_texts_of_lists_still_lack_null` fails.
 pub(in crate::sql) fn rewrite_list_texts(plan: LogicalPlan) -> Result<LogicalPlan> {
     let to_text = |e: &Expr| match e {
         Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {

@@ -28,10 +28,11 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
 /// Analyzer rule: converts local times that clocks skip or repeat to instants, as in PostgreSQL and
 /// DuckDB ([`zones`](serrate_core::internal::zones)).
 ///
-/// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
-/// time, so that one row makes the query fail. In a difference of an instant and a local time, DataFusion takes
-/// the local time as a time in UTC (no issue was found upstream); the rule converts it to an instant in the zone
-/// of the other operand. Obsolete once the test `stock_changes_of_clocks_are_still_errors` fails.
+/// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum
+/// is such a time, so that one row makes the query fail. In a difference of an instant and a local
+/// time, DataFusion takes the local time as a time in UTC (no issue was found upstream); the rule
+/// converts it to an instant in the zone of the other operand. This workaround is obsolete once the
+/// test `stock_changes_of_clocks_are_still_errors` fails.
 pub(in crate::sql) fn convert_local_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_change = |e: &Expr| {
         matches!(e, Expr::Cast(_) | Expr::TryCast(_))

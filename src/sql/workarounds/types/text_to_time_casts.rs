@@ -63,9 +63,10 @@ impl TextForm {
 /// like the literal `INTERVAL '1d 03:00'`
 /// ([`intervals`](crate::sql::statement::expressions::intervals)).
 ///
-/// Arrow requires the seconds and two digits for each field of a time, and the names of the units of an interval, so
-/// a cast of such a text fails. Obsolete once the tests `stock_times_without_seconds_are_still_errors` and
-/// `stock_intervals_without_units_are_still_errors` fail.
+/// Arrow requires the seconds and two digits for each field of a time, and the names of the units
+/// of an interval, so a cast of such a text fails. This workaround is obsolete once the tests
+/// `stock_times_without_seconds_are_still_errors` and `stock_intervals_without_units_are_still_errors`
+/// fail.
 pub(in crate::sql) fn cast_texts_to_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_read = |e: &Expr| {
         matches!(e, Expr::Cast(_) | Expr::TryCast(_)) || is_named_cast(e) || is_reader(e)

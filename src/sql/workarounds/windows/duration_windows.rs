@@ -11,9 +11,10 @@ use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule, before type coercion: casts durations and TIME in window ORDER BY to integers.
 ///
-/// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
-/// RANGE and DataFusion supports no RANGE over durations and TIME, even if its bounds have no
-/// offset. Obsolete once the test `stock_windows_over_durations_still_fail` fails.
+/// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a
+/// window is a RANGE and DataFusion supports no RANGE over durations and TIME, even if its bounds
+/// have no offset. This workaround is obsolete once the test
+/// `stock_windows_over_durations_still_fail` fails.
 pub(in crate::sql) fn cast_window_durations(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_window = |e: &Expr| matches!(e, Expr::WindowFunction(_));
     rewrite_parts(plan, is_window, |e, columns| Ok(order_by_numbers(e, columns)))

@@ -16,7 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, WindowExpr};
 ///
 /// The streaming window of DataFusion 55 returns a row before it reads the next batch. But NULL
 /// minus n is NULL, and infinity minus n is infinity: the frame of a row with such a key ends with
-/// the last peer of the row, perhaps in a later batch. Obsolete once the test
+/// the last peer of the row, perhaps in a later batch. This workaround is obsolete once the test
 /// `stock_range_frames_of_nulls_still_miss_peers` fails.
 pub(in crate::sql) fn read_whole_partitions(
     plan: Arc<dyn ExecutionPlan>,

@@ -11,9 +11,10 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 /// The rule computes common subexpressions of window functions in a projection below the window
 /// node. If two window functions are equal once simplified, or differ only in the order of operands
 /// (`sum(a + b)`, `sum(b + a)`), the rule moves the whole function into the projection. The query
-/// then fails, because a projection cannot compute window functions. The rule also treats `sum(x)
-/// OVER (PARTITION BY k ROWS 1 PRECEDING)` as equal to `sum(x) OVER (ORDER BY k ROWS 1 PRECEDING)`.
-/// Obsolete once the test `stock_equal_windows_still_fail` fails.
+/// then fails, because a projection cannot compute window functions. The rule also treats
+/// `sum(x) OVER (PARTITION BY k ROWS 1 PRECEDING)` as equal to
+/// `sum(x) OVER (ORDER BY k ROWS 1 PRECEDING)`. This workaround is obsolete once the test
+/// `stock_equal_windows_still_fail` fails.
 pub(in crate::sql) fn keep_whole_windows(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

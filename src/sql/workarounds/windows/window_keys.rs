@@ -27,20 +27,20 @@ use serrate_core::internal::to_canonical_floats;
 ///
 /// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails
 /// with "Uncomparable values" for lists of lists. DataFusion also does not recognize that rows are
-/// sorted by a constant key of such a type, and rejects RANGE, the default frame, for structs.
-/// Obsolete once the test `stock_windows_over_lists_of_lists_still_fail` fails.
+/// sorted by a constant key of such a type, and rejects RANGE, the default frame, for structs. This
+/// workaround is obsolete once the test `stock_windows_over_lists_of_lists_still_fail` fails.
 ///
-/// An ordered aggregate such as `array_agg(x ORDER BY y)` compares its keys as scalars where it merges the
-/// results of partitions. The comparison of structs skips fields that are NULL, and lists of lists fail.
-/// `DISTINCT ON` becomes such an aggregate. Obsolete once the test
-/// `stock_ordered_aggregates_still_compare_structs_wrongly` fails.
+/// An ordered aggregate such as `array_agg(x ORDER BY y)` compares its keys as scalars where it
+/// merges the results of partitions. The comparison of structs skips fields that are NULL, and
+/// lists of lists fail. `DISTINCT ON` becomes such an aggregate. This workaround is obsolete once
+/// the test `stock_ordered_aggregates_still_compare_structs_wrongly` fails.
 ///
 /// A window fails if a key of PARTITION BY is computed from a column that a join equates with a later
 /// key, as in `PARTITION BY t.a + 1, u.a` over a join by `t.a = u.a`. The rule puts columns first.
 ///
-/// The rule works around two more bugs: windows over binary strings have no RANGE frame, and ordered
-/// aggregates with a repeated key panic (`arg_max(x, x)`). Obsolete once the tests
-/// `stock_windows_over_binary_still_fail` and `stock_repeated_keys_still_panic` fail.
+/// The rule works around two more bugs: windows over binary strings have no RANGE frame, and
+/// ordered aggregates with a repeated key panic (`arg_max(x, x)`). This workaround is obsolete once
+/// the tests `stock_windows_over_binary_still_fail` and `stock_repeated_keys_still_panic` fail.
 pub(in crate::sql) fn replace_window_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {

@@ -13,15 +13,16 @@ use crate::sql::base::expression_parts::map_named;
 ///
 /// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
 ///
-/// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1 PRECEDING
-/// AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact, the counts restart in
-/// each partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark
-/// does not change the results: a streaming window waits for later rows only where a frame can have them.
-/// Serrate's own `min`, `max` and `sum` report no order of their results in any case ([`crate::functions`]).
-/// Obsolete once the test `stock_counts_over_frames_still_count_as_sorted` fails.
+/// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1
+/// PRECEDING AND CURRENT
+/// ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact, the counts restart in each partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark does not change the results: a streaming window waits for later rows only where a frame can have them. Serrate's own `min`,
+/// `max` and `sum` report no order of their results in any case
+/// ([`crate::functions`]). This workaround is obsolete once the test `stock_counts_over_frames_still_count_as_sorted`
+/// fails.
 ///
-/// The rule also replaces `array_agg` and `string_agg` with functions whose windows DataFusion does not reverse.
-/// Obsolete once the test `stock_lists_of_reversed_windows_are_still_reversed` fails.
+/// The rule also replaces `array_agg` and `string_agg` with functions whose windows DataFusion does
+/// not reverse. This workaround is obsolete once the test
+/// `stock_lists_of_reversed_windows_are_still_reversed` fails.
 pub(in crate::sql) fn mark_sliding_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| {
         let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };

@@ -284,8 +284,9 @@ fn make_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// not need their results: all casts in `e` if `conditional` is true, and otherwise those that are
 /// operands of CASE, AND, OR or a function such as `coalesce`.
 ///
-/// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1
-/// END` fails. Obsolete once the test `stock_constants_fail_where_nothing_asks` fails.
+/// DataFusion evaluates casts of literals at planning, so
+/// `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1 END` fails. This workaround is obsolete once
+/// the test `stock_constants_fail_where_nothing_asks` fails.
 fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     if conditional {
         return e.transform_down(|e| Ok(defer_cast(e)));

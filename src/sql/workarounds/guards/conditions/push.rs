@@ -18,11 +18,12 @@ use super::held::{HeldConditions, is_free, is_held, join_conditions};
 /// volatile) down as DataFusion does. Pushes a held condition (any other) below a node only if it is
 /// evaluated there for the same rows as above the node.
 ///
-/// DataFusion moves every condition below joins and into scans, and evaluates cheap conditions before
-/// expensive ones. A condition that can fail is then evaluated for rows that a join or another condition
-/// drops, and a volatile condition once per row of one join input. DataFusion also moves conditions without
-/// columns, such as `HAVING random() > 2`, below an aggregate without group keys, which then returns a row
-/// where it should return none. Obsolete once the test `stock_conditions_still_move` fails.
+/// DataFusion moves every condition below joins and into scans, and evaluates cheap conditions
+/// before expensive ones. A condition that can fail is then evaluated for rows that a join or
+/// another condition drops, and a volatile condition once per row of one join input. DataFusion
+/// also moves conditions without columns, such as `HAVING random() > 2`, below an aggregate without
+/// group keys, which then returns a row where it should return none. This workaround is obsolete
+/// once the test `stock_conditions_still_move` fails.
 pub(in crate::sql) fn push_free_conditions(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,

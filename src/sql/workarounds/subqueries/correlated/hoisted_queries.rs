@@ -283,11 +283,11 @@ pub(super) fn lacks_known_order(e: &Expr, schema: &DFSchema) -> bool {
 /// Whether an expression adds a computed span to a date or a time, as `ts + n * INTERVAL '1 day'`
 /// and `ts + coalesce(span, INTERVAL '1 day')` do.
 ///
-/// DataFusion 55 derives a range of values from each operand of a sort key. Functions and CASE have a
-/// range of the type Null, which cannot be added to that of a time, so that DataFusion drops the order of
-/// the key and refuses the plan in `SanityCheckPlan`. Keys with outer columns stay, because the
-/// subquery that contains them is rewritten as a whole. Obsolete once the test
-/// `stock_sorts_by_computed_spans_still_fail` fails.
+/// DataFusion 55 derives a range of values from each operand of a sort key. Functions and CASE have
+/// a range of the type Null, which cannot be added to that of a time, so that DataFusion drops the
+/// order of the key and refuses the plan in
+/// `SanityCheckPlan`. Keys with outer columns stay, because the subquery that contains them is rewritten as a whole. This workaround is obsolete once the test `stock_sorts_by_computed_spans_still_fail`
+/// fails.
 pub(super) fn adds_computed_span(e: &Expr, schema: &DFSchema) -> bool {
     let is_time = |e: &Expr| {
         let found = e.get_type(schema);
@@ -323,7 +323,8 @@ fn has_known_range(e: &Expr) -> bool {
 ///
 /// DataFusion 55 derives a range of values from each constant of a sort key. If the type of the
 /// constant has no such range, DataFusion drops the order of the key and refuses the plan in
-/// `SanityCheckPlan`. Obsolete once the test `stock_sorts_by_constant_lists_still_fail` fails.
+/// `SanityCheckPlan`. This workaround is obsolete once the test `stock_sorts_by_constant_lists_still_fail`
+/// fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
         let constant = !e.any_column_refs()

@@ -50,7 +50,7 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{
 ///   ([`join_values`](super::expand::join_values)).
 /// * A LEFT JOIN LATERAL that DataFusion plans gets a projection that keeps its columns.
 ///
-/// Obsolete once the test `stock_queries_are_no_values` fails.
+/// This workaround is obsolete once the test `stock_queries_are_no_values` fails.
 pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

@@ -1,7 +1,8 @@
 //! Casts times of day (`TIME`) that are combined with strings or times of another unit.
 //!
-//! DataFusion 55 has no common type for times of day of two units, and casts a string to the unit of the
-//! column, which drops digits. Obsolete once the test `stock_times_of_day_still_differ` fails.
+//! DataFusion 55 has no common type for times of day of two units, and casts a string to the unit
+//! of the column, which drops digits. This workaround is obsolete once the test
+//! `stock_times_of_day_still_differ` fails.
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};

@@ -1,9 +1,10 @@
 //! `generate_series` and `range` of timestamps of any year, as scalar functions and in FROM.
 //!
-//! DataFusion's functions compute in nanoseconds whatever the unit of their arguments: for the year 2999 the
-//! list is NULL, and the table function fails. The functions here compute in nanoseconds only if an argument
-//! is in nanoseconds, and otherwise in microseconds. In FROM, dates become timestamps, as in DataFusion.
-//! Obsolete once the test `stock_series_still_are_nanoseconds` fails.
+//! DataFusion's functions compute in nanoseconds whatever the unit of their arguments: for the year
+//! 2999 the list is NULL, and the table function fails. The functions here compute in nanoseconds
+//! only if an argument is in nanoseconds, and otherwise in microseconds. In FROM, dates become
+//! timestamps, as in DataFusion. This workaround is obsolete once the test
+//! `stock_series_still_are_nanoseconds` fails.
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! `date_trunc`, `date_bin`, `to_timestamp` and `now` for timestamps of any year.
 //!
 //! DataFusion's functions convert to nanoseconds whatever the unit of their arguments: for the year
-//! 2999 in microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is
-//! the year 2262. The functions here call DataFusion's for values that nanoseconds can represent.
-//! Obsolete once the test `stock_functions_still_work_in_nanoseconds` fails.
+//! 2999 in microseconds, `date_bin` returns NULL, `date_trunc` fails, and
+//! `to_timestamp(1e11)` is the year 2262. The functions here call DataFusion's for values that nanoseconds can represent. This workaround is obsolete once the test `stock_functions_still_work_in_nanoseconds`
+//! fails.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -294,8 +294,8 @@ fn check_width(args: &ScalarFunctionArgs) -> Result<()> {
 
 /// Calls `date_trunc` with an array in place of a constant time.
 ///
-/// DataFusion 55 rounds constants before 1970 up, and arrays down. Obsolete once the test
-/// `stock_constants_before_1970_are_still_rounded_up` fails.
+/// DataFusion 55 rounds constants before 1970 up, and arrays down. This workaround is obsolete once
+/// the test `stock_constants_before_1970_are_still_rounded_up` fails.
 fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let Some(ColumnarValue::Scalar(time)) = args.args.get(1) else {
         return function.invoke_with_args(args);
@@ -313,8 +313,9 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 /// timestamps for which a faster kernel exists, and the epoch of timestamps. Calls DataFusion's function for all else.
 ///
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
-/// month overflow. It rounds the epoch twice. Obsolete once the tests `parts_of_long_durations_are_exact` and
-/// `epochs_of_nanoseconds_are_rounded_once` pass without this function.
+/// month overflow. It rounds the epoch twice. This workaround is obsolete once the tests
+/// `parts_of_long_durations_are_exact` and `epochs_of_nanoseconds_are_rounded_once` pass without
+/// this function.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     if let Some((_, years)) = find_long_period(&args)
         && let Some(times) = args.args.get(1)
@@ -680,9 +681,9 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };
             let args = ScalarFunctionArgs { return_field: Arc::new(field), ..args };
-            // If a column of strings is parsed with a format, the result of DataFusion 55 lacks the time
-            // zone of `return_field`. In debug builds, `ScalarUDF::invoke_with_args` refuses such a
-            // result, so call the inner function. Obsolete once the test
+            // If a column of strings is parsed with a format, the result of DataFusion 55 lacks the
+            // time zone of `return_field`. In debug builds, `ScalarUDF::invoke_with_args` refuses
+            // such a result, so call the inner function. This workaround is obsolete once the test
             // `stock_parsed_columns_still_lack_their_zone` fails.
             let found = function.inner().invoke_with_args(args)?.to_array(rows)?;
             cast_with_options(&found, &to, &strict)?
