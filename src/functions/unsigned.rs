@@ -493,8 +493,8 @@ pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<E
         }
         _ => {}
     }
-    // Only a quotient needs a function: DataFusion's remainder of decimals without fraction has no
-    // fraction.
+    // DataFusion computes integers of these kinds as decimals of scale 0. The remainder of such
+    // decimals also has scale 0, but their quotient has a fraction, so only `/` needs a function.
     (op == Operator::Divide).then(|| {
         ScalarUDF::new_from_impl(WholeQuotient).call(vec![expr.left.clone(), expr.right.clone()])
     })

@@ -395,8 +395,8 @@ impl WindowInput {
         self.times.axis(self.axis)
     }
 
-    /// Returns the lists of window times: list `i` has the times of the windows over list `i` of
-    /// elements. If `at` has one time per list of elements, each list has one time.
+    /// Returns the offsets of the window times `at`: range `i` has the times of the windows over list
+    /// `i` of the elements. If `at` has a single time per list, every range has the length 1.
     fn time_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),

@@ -158,7 +158,8 @@ fn restore_operation(word: String, left: Expr, right: Expr) -> Expr {
     }
 }
 
-/// Returns a cast to TIMESTAMP, or `TIMESTAMP '..'` for a string. `times` has added the precision to the type.
+/// Returns a cast to TIMESTAMP, or `TIMESTAMP '..'` for a string. An earlier rewrite, in the module
+/// [`times`](crate::sql::workarounds::types::times), wrote TIMESTAMP(6) instead of TIMESTAMP, so 6 is removed again.
 fn restore_cast(kind: CastKind, value: Expr, mut data_type: DataType) -> Expr {
     if let DataType::Timestamp(digits @ Some(6), _) = &mut data_type {
         *digits = None;

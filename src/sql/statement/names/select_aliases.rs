@@ -273,7 +273,7 @@ impl VisitorMut for HavingAliases<'_> {
     }
 }
 
-/// The FROM of a SELECT that may use aliases.
+/// The FROM of a SELECT whose expressions may use aliases of its SELECT list.
 pub(in crate::sql::statement) enum SelectSource {
     NoTable,
     /// A query that returns all columns of FROM.

@@ -193,7 +193,8 @@ impl OperatorLevel {
 #[derive(Default)]
 struct StatementDepth {
     level: OperatorLevel,
-    /// The counts of the levels of parentheses around `level`, the outermost first.
+    /// One entry for each open parenthesis around `level`, the outermost first: the operators
+    /// counted in it so far.
     outer_levels: Vec<OperatorLevel>,
     open_cases: usize,
     /// Maximum number of parentheses and CASE around a token.
