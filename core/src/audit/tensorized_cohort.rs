@@ -103,7 +103,8 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
             Err(_) if file.columns().is_empty() && file.num_rows() == 0 => {}
             Err(_) => {
                 let found = format!("no tensor dim{axis}/{name}");
-                log.add_error_about(name, "columns", path, String::new, found, "one");
+                let expected = format!("tensor dim{axis}/{name}");
+                log.add_error_about(name, "columns", path, String::new, found, expected);
             }
             Ok(c) if c.axis() != *axis || c.data_type() != data_type => {
                 let position = || format!("column {name:?}");
