@@ -133,7 +133,7 @@ impl FromStr for DisabledRules {
         let rules = names.map(|name| match FIND_RULE.get() {
             Some(find) => find(name),
             None => config_err!(
-                "serrate.disabled_rules cannot be '{name}' before the first session of the process, because the names of rules are not known before; call serrate::sql::session first"
+                "serrate.disabled_rules cannot be '{name}' before the process has created a session, because the names of the rules are then unknown; call serrate::sql::session first"
             ),
         });
         let rules = rules.collect::<Result<BTreeSet<_>>>()?;

@@ -279,7 +279,7 @@ pub fn localize_path<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Pat
         }
         None => Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "this program has no object stores; build Serrate with the feature `cloud`, which adds them, or use a local path",
+            "this program cannot read or write object stores; build Serrate with the feature `cloud`, or use a local path",
         )),
     }
 }

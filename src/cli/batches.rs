@@ -88,7 +88,7 @@ pub(super) struct BatchesArgs {
     /// instead of padded tensors.
     #[arg(long, conflicts_with = "fixed")]
     packed: bool,
-    /// Write tensors with the names, types and values of those of meds-torch-data.
+    /// Write tensors with the names, types and values that meds-torch-data writes.
     #[arg(long, conflicts_with_all = ["packed", "fixed"])]
     compat: bool,
     /// Shuffle the items in every epoch.

@@ -184,7 +184,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
         && !access::is_file(file)
     {
         return Err(Failure::from_usage(format!(
-            "options must follow the name of a command, as in serrate {name} .. --root DIR; to run a script of this name, write ./{name}"
+            "the command {name} follows options, but must be the first argument; write serrate {name} .. --root DIR, or ./{name} to run a script of this name"
         )));
     }
     if let [file, more @ ..] = args.files.as_slice()

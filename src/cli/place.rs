@@ -626,7 +626,7 @@ mod tests {
         assert_eq!(caret("FROM 'x' -- a", "cannot read 'x': no format .."), Some(5));
         let sample = "USING SAMPLE is not supported: use WHERE random() < 0.01 ..";
         assert_eq!(caret("FROM t JOIN u USING (a) USING SAMPLE 9", sample), Some(24));
-        let bits = "bitwise operators take scalar integers, but ..; so do to_days and ..";
+        let bits = "bitwise operators take scalar integers, but an operand is a list ..";
         assert_eq!(caret("SELECT to_days([1, 2])", bits), Some(7));
         assert_eq!(caret("SELECT to_days([1, 2]), 1 | 2", bits), None);
         let format = "the format XYZ is unknown; STORED AS accepts ARROW, CSV, PARQUET";

@@ -158,7 +158,7 @@ impl StatementRunner {
             path.and_then(|path| OutputFormat::from_extension(path).or_else(|| chosen(path)));
         if let (Some(path), None) = (path, format) {
             return Err(Failure::from_message(format!(
-                ".output writes .txt, .csv, .json, .ndjson, .arrow and .md files, and files without a known extension after .mode; write {} with COPY (SELECT ..) TO '{}'",
+                ".output writes .txt, .csv, .json, .ndjson, .arrow and .md files and, if .mode has set a format, files without a known extension; write {} with COPY (SELECT ..) TO '{}'",
                 path.display(),
                 path.display()
             )));

@@ -86,7 +86,7 @@ impl SubqueriesFirstExec {
         // their values. The schemas must not differ in any other way.
         if !self.input.schema().contains(&plan.schema()) {
             return plan_err!(
-                "the types of the columns depend on the values of the scalar subqueries; cast the columns to fixed types"
+                "the types of the result columns depend on the values of scalar subqueries; cast the result columns to fixed types"
             );
         }
         Ok(plan)

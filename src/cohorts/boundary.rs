@@ -89,7 +89,7 @@ impl WindowBoundary {
         if forward || backward {
             if forward && backward {
                 return Err(format!(
-                    "one end of a window has both '->' and '<-', found {text:?}; use only one of them"
+                    "{text:?} has both '->' and '<-', but an end of a window can have only one arrow; use one of them"
                 ));
             }
             let arrow = if forward { "->" } else { "<-" };
@@ -102,7 +102,7 @@ impl WindowBoundary {
         if later || earlier {
             if later && earlier {
                 return Err(format!(
-                    "one end of a window has both '+' and '-', found {text:?}; use only one of them"
+                    "{text:?} has both '+' and '-', but an end of a window can have only one offset; use one of them"
                 ));
             }
             let (reference, length) = split_once(text, if later { "+" } else { "-" })?;

@@ -123,8 +123,7 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
             at = drafts[at].parent;
         }
         if at != TRIGGER {
-            let message =
-                "windows refer to each other in a circle; an end of one must refer to the trigger";
+            let message = "windows refer to each other in a circle; define an end of one of them from the trigger";
             return Err((w, message.into()));
         }
     }

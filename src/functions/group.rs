@@ -108,7 +108,7 @@ fn plan_group(plan: &CallPlan<'_>) -> Result<FieldRef> {
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
             return Err(plan.refuse_call(format!(
-                "argument 3 (groups) is not supported for structs, but the keys are {} and the groups are {}; leave out argument 3",
+                "argument 3 (groups) is not supported if keys or groups are structs; the keys are {} and the groups are {}, so leave out argument 3",
                 keys.leaf(),
                 groups.leaf()
             )));

@@ -186,7 +186,7 @@ fn plan_types(plan: &CallPlan<'_>, from: usize) -> Result<[DataType; 2]> {
     }
     if !access::is_store_url(path) && !access::exists(Path::new(path)) {
         return Err(plan.refuse_call(format!(
-            "argument {} ({path:?}) is not a file; check the path or, to name a table, run the statement with serrate::sql::sql",
+            "argument {} ({path:?}) is not a file; check the path. The name of a table is accepted only in statements that run through serrate::sql::sql",
             from + 1
         )));
     }

@@ -477,7 +477,7 @@ fn parse_window_span(value: &ScalarValue, time: &DataType) -> Result<Option<Wind
     let wrong = || {
         let accepted = if is_time(time) { "an interval" } else { "an integer or a finite float" };
         Error::invalid(format!(
-            "{} is neither 'unbounded' nor {accepted}, which times of the type {time} require",
+            "{} is neither 'unbounded' nor {accepted}, but times of the type {time} require one of the two",
             show_span(value)
         ))
     };

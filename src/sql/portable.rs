@@ -75,7 +75,7 @@ pub(crate) const STAYS: [(&str, &str); 24] = [
     ("FeaturesSource", "meds_features() does not run on workers"),
     (
         "FixedSource",
-        "a table in memory does not run on workers under LIMIT or COPY; write it to a file",
+        "workers cannot read a table in memory under LIMIT or COPY; write the table to a file",
     ),
     (
         "GuardedFilterExec",
@@ -100,7 +100,7 @@ pub(crate) const STAYS: [(&str, &str); 24] = [
     ),
     ("SharedExec", "a subquery whose rows are used twice runs in the session"),
     ("SortedExec", "the session itself sorts the rows"),
-    ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
+    ("TableSource", "workers cannot read a ragged table in memory; write the table to a file"),
     ("UploadExec", "the session itself writes files"),
 ];
 

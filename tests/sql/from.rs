@@ -552,8 +552,8 @@ async fn errors_of_unknown_url_schemes_list_the_known_ones() {
     };
     let mut cases = vec![("hdfs", "hdfs:// is not a known URL scheme; use a local path")];
     if cfg!(not(feature = "cloud")) {
-        cases.push(("s3", "s3:// is the URL of an object store, but this build has no"));
-        cases.push(("https", "https:// is the URL of an object store, but this build has no"));
+        cases.push(("s3", "s3:// is the URL of an object store, which this program cannot"));
+        cases.push(("https", "https:// is the URL of an object store, which this program cannot"));
     }
     for (scheme, expected) in cases {
         for sql in statements(&format!("{scheme}://name/x.csv")) {

@@ -142,7 +142,7 @@ async fn a_column_may_be_in_a_rollup_twice() {
         ("SELECT a FROM t GROUP BY CUBE (0)", "has the position 0"),
         (
             "SELECT *, a AS k FROM (SELECT a, b FROM t) GROUP BY GROUPING SETS ((1, 2), (1))",
-            "SELECT has * at or before it",
+            "SELECT has * at this position or before it",
         ),
     ] {
         let e = rows_or_error(&ctx, sql).await;

@@ -228,7 +228,7 @@ async fn volatile_lateral_queries_with_repeated_column_names_are_refused() {
     }
     let volatile = SELF_JOIN.replace("s.c AS x", "s.c AS x, random() AS y");
     let found = rows_or_error(&ctx, &format!("SELECT r.a, l.x, l.y FROM u r, {volatile}")).await;
-    assert!(found.contains("the column a of a LATERAL query"), "{found}");
+    assert!(found.contains("uses the column a, but another column of the join"), "{found}");
 }
 
 /// When this test fails, `MovedColumns::find_clash` of `sql::workarounds::subqueries::correlated`

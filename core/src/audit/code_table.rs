@@ -107,7 +107,7 @@ impl CodeTable {
                     format_percent(lost, all),
                     describe(&unknown)
                 );
-                let expected = "the codes of the data (without the file, they are the vocabulary)";
+                let expected = "all codes of the data; if you remove the file, these codes become the vocabulary";
                 log.add(Severity::Error, "vocabulary-loss", &path, "", lost, || {
                     (String::new(), found, expected.into())
                 });

@@ -32,7 +32,8 @@ pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
     }
     let names = list_files_with_ending(folder, "parquet")?;
     if names.is_empty() {
-        log.add_error("columns", folder, String::new, "no *.parquet file", "labels");
+        let (found, expected) = ("no *.parquet file", "at least one *.parquet file of labels");
+        log.add_error("columns", folder, String::new, found, expected);
     }
     let tasks = list_tasks(&names);
     if !tasks.is_empty() {
@@ -90,7 +91,8 @@ impl LabelTask {
         for column in KEYS {
             if schema.field_with_name(column).is_err() {
                 let found = format!("no column {column:?}");
-                log.add_error_about(column, "columns", path, String::new, found, "one");
+                let expected = format!("column {column:?}");
+                log.add_error_about(column, "columns", path, String::new, found, expected);
                 missing = true;
             }
         }

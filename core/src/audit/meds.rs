@@ -17,7 +17,8 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     let data = root.join("data");
     let names = list_files_with_ending(&data, "parquet")?;
     if names.is_empty() {
-        log.add_error("columns", &data, String::new, "no *.parquet file", "shards");
+        let expected = "at least one file data/**/*.parquet";
+        log.add_error("columns", &data, String::new, "no *.parquet file", expected);
     }
     let folder = root.join("metadata");
     let splits = match SubjectSplits::read_splits(root) {
@@ -73,8 +74,8 @@ fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog)
     let mut refused = Vec::new();
     for name in ["subject_id", "time", "code"] {
         if schema.field_with_name(name).is_err() {
-            let found = format!("no column {name:?}");
-            log.add_error_about(name, "columns", source.path(), String::new, found, "one");
+            let (found, expected) = (format!("no column {name:?}"), format!("column {name:?}"));
+            log.add_error_about(name, "columns", source.path(), String::new, found, expected);
             refused.push(name);
         }
     }

@@ -67,7 +67,7 @@ pub(super) fn check_cohort(root: &Path, log: &mut AuditLog) -> Result<Audit> {
                 shard.tensors_path(),
                 String::new,
                 found,
-                "train/0, held_out/0, ..",
+                "a shard in the folder of a split, such as train/0 or held_out/0",
             );
         }
         log.shards.push(ShardPlace { name: name.clone(), split });
@@ -94,7 +94,7 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
             path,
             String::new,
             describe_core_error(&e),
-            "consecutive lists within their values",
+            "lists that end at or after their start, and within the values",
         );
         return None;
     }
@@ -103,7 +103,8 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
             Err(_) if file.columns().is_empty() && file.num_rows() == 0 => {}
             Err(_) => {
                 let found = format!("no tensor dim{axis}/{name}");
-                log.add_error_about(name, "columns", path, String::new, found, "one");
+                let expected = format!("tensor dim{axis}/{name}");
+                log.add_error_about(name, "columns", path, String::new, found, expected);
             }
             Ok(c) if c.axis() != *axis || c.data_type() != data_type => {
                 let position = || format!("column {name:?}");

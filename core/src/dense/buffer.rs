@@ -41,7 +41,7 @@ impl MemoryBlock {
         let len = bytes.checked_next_multiple_of(HUGE_PAGE).unwrap_or(bytes);
         let map = MmapOptions::new().len(len).map_anon().map_err(|e| {
             Error::invalid(format!(
-                "cannot allocate {bytes} bytes for a tensor or a map: {e}; use fewer rows at a time"
+                "cannot allocate {bytes} bytes of memory for a dense tensor or a hash map ({e}); process fewer rows at a time"
             ))
         })?;
         #[cfg(target_os = "linux")]

@@ -188,7 +188,7 @@ impl<T> IndexArray<T> {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         if elements != Some(values.len()) {
             return Err(Error::invalid(format!(
-                "an index array of shape {shape:?} cannot have {} value(s); give one value per element of the shape",
+                "an index array of shape {shape:?} has {} value(s); give as many values as the product of the sizes in the shape",
                 values.len()
             )));
         }

@@ -44,7 +44,7 @@ impl FromStr for ClosedEnds {
             "(]" | "right" => Ok(Self::Right),
             "()" | "none" => Ok(Self::Neither),
             _ => Err(Error::invalid(format!(
-                "the ends that a range includes are given as {s:?}; use '[]' or 'both', '[)' or 'left' (the lower end), '(]' or 'right' (the upper end), or '()' or 'none'"
+                "{s:?} does not name the ends that a range includes; use '[]' or 'both', '[)' or 'left' (the lower end), '(]' or 'right' (the upper end), or '()' or 'none'"
             ))),
         }
     }

@@ -70,8 +70,8 @@ impl Histogram {
         };
         if values.is_nested() {
             return Err(Error::type_of(
-                "values to count in a histogram (flatten lists first)",
-                "scalars, not lists or structs",
+                "values to count in a histogram",
+                "scalars, not lists or structs (flatten lists first)",
                 values,
             ));
         }
@@ -297,8 +297,8 @@ impl Histogram {
         match *found == self.value_type {
             true => Ok(()),
             false => Err(Error::type_of(
-                "values to add to a histogram (cast them first)",
-                self.value_type.to_string(),
+                "values to add to a histogram",
+                format!("{} (cast the values first)", self.value_type),
                 found,
             )),
         }

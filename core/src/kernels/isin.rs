@@ -110,8 +110,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
-            format!("the values to search for among leaves of type {leaf} (cast the values)"),
-            format!("a type that compares with {leaf}"),
+            format!("the values to search for among leaves of type {leaf}"),
+            format!("a type that compares with {leaf} (cast the values first)"),
             value,
         )),
     }

@@ -152,7 +152,7 @@ impl LookupIndex {
             let lost = (0..whole.len()).find(|row| numbers.is_null(*row) && whole.is_valid(*row));
             let key = array_value_to_string(&whole, lost.unwrap_or_default())?;
             return Err(Error::invalid(format!(
-                "the key {key} of the table does not fit a signed 64-bit integer; cast both the keys and the values that are looked up to strings"
+                "the key {key} of the table does not fit a signed 64-bit integer; cast the keys to strings, and also the values to look up"
             )));
         }
         let (mut least, mut most) = (i64::MAX, i64::MIN);

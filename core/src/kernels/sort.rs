@@ -497,8 +497,8 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<LeafComparator> {
     let sortable = |t: &DataType| !t.is_nested() && !matches!(t, DataType::RunEndEncoded(..));
     if !sortable(leaves.data_type()) {
         return Err(Error::type_of(
-            "values to sort (flatten lists first)",
-            "scalars, not lists or structs",
+            "values to sort",
+            "scalars, not lists or structs (flatten lists first)",
             leaves.data_type(),
         ));
     }

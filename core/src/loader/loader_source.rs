@@ -302,9 +302,9 @@ fn unify_column(
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {
                 Error::type_of(
-                    format!("{what} of shard {i} (cast it first)"),
+                    format!("{what} of shard {i}"),
                     format!(
-                        "{target}, as in the earlier shards, or numbers that have a common type with {target}"
+                        "{target}, as in the earlier shards, or numbers that have a common type with {target} (cast the column first)"
                     ),
                     found,
                 )

@@ -132,8 +132,8 @@ impl<'a> TableStack<'a> {
                     .and_then(|d| find_converter(d, DType::I64))
                     .ok_or_else(|| {
                         Error::type_of(
-                            format!("{what} (cast it first)"),
-                            "integers of at most 32 bits, or int64",
+                            what.clone(),
+                            "integers of at most 32 bits, or int64 (cast the column first)",
                             first.data_type(),
                         )
                     })?;
@@ -143,8 +143,8 @@ impl<'a> TableStack<'a> {
             StackTensor::IsNumber(_) if stored == DType::F32 => (DType::Bool, LeafCopy::IsNumber),
             StackTensor::Finite(_) | StackTensor::IsNumber(_) => {
                 return Err(Error::type_of(
-                    format!("{what} (cast it first)"),
-                    "float32",
+                    what,
+                    "float32 (cast the column first)",
                     first.data_type(),
                 ));
             }

@@ -523,7 +523,7 @@ impl RaggedTable {
             let lists = self.layout(axis)?.lists();
             let list = (0..lists).find(|i| valid(nulls, *i) != valid(theirs, *i)).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}, but a null list of structs is null for all its fields; use without_null_lists or to_batch",
+                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}, but a null list of structs is null for all its fields; make null lists empty with without_null_lists, or use to_batch, in which each column has its own null lists",
                 first.name(),
                 other.name()
             )));

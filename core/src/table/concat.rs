@@ -177,8 +177,8 @@ fn join_columns(tables: &[RaggedTable], name: &str) -> Result<Column> {
     for (i, part) in parts.iter().enumerate() {
         target = promote_types(&target, part.data_type()).ok_or_else(|| {
             Error::type_of(
-                format!("column {name:?} of table {i} (cast it first)"),
-                format!("{target}, as in the earlier tables, or a type that has a common type with {target}"),
+                format!("column {name:?} of table {i}"),
+                format!("{target}, as in the earlier tables, or a type that has a common type with {target} (cast the column first)"),
                 part.data_type(),
             )
         })?;

@@ -312,9 +312,9 @@ impl TableStats {
             let promoted = super::promote_types(&stats.data_type, column.data_type());
             stats.data_type = promoted.ok_or_else(|| {
                 Error::type_of(
-                    format!("column {:?} (cast it first)", stats.name),
+                    format!("column {:?}", stats.name),
                     format!(
-                        "{target}, as in the earlier tables, or a type that has a common type with {target}",
+                        "{target}, as in the earlier tables, or a type that has a common type with {target} (cast the column first)",
                         target = stats.data_type
                     ),
                     column.data_type(),

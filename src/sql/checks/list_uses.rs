@@ -261,7 +261,7 @@ fn check_quantified(whens: &[(Box<Expr>, Box<Expr>)], schema: &DFSchema) -> Resu
                 let to = if t.is_numeric() { "DOUBLE" } else { "TIMESTAMP" };
                 let [value, list] = [value, list].map(|e| write_operand(e));
                 return plan_err!(
-                    "ANY and ALL compare {value} ({t}) with the strings of {list}, whose order is not that of numbers or times; cast the list, as in ANY ({list}::{to}[])"
+                    "ANY and ALL compare {value} ({t}) with {list}, a list of strings, which are ordered as text ('10' < '9'); cast the list, as in ANY ({list}::{to}[])"
                 );
             }
         }

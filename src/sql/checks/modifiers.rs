@@ -45,7 +45,7 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
                 && !two_ways.contains(&name)
             {
                 return plan_err!(
-                    "{name}(..) {clause} is not supported, because {name} does not read values; remove the clause, or use one of the functions that support it: {}",
+                    "{name}(..) {clause} is not supported, because {name} depends only on the position of a row, not on values that may be NULL; remove the clause, or use one of the functions that support it: {}",
                     two_ways.join(", ")
                 );
             }

@@ -315,7 +315,7 @@ fn convert_struct(
 fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> MarkedArray {
     let DataType::Struct(fields) = field.data_type() else {
         return Err(ArrowError::CastError(format!(
-            "the entries of a map must be structs of a key and a value, but the type in the table has {}; declare another type",
+            "the entries of a map are structs of a key and a value, but its type in the table has entries of the type {}; declare another type",
             field.data_type()
         )));
     };

@@ -47,7 +47,7 @@ pub(in crate::sql) fn make_store_error(scheme: &str) -> crate::Error {
     let has_stores = cfg!(feature = "cloud");
     crate::Error::invalid(match SCHEMES.contains(&scheme) {
         true if !has_stores => format!(
-            "{scheme}:// is the URL of an object store, but this build has no object stores; build Serrate with the feature `cloud`, which adds them, or use a local path"
+            "{scheme}:// is the URL of an object store, which this program cannot read or write; build Serrate with the feature `cloud`, or use a local path"
         ),
         _ => format!(
             "{scheme}:// is not a known URL scheme; use a local path, file://, s3://, gs://, az://, http:// or https://{}",

@@ -224,7 +224,7 @@ impl MedsSource {
         let shards = list_shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the folder of this worker has {} shards, but the query was planned for {} shards of other names; give every machine the same files",
+                "{}: this worker has {} shards in the folder, but the session has {} shards with other names; give every machine the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()

@@ -317,7 +317,7 @@ pub(in crate::sql) fn take_options(
             Some(stores) => stores.open_with(kind, &url, &given)?,
             None => {
                 return plan_err!(
-                    "the session cannot open object stores with options; create it with serrate::sql::session, or register the store"
+                    "the session cannot open object stores with options; create the session with serrate::sql::session, or register the store"
                 );
             }
         }
@@ -342,7 +342,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
         RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIME, ..RetryConfig::default() };
     if let Some(name) = options.keys().find(|name| BUCKETS.contains(&name.as_str())) {
         return plan_err!(
-            "the option {}.{name} is not supported, because the URL names the bucket; remove it",
+            "the option {}.{name} is not supported, because the URL names the bucket; remove the option",
             kind.option_prefix()
         );
     }

@@ -117,7 +117,7 @@ async fn plan_prepared(
     let planned = planned.and_then(|plan| match random_alias {
         None => Ok(plan),
         Some(alias) => plan_err!(
-            "HAVING and QUALIFY cannot use the alias {alias}, because its function returns another value for each use; compute {alias} in a subquery in FROM, and write the condition after WHERE"
+            "HAVING and QUALIFY cannot use the alias {alias}, because its expression returns another value each time it is computed; compute {alias} in a subquery in FROM, and write the condition after WHERE"
         ),
     });
     planned.map_err(|e| {

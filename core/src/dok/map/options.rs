@@ -38,14 +38,14 @@ impl MapOptions {
     pub(super) fn check_limits(&self) -> Result<()> {
         if !(self.load_factor > 0.001 && self.load_factor <= Self::MAX_LOAD_FACTOR) {
             return Err(Error::invalid(format!(
-                "the load factor must be above 0.001 and at most {1}, not {0}",
+                "the load factor is {0}; give a number above 0.001 and at most {1}",
                 self.load_factor,
                 Self::MAX_LOAD_FACTOR
             )));
         }
         if !(self.growth > 1.0 && self.growth <= 1024.0) {
             return Err(Error::invalid(format!(
-                "the growth factor must be above 1 and at most 1024, not {}",
+                "the growth factor is {}; give a number above 1 and at most 1024",
                 self.growth
             )));
         }

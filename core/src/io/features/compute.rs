@@ -76,7 +76,7 @@ impl SubjectMeasurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8), the type with which MEDS data sets are read (do not cast the column after reading it)",
+                "Dictionary(UInt32, Utf8), as codes of MEDS data are read (convert the column to this type)",
                 codes.data_type(),
             ));
         };
@@ -84,14 +84,14 @@ impl SubjectMeasurements {
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}numeric_value"),
-                "Float32, the type with which MEDS data sets are read (do not cast the column after reading it)",
+                "Float32, as in MEDS data (convert the column to Float32)",
                 values.data_type(),
             ));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8), the type with which MEDS data sets are read (do not cast the column after reading it)",
+                "Dictionary(UInt32, Utf8), as codes of MEDS data are read (convert the column to this type)",
                 codes.data_type(),
             ));
         };

@@ -211,7 +211,7 @@ impl LabelFeatures {
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
             return Err(Error::type_of(
                 "column subject_id",
-                "Int64, the type with which MEDS data sets are read (do not cast the column after reading it)",
+                "Int64, as in MEDS data (convert the column to Int64)",
                 ids.data_type(),
             ));
         };

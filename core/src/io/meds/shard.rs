@@ -185,7 +185,7 @@ impl MedsShard {
         let times = values.as_primitive_opt::<TimestampMicrosecondType>().ok_or_else(|| {
             Error::type_of(
                 "column time",
-                "Timestamp(µs), the type with which MEDS data sets are read (do not cast the column after reading it)",
+                "Timestamp(µs), as in MEDS data (convert the column to Timestamp(µs))",
                 values.data_type(),
             )
         })?;

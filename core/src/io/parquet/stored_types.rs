@@ -157,11 +157,11 @@ fn describe_unstored(values: &ArrayRef, row: usize) -> String {
             values.as_primitive::<Date64Type>().value(row)
         ),
         DataType::Time32(_) => format!(
-            "a time is {} s from midnight, but Parquet stores times of one day; correct it",
+            "a time is {} s from midnight, but Parquet stores only times within one day; correct the time",
             values.as_primitive::<Time32SecondType>().value(row)
         ),
         _ => format!(
-            "a timestamp is {} s from 1970-01-01, but Parquet stores milliseconds, whose number exceeds 64 bits; correct it or make it NULL",
+            "a timestamp is {} s from 1970-01-01, but Parquet stores milliseconds, whose number exceeds 64 bits; correct the timestamp or make it NULL",
             values.as_primitive::<TimestampSecondType>().value(row)
         ),
     }

@@ -30,7 +30,7 @@ pub(super) fn to_comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(
-            "{} values must be ranked, more than the maximum of 2^32 - 1; process fewer rows at a time",
+            "the number of values to rank is {}, more than the maximum of 2^32 - 1; process fewer rows at a time",
             values.len()
         )));
     }

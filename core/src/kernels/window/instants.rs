@@ -118,9 +118,9 @@ impl WindowBounds {
         let null = of_times.is_null() || of_at.is_null();
         if !numbers && !null && !compare_exactly(of_times, of_at) {
             return Err(Error::type_of(
-                "the times of windows (cast them first)",
+                "the times of windows",
                 format!(
-                    "a type that compares with {of_times}, the type of the times of the elements"
+                    "a type that compares with {of_times}, the type of the times of the elements (cast the times of the windows first)"
                 ),
                 of_at,
             ));

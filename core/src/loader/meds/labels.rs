@@ -69,14 +69,14 @@ impl LabelCuts {
                 && let Some(row) = find_first_null(&values)
             {
                 return Err(Error::invalid(format!(
-                    "label {row} (counting only labels of known subjects) has no {name}; add it, or remove the label"
+                    "label {row} (counting only labels of subjects in the data) has no {name}; add it, or remove the label"
                 )));
             }
             if let Some(row) = find_non_finite(&values) {
                 let subject = cuts.rows.get(row).map(|row| source.locate_row(*row as usize));
                 let subject = subject.map_or(0, |at| times[at.shard].subjects.value(at.row));
                 return Err(Error::invalid(format!(
-                    "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
+                    "label {row} (counting only labels of subjects in the data) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
             // MEDS label files have one column per kind of value. A column that has only nulls gets

@@ -85,7 +85,7 @@ impl FileSet {
         match files.iter().find(is_hidden) {
             None => Ok(()),
             Some(file) => plan_err!(
-                "cannot insert into the table, because {} has no extension, and files without an extension are read only if no file has the extension .{kind}; rename the files to *.{kind}",
+                "cannot insert into the table, because the table has the file {}, which has no extension and is no longer read once a file has the extension .{kind}; rename the files of the table to *.{kind}",
                 format_location(&file.meta.location)
             ),
         }

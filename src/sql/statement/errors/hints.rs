@@ -310,8 +310,6 @@ fn explain_bits(message: &str) -> Option<String> {
     }
     is_list.then(|| match types.contains("BIT_XOR") {
         true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
-        // The operator may come from a short form: `to_days(n)` is `(n | 0) * INTERVAL '1 day'`.
-        false if types.ends_with(" | Int64") => format!("bitwise operators take scalar integers, but an operand is a list ({types}); so do to_days, make_timestamp and similar functions; use ragged_map(x, lambda v: v & 1) to apply them to each value"),
         false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),
     })
 }

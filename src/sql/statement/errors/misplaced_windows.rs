@@ -46,7 +46,7 @@ fn find_window(clause: &str, e: &Expr) -> Result<()> {
     match e.visit(&mut WindowFinder { queries: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(name) => plan_err!(
-            "{clause} has the window function {name}(..) OVER, but windows are computed after it; use QUALIFY for a condition, or compute the window in a subquery in FROM"
+            "{clause} has the window function {name}(..) OVER, but windows are computed after {clause}; use QUALIFY for a condition, or compute the window in a subquery in FROM"
         ),
     }
 }

@@ -103,7 +103,7 @@ fn explain_namespace(message: &str) -> Option<String> {
     }
     let name = message.strip_prefix("Could not find config namespace \"")?.split('"').next()?;
     Some(match name {
-        "cluster" => "the settings cluster.* are those of a session with workers, and this session has none; give their addresses with --workers".to_owned(),
+        "cluster" => "the settings cluster.* apply only to a session with worker processes, and this session has none; give their addresses with --workers".to_owned(),
         name => format!("there is no setting {name}.*; SHOW ALL lists the settings"),
     })
 }

@@ -192,7 +192,7 @@ fn find_window<'a>(windows: &'a NamedWindows, name: &str) -> Result<&'a WindowSp
     let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
         plan_datafusion_err!(
-            "the window {name} is used before a WINDOW clause defines it; define {name} in WINDOW, before the windows that extend it"
+            "the window {name} is not defined before it is used; add {name} AS (..) to the WINDOW clause, before the windows that extend it"
         )
     })
 }

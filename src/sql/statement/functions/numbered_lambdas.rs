@@ -58,7 +58,7 @@ pub(in crate::sql) fn write_out_positions(expr: &mut Expr) -> Result<()> {
     }
     if is_hidden(&lambda.body, &[element, position]) {
         return plan_err!(
-            "{}: the lambda with the position {position} contains a query, or a lambda that has the parameter {element} or {position}, too; give the inner parameter another name, or compute the query in FROM",
+            "{}: the lambda with the position {position} contains a query, or an inner lambda with a parameter that is also named {element} or {position}; give the inner parameter another name, or compute the query in FROM",
             call.name
         );
     }

@@ -282,7 +282,7 @@ fn check_positions(sets: &[Vec<Expr>], columns: &[SelectItem]) -> Result<()> {
         };
         if columns.iter().take(at).any(is_star) {
             return plan_err!(
-                "ROLLUP, CUBE or GROUPING SETS has the position {number}, but SELECT has * at or before it, so that the position names no column; write the name of the column"
+                "ROLLUP, CUBE or GROUPING SETS has the position {number}, but SELECT has * at this position or before it, so the position does not identify a column; write the name of the column"
             );
         }
         if at == 0 || at > columns.len() {

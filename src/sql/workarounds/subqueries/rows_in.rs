@@ -118,7 +118,7 @@ impl RowSubquery {
                 _ => Ok(false),
             })? {
                 return not_impl_err!(
-                    "the row in (.., {value}, ..) IN (SELECT ..) uses a column of an outer query whose table has the name of a table of the query around IN, which is not supported; give one of the two tables an alias, as in FROM t AS u"
+                    "{value} in front of IN (SELECT ..) reads a table of an outer query, but a table of the query that contains IN has the same name, which is not supported; give one of the two tables an alias, as in FROM t AS u"
                 );
             }
             let outer = value.clone().transform_up(|e| match e {

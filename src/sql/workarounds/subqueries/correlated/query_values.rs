@@ -257,7 +257,7 @@ fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
         let LogicalPlan::Join(join) = node else { return Ok(TreeNodeRecursion::Continue) };
         match find_clashing_column(join)? {
             Some(name) => not_impl_err!(
-                "the column {name} of a LATERAL query with conditions on the tables before it has the name of another column, which is not supported together with volatile functions such as random(); rename this column in a subquery, as in FROM (SELECT {name} AS other_{name} FROM t) AS u"
+                "a LATERAL query with a volatile function such as random() uses the column {name}, but another column of the join is also named {name}, which is not supported; rename the column, as in FROM (SELECT {name} AS other_{name} FROM t) AS u"
             ),
             None => Ok(TreeNodeRecursion::Continue),
         }

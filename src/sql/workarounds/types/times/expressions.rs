@@ -177,7 +177,7 @@ fn reject_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
     let spans = nested.iter().filter(|t| holds_interval(t) || holds_duration(t)).count();
     match spans > 1 && nested.iter().any(holds_interval) {
         true => plan_err!(
-            "{what} lists or structs of intervals is not supported, because 1 day and 24 hours would not be equal; use durations instead (timestamp - timestamp)"
+            "{what} lists or structs of intervals is not supported, because 1 day and 24 hours would not be equal; use durations instead, such as the difference of two timestamps"
         ),
         false => Ok(()),
     }
@@ -344,7 +344,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
             name => (name, found.as_str()),
         };
         return plan_err!(
-            "{name} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use durations instead (timestamp - timestamp)"
+            "{name} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use durations instead, such as the difference of two timestamps"
         );
     }
     let has_parts = |e: &Expr| {
@@ -393,7 +393,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     if compares && call.args.iter().any(is_interval) {
         let (function, found) = (call.name(), list_intervals(&call.args, schema));
         return plan_err!(
-            "{function} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; compare durations (timestamp - timestamp) or seconds (extract(epoch FROM x)) instead"
+            "{function} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; compare durations, such as the difference of two timestamps, or seconds, as in extract(epoch FROM x), instead"
         );
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
@@ -465,7 +465,7 @@ fn refuse_compared_fields(
         let distinct = if distinct { " DISTINCT" } else { "" };
         let found = list_intervals(args, schema);
         return plan_err!(
-            "{name}{distinct} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use their seconds instead, extract(epoch FROM x)"
+            "{name}{distinct} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use the seconds of the intervals instead, as in extract(epoch FROM x)"
         );
     }
     Ok(())

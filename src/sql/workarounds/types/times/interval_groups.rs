@@ -43,7 +43,7 @@ pub(super) fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()>
     };
     match found {
         true => plan_err!(
-            "{what} of intervals in lists or structs is not supported, because equal intervals can have different fields (1 day, 24 hours); use durations instead (timestamp - timestamp)"
+            "{what} of intervals in lists or structs is not supported, because equal intervals can have different fields (1 day, 24 hours); use durations instead, such as the difference of two timestamps"
         ),
         false => Ok(()),
     }

@@ -222,7 +222,7 @@ impl SeriesTimestamps {
         };
         if least <= 0 && most >= 0 {
             return exec_err!(
-                "{name}: a step of {} months, {} days and {} ns has no fixed direction; use fields of the same sign, at least one of them not 0",
+                "{name}: a step of {} months, {} days and {} ns has no fixed direction; write a step that is not 0 and whose months, days and time have the same sign",
                 step.months,
                 step.days,
                 step.nanoseconds
