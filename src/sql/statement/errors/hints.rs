@@ -11,6 +11,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::functions::find_list_function;
 use crate::sql::checks::elements::explain_element;
+use crate::sql::statement::errors::wording::names_list_type;
 use crate::sql::statement::functions::calls::visit_statement;
 
 /// Rewords an error of DataFusion's planner that does not say what to write instead, and adds a
@@ -216,7 +217,7 @@ fn explain_call(message: &str) -> Option<String> {
     };
     let call = call.split_once("'. You might").map_or(call, |(call, _)| call);
     let (name, types) = call.split_once('(')?;
-    let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    let is_list = names_list_type(types);
     if let Some(text) = explain_element(name, types.strip_suffix(')').unwrap_or(types)) {
         return Some(text);
     }
@@ -301,7 +302,7 @@ fn explain_twins(error: &SchemaError) -> Option<String> {
 
 fn explain_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
-    let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    let is_list = names_list_type(types);
     // Short forms such as `to_days(n)` expand to `n | 0`, which fails unless `n` is an integer.
     if is_list && types.contains(" | ") {
         return Some(format!(

@@ -20,6 +20,11 @@ const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code.
 /// Start of the error about arguments of `coalesce` without a common type. The rest of the message is about structs.
 const NO_COMMON_TYPE: &str = "Fail to find the coerced type, errors: ";
 
+/// Whether a message of DataFusion has the name of a list type.
+pub(super) fn names_list_type(message: &str) -> bool {
+    ["List(", "LargeList(", "FixedSizeList("].iter().any(|list| message.contains(list))
+}
+
 pub(super) fn refuse_clause(message: impl Display) -> DataFusionError {
     plan_datafusion_err!("{message}")
 }
@@ -32,9 +37,14 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {
         E::Internal(message) => E::Plan(strip_blame(&message)),
-        E::Plan(message) | E::Execution(message) if message.contains(NO_COMMON_TYPE) => E::Plan(
-            "the arguments of a function such as coalesce have no common type; cast them to one type, as in coalesce(day, CAST(text AS DATE)) or coalesce(CAST(day AS VARCHAR), text)".into(),
-        ),
+        // For lists, the hints have more advice.
+        E::Plan(message) | E::Execution(message)
+            if message.contains(NO_COMMON_TYPE) && !names_list_type(&message) =>
+        {
+            E::Plan(
+                "the arguments of a function such as coalesce have no common type; cast them to one type, as in coalesce(day, CAST(text AS DATE)) or coalesce(CAST(day AS VARCHAR), text)".into(),
+            )
+        }
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
         E::Configuration(message) => {
