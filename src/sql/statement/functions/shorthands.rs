@@ -492,8 +492,11 @@ const AGGREGATES: [&str; 6] = ["array_agg", "avg", "count", "first_value", "stdd
 
 fn is_aggregate(expansion: &str) -> bool {
     AGGREGATES.iter().any(|name| {
-        let mut found = expansion.match_indices(name).map(|(at, _)| &expansion[at + name.len()..]);
-        found.any(|rest| rest.starts_with('('))
+        expansion.match_indices(name).any(|(at, _)| {
+            // `ragged_sum(` is not a call of `sum`.
+            let is_whole = !expansion[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            is_whole && expansion[at + name.len()..].starts_with('(')
+        })
     })
 }
 
