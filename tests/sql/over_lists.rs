@@ -531,3 +531,29 @@ async fn nested_lists_with_different_element_field_names_are_concatenated() {
     ];
     expect_rows(&[table], &cases).await;
 }
+
+#[tokio::test]
+async fn nested_large_lists_are_concatenated() {
+    let setup = [
+        "CREATE TABLE l AS SELECT arrow_cast([[1], NULL], 'LargeList(LargeList(Int64))') AS x, [[2]] AS y, arrow_cast([[3]], 'List(LargeList(Int64))') AS z",
+    ];
+    let cases = [
+        ("SELECT x || x FROM l", "[[1], , [1], ]"),
+        ("SELECT x || y, y || z FROM l", "[[1], , [2]] [[2], [3]]"),
+        ("SELECT array_concat(z, NULL, z), concat(z, x) FROM l", "[[3], [3]] [[3], [1], ]"),
+        (
+            "SELECT arrow_typeof(y || z), arrow_typeof(x || x) = arrow_typeof(x) FROM l",
+            "List(LargeList(Int64)) true",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `find_widest_lists` in `functions::list_fields` can be removed.
+#[tokio::test]
+async fn stock_nested_large_lists_still_fail() {
+    let ctx = SessionContext::new();
+    let list = "arrow_cast(make_array(make_array(1)), 'List(LargeList(Int64))')";
+    let sql = format!("SELECT array_concat({list}, {list})");
+    assert!(stock_batches(&ctx, &sql).await.is_err());
+}
