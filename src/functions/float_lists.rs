@@ -17,6 +17,7 @@ use datafusion::scalar::ScalarValue;
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
 use super::list_fields::unify_lists;
+use super::nested_elements::change_nested_elements;
 use super::{are_scalars, compare_nested, delegate, to_columnar};
 
 /// Says which of several equal elements, such as -0.0 and 0.0, a function returns.
@@ -102,6 +103,9 @@ impl ScalarUDFImpl for FloatList {
             {
                 return to_columnar(found, is_one);
             }
+        }
+        if let Some(found) = change_nested_elements(&self.inner, &args)? {
+            return Ok(found);
         }
         let compared = args.args.iter().take(self.count_compared());
         if !compared.clone().any(|arg| holds_float(&arg.data_type())) {

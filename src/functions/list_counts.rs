@@ -13,7 +13,8 @@ use datafusion::functions_nested::length::array_length_udf;
 use datafusion::functions_nested::position::{array_position_udf, array_positions_udf};
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 
-use super::{are_scalars, delegate};
+use super::nested_elements::number_searched_elements;
+use super::{are_scalars, delegate, to_columnar};
 
 /// Returns the functions of DataFusion that return lengths of lists or positions in lists, with
 /// Int64 results. DataFusion's results are unsigned: their difference is a decimal, and list
@@ -62,6 +63,13 @@ impl ScalarUDFImpl for SignedCountFunction {
         // test `stock_positions_in_no_lists_are_still_a_row` fails.
         if args.number_rows == 0 && !are_scalars(&args.args) {
             return Ok(ColumnarValue::Array(new_empty_array(args.return_type())));
+        }
+        if matches!(self.name(), "array_position" | "array_positions")
+            && let Some(numbered) = number_searched_elements(&args)?
+        {
+            let rows = numbered.number_rows;
+            let found = self.invoke_with_args(numbered)?.into_array(rows)?;
+            return to_columnar(found, are_scalars(&args.args));
         }
         // DataFusion's function requires its own, unsigned result type in `return_field`, so its
         // results are cast afterwards.

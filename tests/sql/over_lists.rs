@@ -557,3 +557,39 @@ async fn stock_nested_large_lists_still_fail() {
     let sql = format!("SELECT array_concat({list}, {list})");
     assert!(stock_batches(&ctx, &sql).await.is_err());
 }
+
+#[tokio::test]
+async fn lists_and_structs_are_found_removed_and_replaced() {
+    let setup = [
+        "CREATE TABLE l AS SELECT * FROM (VALUES (1, [[1], [], NULL, [1]], [1], [7]), (2, [[NULL], []], NULL, []), (3, NULL, [1], [2]), (4, [], [1], NULL)) v(id, x, e, f)",
+        "CREATE TABLE s AS SELECT [{'p': 1, 'q': 'a'}, NULL, {'p': NULL, 'q': 'b'}, {'p': 1, 'q': 'a'}] AS x, {'p': 1, 'q': 'a'} AS e",
+    ];
+    let cases = [
+        ("SELECT array_position(x, e) FROM l ORDER BY id", "1; NULL; NULL; NULL"),
+        ("SELECT array_positions(x, e) FROM l ORDER BY id", "[1, 4]; []; NULL; []"),
+        ("SELECT array_position(x, []::INT[]), array_position(x, NULL) FROM l WHERE id = 1", "2 3"),
+        ("SELECT array_position(x, [NULL]::INT[]) FROM l WHERE id < 3 ORDER BY id", "NULL; 1"),
+        ("SELECT array_remove(x, e) FROM l ORDER BY id", "[[], , [1]]; NULL; NULL; []"),
+        ("SELECT array_remove_all(x, e) FROM l WHERE id = 1", "[[], ]"),
+        ("SELECT array_replace(x, e, f) FROM l ORDER BY id", "[[7], [], , [1]]; [[], []]; NULL; []"),
+        ("SELECT array_replace_all(x, e, f) FROM l WHERE id = 1", "[[7], [], , [7]]"),
+        ("SELECT array_replace_n(x, [1], f, 1) FROM (FROM l ORDER BY id OFFSET 1) ORDER BY id", "[[], []]; NULL; []"),
+        ("SELECT array_position(x, e), array_positions(x, e), array_position(x, NULL) FROM s", "1 [1, 4] 2"),
+        ("SELECT array_remove(x, e) FROM s", "[, {p: , q: b}, {p: 1, q: a}]"),
+        ("SELECT array_remove_n(x, e, 5) FROM s", "[, {p: , q: b}]"),
+        ("SELECT array_replace_all(x, e, {'p': 2, 'q': 'c'}) FROM s", "[{p: 2, q: c}, , {p: , q: b}, {p: 2, q: c}]"),
+        ("SELECT e = ANY (x), {'p': 9, 'q': 'a'} = ANY (x) FROM s", "true NULL"),
+        ("SELECT [5] = ANY ([[1], []]), [5] = ANY ([[1], NULL])", "false NULL"),
+        ("SELECT array_remove([[0.0], [1.0]], [-0.0]), array_position([['NaN'::DOUBLE]], ['NaN'::DOUBLE])", "[[1.0]] 1"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `functions::nested_elements` can be removed.
+#[tokio::test]
+async fn stock_searches_for_null_still_find_empty_lists() {
+    let ctx = SessionContext::new();
+    let null = "arrow_cast(NULL, 'List(Int64)')";
+    let list = "make_array(make_array(1), arrow_cast(make_array(), 'List(Int64)'))";
+    assert_eq!(stock_one(&ctx, &format!("SELECT array_position({list}, {null})")).await, 2);
+}
