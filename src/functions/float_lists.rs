@@ -1,13 +1,14 @@
-//! Replacements of DataFusion's list functions that compare floats and return elements.
+//! List functions of DataFusion that compare floats, lists or structs and return elements.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DynComparator, make_array, make_comparator, new_empty_array,
+    Array, ArrayRef, AsArray, DynComparator, UInt64Array, make_array, make_comparator,
+    new_empty_array,
 };
-use arrow::compute::{SortOptions, cast, concat, interleave};
+use arrow::compute::{SortOptions, cast, concat, interleave, take};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result;
 use datafusion::functions_nested::all_default_nested_functions;
@@ -16,7 +17,8 @@ use datafusion::scalar::ScalarValue;
 use serrate_core::internal::{holds_float, to_canonical_floats};
 
 use super::list_fields::unify_lists;
-use super::{are_scalars, delegate, to_columnar};
+use super::nested_elements::change_nested_elements;
+use super::{are_scalars, compare_nested, delegate, to_columnar};
 
 /// Says which of several equal elements, such as -0.0 and 0.0, a function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +95,18 @@ impl ScalarUDFImpl for FloatList {
         // `stock_extremes_of_no_lists_still_fail` fails.
         if self.is_extreme() && args.number_rows == 0 && !are_scalars(&args.args) {
             return Ok(ColumnarValue::Array(new_empty_array(args.return_type())));
+        }
+        if self.is_extreme() && args.return_type().is_nested() {
+            let is_one = are_scalars(&args.args);
+            let rows = if is_one { 1 } else { args.number_rows };
+            if let [lists] = args.args.as_slice()
+                && let Some(found) = self.find_nested_extremes(&lists.to_array(rows)?)?
+            {
+                return to_columnar(found, is_one);
+            }
+        }
+        if let Some(found) = change_nested_elements(&self.inner, &args)? {
+            return Ok(found);
         }
         let compared = args.args.iter().take(self.count_compared());
         if !compared.clone().any(|arg| holds_float(&arg.data_type())) {
@@ -258,6 +272,29 @@ impl FloatList {
 
     fn is_extreme(&self) -> bool {
         ["array_max", "array_min"].contains(&self.name())
+    }
+
+    /// Returns the least or greatest element of each list of lists or structs, in the order of
+    /// [`compare_nested`]: a NULL field is greatest. DataFusion takes it as least. Returns `None` if
+    /// the elements have no order. Remove once the test
+    /// `stock_extremes_of_structs_still_have_least_nulls` fails.
+    fn find_nested_extremes(&self, lists: &ArrayRef) -> Result<Option<ArrayRef>> {
+        let Some(values) = find_list_elements(lists) else { return Ok(None) };
+        let Ok(compare) = compare_nested(&values, &values) else { return Ok(None) };
+        let wanted = match self.name() {
+            "array_max" => Ordering::Greater,
+            _ => Ordering::Less,
+        };
+        let places = (0..lists.len()).map(|row| {
+            let elements = find_elements_at(lists, row).filter(|at| values.is_valid(*at));
+            let found = elements.reduce(|best, at| match compare(at, best) == wanted {
+                true => at,
+                false => best,
+            });
+            found.and_then(|at| u64::try_from(at).ok())
+        });
+        let places: UInt64Array = places.collect();
+        Ok(Some(take(&values, &places, None)?))
     }
 }
 

@@ -14,7 +14,8 @@ use datafusion::functions_nested::length::array_length_udf;
 use datafusion::functions_nested::position::{array_position_udf, array_positions_udf};
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
 
-use super::{are_scalars, delegate};
+use super::nested_elements::number_searched_elements;
+use super::{are_scalars, delegate, to_columnar};
 
 /// Returns variants of DataFusion's functions for lengths of lists and positions in lists. The
 /// variants return Int64. DataFusion's results are unsigned: their difference is a decimal, and
@@ -64,6 +65,13 @@ impl ScalarUDFImpl for SignedCountFunction {
         // fails.
         if args.number_rows == 0 && !are_scalars(&args.args) {
             return Ok(ColumnarValue::Array(new_empty_array(args.return_type())));
+        }
+        if matches!(self.name(), "array_position" | "array_positions")
+            && let Some(numbered) = number_searched_elements(&args)?
+        {
+            let rows = numbered.number_rows;
+            let found = self.invoke_with_args(numbered)?.into_array(rows)?;
+            return to_columnar(found, are_scalars(&args.args));
         }
         // DataFusion's function requires its own, unsigned result type in `return_field`, so its
         // results are cast afterwards.

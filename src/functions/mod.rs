@@ -46,6 +46,7 @@ mod lookup;
 mod math;
 mod naming;
 mod nested_comparison;
+mod nested_elements;
 mod normalize;
 mod operators;
 mod over_lists;

@@ -35,6 +35,8 @@ fn list_refused() -> Vec<(Dialect, &'static str, &'static str)> {
         (DuckDB, "SELECT ragged_sort(x) FILTER (WHERE x > 1) FROM t", "ragged_filter(x, mask)"),
         (DuckDB, "SELECT list_transform(x, lambda v: v) FILTER (WHERE id = 1) FROM t", "FILTER"),
         (DuckDB, "SELECT ragged_map(x, lambda v: v) FILTER (WHERE id = 1) FROM t", "FILTER"),
+        (DuckDB, "SELECT list_sum(x) FILTER (WHERE x > 1) FROM t", "FILTER"),
+        (DuckDB, "SELECT array_sum(x) OVER () FROM t", "array_sum"),
         (DuckDB, "SELECT unnest(x) FILTER (WHERE false) FROM t", "unnest(..) FILTER"),
         (DuckDB, "SELECT coalesce(id, 1) FILTER (WHERE false) FROM t", "coalesce(..) FILTER"),
         (DuckDB, "SELECT id FROM t WHERE upper(s) FILTER (WHERE false) = 'A'", "upper(..) FILTER"),

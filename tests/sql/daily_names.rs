@@ -321,6 +321,10 @@ async fn functions_of_duckdb_are_computed() {
             "SELECT list_unique([1, 1, NULL, 2]), list_reverse_sort([1, NULL, 3, 2]), list_apply([1, 2], x -> x + 1)",
             "2 [3, 2, 1, ] [2, 3]",
         ),
+        (
+            "SELECT list_unique([[1, 2], [1, 2], NULL]), array_unique([{'a': 1}, {'a': 1}]), list_unique([]), list_unique(NULL)",
+            "1 1 0 NULL",
+        ),
         ("SELECT strlen('aé'), unicode('a')", "3 97"),
     ];
     expect_rows(&[], &cases).await;

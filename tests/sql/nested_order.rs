@@ -120,6 +120,29 @@ async fn comparisons_and_extremes_agree_with_order_by() {
     assert_eq!(query_rows(&ctx, sql).await, "true true");
 }
 
+#[tokio::test]
+async fn extremes_of_elements_have_the_order_of_order_by() {
+    expect_rows(
+        &["CREATE TABLE s AS SELECT * FROM (VALUES (1, [{'p': NULL, 'q': 1}, {'p': -4, 'q': 2}, NULL]), (2, []), (3, NULL), (4, [{'p': 7, 'q': NULL}, {'p': 7, 'q': 3}])) t(id, x)"],
+        &[
+            ("SELECT list_min(x) FROM s ORDER BY id", "{p: -4, q: 2}; NULL; NULL; {p: 7, q: 3}"),
+            ("SELECT list_max(x) FROM s ORDER BY id", "{p: , q: 1}; NULL; NULL; {p: 7, q: }"),
+            ("SELECT list_min([[NULL], [1]]), list_max([[1, NULL], [1, 2], NULL])", "[1] [1, ]"),
+            ("SELECT list_max([[0.0], [-0.0]]), list_min([[[2]], [[1, 0]]])", "[0.0] [[1, 0]]"),
+        ],
+    )
+    .await;
+}
+
+/// When this test fails, `find_nested_extremes` in `functions::float_lists` can be removed.
+#[tokio::test]
+async fn stock_extremes_of_structs_still_have_least_nulls() {
+    let ctx = SessionContext::new();
+    let list = "make_array(named_struct('p', CAST(NULL AS INT)), named_struct('p', 4))";
+    let sql = format!("SELECT coalesce(get_field(array_min({list}), 'p'), 0)");
+    assert_eq!(stock_one(&ctx, &sql).await, 0);
+}
+
 /// The rows of each group are in several batches and partitions.
 #[tokio::test]
 async fn extremes_of_lists_do_not_depend_on_batches() {

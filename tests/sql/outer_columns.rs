@@ -44,6 +44,32 @@ async fn fields_of_outer_structs_are_read() {
     expect_rows(&STRUCTS, &cases).await;
 }
 
+#[tokio::test]
+async fn unnest_reads_fields_of_the_tables_before_it() {
+    let setup = [
+        "CREATE TABLE p AS SELECT * FROM (VALUES (1, [{'t': 5, 'codes': [{'c': 'a', 'n': [7]}, {'c': 'b', 'n': [8, 9]}]}, {'t': 6, 'codes': [{'c': 'd', 'n': []}]}]), (2, NULL)) x(id, v)",
+        "CREATE TABLE q AS SELECT 3 AS id, {'l': [1, 2]} AS s",
+    ];
+    let cases = [
+        (
+            "SELECT id, s.t, k.c FROM p, unnest(p.v) AS u(s), unnest(s.codes) AS codes(k) ORDER BY s.t, k.c",
+            "1 5 a; 1 5 b; 1 6 d",
+        ),
+        ("SELECT k.c FROM p, unnest(v) u(s), unnest(u.s.codes) w(k) ORDER BY 1", "a; b; d"),
+        (
+            "SELECT n FROM p, unnest(v) u(s), unnest(s.codes) w(k), unnest(k.n) z(n) ORDER BY 1",
+            "7; 8; 9",
+        ),
+        (
+            "SELECT id, (SELECT max(k.c) FROM unnest(p.v) u(s), unnest(s.codes) w(k)) FROM p ORDER BY id",
+            "1 d; 2 NULL",
+        ),
+        ("SELECT id, a FROM q, unnest(q.s.l) w(a) ORDER BY a", "3 1; 3 2"),
+        ("SELECT a FROM p, unnest([p.id]) u(p1), unnest([u.p1]) w(a) ORDER BY a", "1; 2"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
 /// When this test fails, `sql::statement::names::outer_fields` can be removed.
 #[tokio::test]
 async fn stock_fields_of_outer_structs_are_still_refused() {

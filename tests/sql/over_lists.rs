@@ -319,6 +319,10 @@ async fn lambdas_are_not_evaluated_for_empty_lists() {
             "SELECT list_filter([1, 2, 3], v -> v > 1), list_transform([1], v -> v + 1)",
             "[2, 3] [2]",
         ),
+        (
+            "SELECT list_transform(arrow_cast(x, 'LargeList(Int32)'), v -> v IS NULL) FROM e WHERE id = 1",
+            "[]",
+        ),
     ];
     expect_rows(&tables, &cases).await;
     let ctx = create_parallel_session();
@@ -336,6 +340,18 @@ async fn stock_lambdas_of_empty_lists_still_fail() {
     let sql = "SELECT array_any_match(arrow_cast(make_array(), 'List(Int64)'), v -> 1 / 0 > v)";
     let e = stock_error(&ctx, sql).await;
     assert!(e.to_lowercase().contains("zero"), "{e}");
+}
+
+/// When this test fails, the cast of results in `functions::lazy_lambdas` can be removed.
+#[tokio::test]
+async fn stock_empty_large_lists_still_differ() {
+    let config = SessionConfig::new().set_str("datafusion.sql_parser.dialect", "duckdb");
+    let ctx = SessionContext::new_with_config(config);
+    stock_batches(&ctx, "CREATE TABLE e AS SELECT arrow_cast(make_array(), 'LargeList(Int64)') AS x")
+        .await
+        .unwrap();
+    let e = stock_error(&ctx, "SELECT array_transform(x, v -> v IS NULL) FROM e").await;
+    assert!(e.contains("column types must match schema types"), "{e}");
 }
 
 #[tokio::test]
@@ -514,4 +530,66 @@ async fn nested_lists_with_different_element_field_names_are_concatenated() {
         ("SELECT x || [2.5], [1] || x FROM f", "[3.0, 1.0, 2.5] [1, 3, 1]"),
     ];
     expect_rows(&[table], &cases).await;
+}
+
+#[tokio::test]
+async fn nested_large_lists_are_concatenated() {
+    let setup = [
+        "CREATE TABLE l AS SELECT arrow_cast([[1], NULL], 'LargeList(LargeList(Int64))') AS x, [[2]] AS y, arrow_cast([[3]], 'List(LargeList(Int64))') AS z",
+    ];
+    let cases = [
+        ("SELECT x || x FROM l", "[[1], , [1], ]"),
+        ("SELECT x || y, y || z FROM l", "[[1], , [2]] [[2], [3]]"),
+        ("SELECT array_concat(z, NULL, z), concat(z, x) FROM l", "[[3], [3]] [[3], [1], ]"),
+        (
+            "SELECT arrow_typeof(y || z), arrow_typeof(x || x) = arrow_typeof(x) FROM l",
+            "List(LargeList(Int64)) true",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `find_widest_lists` in `functions::list_fields` can be removed.
+#[tokio::test]
+async fn stock_nested_large_lists_still_fail() {
+    let ctx = SessionContext::new();
+    let list = "arrow_cast(make_array(make_array(1)), 'List(LargeList(Int64))')";
+    let sql = format!("SELECT array_concat({list}, {list})");
+    assert!(stock_batches(&ctx, &sql).await.is_err());
+}
+
+#[tokio::test]
+async fn lists_and_structs_are_found_removed_and_replaced() {
+    let setup = [
+        "CREATE TABLE l AS SELECT * FROM (VALUES (1, [[1], [], NULL, [1]], [1], [7]), (2, [[NULL], []], NULL, []), (3, NULL, [1], [2]), (4, [], [1], NULL)) v(id, x, e, f)",
+        "CREATE TABLE s AS SELECT [{'p': 1, 'q': 'a'}, NULL, {'p': NULL, 'q': 'b'}, {'p': 1, 'q': 'a'}] AS x, {'p': 1, 'q': 'a'} AS e",
+    ];
+    let cases = [
+        ("SELECT array_position(x, e) FROM l ORDER BY id", "1; NULL; NULL; NULL"),
+        ("SELECT array_positions(x, e) FROM l ORDER BY id", "[1, 4]; []; NULL; []"),
+        ("SELECT array_position(x, []::INT[]), array_position(x, NULL) FROM l WHERE id = 1", "2 3"),
+        ("SELECT array_position(x, [NULL]::INT[]) FROM l WHERE id < 3 ORDER BY id", "NULL; 1"),
+        ("SELECT array_remove(x, e) FROM l ORDER BY id", "[[], , [1]]; NULL; NULL; []"),
+        ("SELECT array_remove_all(x, e) FROM l WHERE id = 1", "[[], ]"),
+        ("SELECT array_replace(x, e, f) FROM l ORDER BY id", "[[7], [], , [1]]; [[], []]; NULL; []"),
+        ("SELECT array_replace_all(x, e, f) FROM l WHERE id = 1", "[[7], [], , [7]]"),
+        ("SELECT array_replace_n(x, [1], f, 1) FROM (FROM l ORDER BY id OFFSET 1) ORDER BY id", "[[], []]; NULL; []"),
+        ("SELECT array_position(x, e), array_positions(x, e), array_position(x, NULL) FROM s", "1 [1, 4] 2"),
+        ("SELECT array_remove(x, e) FROM s", "[, {p: , q: b}, {p: 1, q: a}]"),
+        ("SELECT array_remove_n(x, e, 5) FROM s", "[, {p: , q: b}]"),
+        ("SELECT array_replace_all(x, e, {'p': 2, 'q': 'c'}) FROM s", "[{p: 2, q: c}, , {p: , q: b}, {p: 2, q: c}]"),
+        ("SELECT e = ANY (x), {'p': 9, 'q': 'a'} = ANY (x) FROM s", "true NULL"),
+        ("SELECT [5] = ANY ([[1], []]), [5] = ANY ([[1], NULL])", "false NULL"),
+        ("SELECT array_remove([[0.0], [1.0]], [-0.0]), array_position([['NaN'::DOUBLE]], ['NaN'::DOUBLE])", "[[1.0]] 1"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `functions::nested_elements` can be removed.
+#[tokio::test]
+async fn stock_searches_for_null_still_find_empty_lists() {
+    let ctx = SessionContext::new();
+    let null = "arrow_cast(NULL, 'List(Int64)')";
+    let list = "make_array(make_array(1), arrow_cast(make_array(), 'List(Int64)'))";
+    assert_eq!(stock_one(&ctx, &format!("SELECT array_position({list}, {null})")).await, 2);
 }

@@ -69,7 +69,8 @@ fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
         operand: None,
         conditions: vec![
             when(is_null(&list), null()),
-            when(compare(of_list("cardinality"), Eq, zero), boolean(false)),
+            // `cardinality` would count the elements of lists in the list.
+            when(compare(of_list("ragged_lengths"), Eq, zero), boolean(false)),
             when(is_null(&value), null()),
             when(is_found, boolean(true)),
             when(Expr::IsNotNull(Box::new(has_null)), null()),

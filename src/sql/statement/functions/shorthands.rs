@@ -69,8 +69,9 @@ const SHORTHANDS: &[(&str, &str)] = &[
         "make_timestamp",
         "CAST(make_date($1, $2, $3) AS TIMESTAMP) + ($4 | 0) * INTERVAL '1 hour' + ($5 | 0) * INTERVAL '1 minute' + $6 * INTERVAL '1 second'",
     ),
-    ("list_unique", "ragged_nunique($1)"),
-    ("array_unique", "ragged_nunique($1)"),
+    // `ragged_nunique` counts values of all levels, but lists and structs in a list count as wholes.
+    ("list_unique", "ragged_lengths(array_distinct(array_compact($1)))"),
+    ("array_unique", "ragged_lengths(array_distinct(array_compact($1)))"),
     ("list_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
     ("array_reverse_sort", "array_sort($1, 'DESC', 'NULLS LAST')"),
     ("list_min", "array_min($1)"),
@@ -493,8 +494,11 @@ const AGGREGATES: [&str; 6] = ["array_agg", "avg", "count", "first_value", "stdd
 
 fn is_aggregate(expansion: &str) -> bool {
     AGGREGATES.iter().any(|name| {
-        let mut found = expansion.match_indices(name).map(|(at, _)| &expansion[at + name.len()..]);
-        found.any(|rest| rest.starts_with('('))
+        expansion.match_indices(name).any(|(at, _)| {
+            // `ragged_sum(` is not a call of `sum`.
+            let is_whole = !expansion[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            is_whole && expansion[at + name.len()..].starts_with('(')
+        })
     })
 }
 

@@ -1,9 +1,9 @@
 //! Reads fields of structs whose names DataFusion 55 refuses or takes for other columns.
 //!
 //! DataFusion refuses `o.s.a` within a subquery, where `o` is a table of the query around it, but
-//! accepts
-//! `(o.s).a`. This workaround is obsolete once `stock_fields_of_outer_structs_are_still_refused`
-//! fails.
+//! accepts `(o.s).a`. The argument of `unnest` in FROM sees the tables before it like this, too: in
+//! `FROM t, unnest(t.v) AS u(s), unnest(s.codes)`, `s` is a column of an outer table. Obsolete once
+//! `stock_fields_of_outer_structs_are_still_refused` fails.
 //!
 //! DataFusion reads `t.s.a` as the column `a` of a table
 //! `s`, if FROM has such a table: it does not check that the schema of the table is `t`. This
@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Expr, Ident, Query, Select, SetExpr, Statement, TableFactor, TableWithJoins, Value,
-    VisitMut, VisitorMut,
+    AccessExpr, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SetExpr,
+    Statement, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 
 use crate::sql::base::syntax::list_changed_tables;
@@ -27,23 +27,62 @@ pub(in crate::sql) fn access_outer_fields<S: VisitMut + ?Sized>(statement: &mut 
     let _ = statement.visit(&mut OuterFields::default());
 }
 
-/// Visitor that rewrites `o.s.a` to `(o.s).a` within subqueries. `tables` has the names of the
-/// tables in FROM of each query around the current position.
+/// The tables in FROM of each query around the current position.
 #[derive(Default)]
 struct OuterFields {
+    /// The names of the tables.
     tables: Vec<HashSet<String>>,
+    /// The columns that aliases of the tables name, such as `s` in `unnest(t.v) AS u(s)`.
+    columns: Vec<HashSet<String>>,
+}
+
+impl OuterFields {
+    /// Returns the number of parts of a name in the argument of `unnest` up to its column, if a field
+    /// follows: 1 for `s.codes`, 2 for `u.s.codes`. Returns `None` for other names.
+    fn find_unnested_column(&self, parts: &[Ident]) -> Option<usize> {
+        let has = |names: &[HashSet<String>], part: &Ident| {
+            let name = fold_name(part);
+            names.iter().any(|names| names.contains(&name))
+        };
+        let [first, second, rest @ ..] = parts else { return None };
+        // `z.t.v` is a column of a table `t` in a schema `z`.
+        if !rest.is_empty() && has(&self.tables, second) {
+            return None;
+        }
+        match has(&self.tables, first) {
+            true => (!rest.is_empty()).then_some(2),
+            false => has(&self.columns, first).then_some(1),
+        }
+    }
 }
 
 impl VisitorMut for OuterFields {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.tables.push(find_tables(query));
+        let factors = list_factors(query);
+        let names = factors.iter().filter_map(|factor| table_name(factor));
+        self.tables.push(names.map(fold_name).collect());
+        let aliases = factors.iter().filter_map(|factor| find_alias(factor));
+        let columns = aliases.flat_map(|alias| &alias.columns);
+        self.columns.push(columns.map(|column| fold_name(&column.name)).collect());
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.tables.pop();
+        self.columns.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        for arg in list_unnested(factor) {
+            let Expr::CompoundIdentifier(parts) = &*arg else { continue };
+            if let Some(length) = self.find_unnested_column(parts) {
+                let (column, fields) = parts.split_at(length);
+                *arg = access_outer_column(column, fields);
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -59,33 +98,70 @@ impl VisitorMut for OuterFields {
             && !own.contains(&name)
             && outer.iter().any(|tables| tables.contains(&name))
         {
-            let of = Expr::CompoundIdentifier(vec![table.clone(), column.clone()]);
-            let fields = fields.iter().cloned().map(|f| AccessExpr::Dot(Expr::Identifier(f)));
-            *expr = Expr::CompoundFieldAccess {
-                root: Box::new(Expr::Nested(Box::new(of))),
-                access_chain: fields.collect(),
-            };
+            *expr = access_outer_column(&[table.clone(), column.clone()], fields);
         }
         ControlFlow::Continue(())
     }
 }
 
-fn find_tables(query: &Query) -> HashSet<String> {
-    let (mut open, mut tables) = (vec![query.body.as_ref()], HashSet::new());
+/// Returns `(o.s).a` for the column `o.s` and the field `a`.
+fn access_outer_column(column: &[Ident], fields: &[Ident]) -> Expr {
+    let of = match column {
+        [name] => Expr::Identifier(name.clone()),
+        parts => Expr::CompoundIdentifier(parts.to_vec()),
+    };
+    let fields = fields.iter().cloned().map(|f| AccessExpr::Dot(Expr::Identifier(f)));
+    Expr::CompoundFieldAccess {
+        root: Box::new(Expr::Nested(Box::new(of))),
+        access_chain: fields.collect(),
+    }
+}
+
+fn list_factors(query: &Query) -> Vec<&TableFactor> {
+    let (mut open, mut factors) = (vec![query.body.as_ref()], Vec::new());
     while let Some(body) = open.pop() {
         match body {
             SetExpr::Select(select) => {
-                let factors = select.from.iter().flat_map(|TableWithJoins { relation, joins }| {
+                factors.extend(select.from.iter().flat_map(|TableWithJoins { relation, joins }| {
                     std::iter::once(relation).chain(joins.iter().map(|join| &join.relation))
-                });
-                tables.extend(factors.filter_map(table_name).map(fold_name));
+                }));
             }
             SetExpr::Query(inner) => open.push(inner.body.as_ref()),
             SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
             _ => {}
         }
     }
-    tables
+    factors
+}
+
+fn find_alias(factor: &TableFactor) -> Option<&TableAlias> {
+    match factor {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => alias.as_ref(),
+        _ => None,
+    }
+}
+
+/// Returns the arguments of `unnest` in FROM; none for other tables.
+fn list_unnested(factor: &mut TableFactor) -> Vec<&mut Expr> {
+    let args = match factor {
+        TableFactor::UNNEST { array_exprs, .. } => return array_exprs.iter_mut().collect(),
+        TableFactor::Table { name, args: Some(args), .. } if is_unnest(name) => &mut args.args,
+        TableFactor::Function { name, args, .. } if is_unnest(name) => args,
+        _ => return Vec::new(),
+    };
+    let exprs = args.iter_mut().filter_map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    exprs.collect()
+}
+
+fn is_unnest(name: &ObjectName) -> bool {
+    let [part] = name.0.as_slice() else { return false };
+    part.as_ident().is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"))
 }
 
 /// The schema that `outer_tables` writes before the name of a table that has an alias or is a
