@@ -332,7 +332,9 @@ async fn functions_of_duckdb_are_computed() {
 /// Functions of other databases and libraries, and the text of the error that suggests a
 /// counterpart. Each function is called with one argument, because the error depends on the name
 /// only.
-const ASKED: [(&str, &str); 59] = [
+const ASKED: [(&str, &str); 61] = [
+    ("ord", "write ascii(s)"),
+    ("unhex", "write decode(s, 'hex')"),
     ("list_mean", "write ragged_mean(..)"),
     ("list_std", "write ragged_std(x)"),
     ("list_var", "write ragged_var(..)"),
@@ -423,6 +425,12 @@ async fn errors_of_unsupported_syntax_name_a_counterpart() {
         ("1::HUGEINT", "the type HUGEINT is not supported; write DECIMAL(38, 0)"),
         ("CAST(1 AS utinyint)", "write TINYINT UNSIGNED"),
         ("[1]::UBIGINT[]", "write BIGINT UNSIGNED"),
+        ("1::DEC(5, 2)", "the type DEC(5,2) is not supported; write DECIMAL"),
+        ("s::DATETIME", "write TIMESTAMP"),
+        ("s::TIMESTAMP_MS", "write TIMESTAMP(3)"),
+        ("s::JSON", "write VARCHAR"),
+        ("s::BLOB", "write BYTEA for the bytes of a string"),
+        ("NULL::MAP(VARCHAR, INT)", "write a list of structs"),
         ("s GLOB 'a*'", "GLOB at line 1, column 10 is not supported: write LIKE with %"),
         (
             "s ^@ 'a'",

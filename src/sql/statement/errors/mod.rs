@@ -8,5 +8,6 @@ pub(in crate::sql) mod hints;
 mod misplaced_windows;
 mod other_statements;
 pub(super) mod recursion_types;
+mod rejected_forms;
 mod star_clauses;
 pub(in crate::sql) mod wording;
