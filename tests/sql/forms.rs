@@ -233,6 +233,8 @@ async fn unsupported_syntax_is_refused_with_an_explanation() {
         ("SELECT [DATE '2020-01-01', x > 1] FROM t", "the elements of a list have no common type"),
         ("SELECT DATE '2020-01-01' || id FROM t", "write concat(a, b)"),
         ("SELECT 'a' || 'b' + 1 FROM t", "cast one side"),
+        ("SELECT unnest([id]) AS e FROM t WHERE e > 2", "unnest the list in a subquery in FROM"),
+        ("SELECT sum(unnest([id])) FROM t", "unnest is not supported in WHERE, ON, ORDER BY"),
         (
             "WITH RECURSIVE r AS (SELECT NULL AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r",
             "write its type, as in CAST(NULL AS INT)",

@@ -59,8 +59,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
 }
 
 /// Returns a clearer message for the errors that EXISTS or IN cannot be planned as a value, that a
-/// recursive query cannot be planned, that an argument of a window function is not a literal, and that
-/// there are no operators on JSON. Returns `None` for other messages.
+/// recursive query cannot be planned, that an argument of a window function is not a literal, that there
+/// are no operators on JSON, and that `unnest` or a window function is misplaced. Returns `None` for
+/// other messages.
 fn explain_unsupported(message: &str) -> Option<&'static str> {
     if message.starts_with("Multiple recursive references to the same CTE") {
         return Some(
@@ -82,7 +83,17 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
             "JSON in strings cannot be read, so that the operators -> and ->> are not supported; read JSON files with FROM 'x.json', and fields of a struct with s.a or s['a']",
         );
     }
+    if message.starts_with("Unnest should be rewritten to LogicalPlan::Unnest") {
+        return Some(
+            "unnest is not supported in WHERE, ON, ORDER BY and aggregates; unnest the list in a subquery in FROM, as in SELECT e FROM (SELECT unnest(x) AS e FROM t) WHERE e > 2",
+        );
+    }
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
+    if of.starts_with("WindowFunction(") {
+        return Some(
+            "a window function or its alias is a key of GROUP BY or a part of another function, but windows are computed after them; compute it in a subquery in FROM, as in SELECT n, count(*) FROM (SELECT ntile(4) OVER (ORDER BY x) AS n FROM t) GROUP BY n",
+        );
+    }
     if of.starts_with("Exists(") {
         return Some(
             "EXISTS (SELECT ..) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM ..)",
@@ -354,6 +365,10 @@ mod tests {
         assert!(several.contains("more than once"), "{several}");
         let off = said("Recursive CTEs are not enabled");
         assert!(off.contains("SET datafusion.execution.enable_recursive_ctes"), "{off}");
+        let window = said(
+            "Physical plan does not support logical expression WindowFunction(WindowFunction { .. })",
+        );
+        assert!(window.contains("SELECT n, count(*) FROM (SELECT ntile(4)"), "{window}");
     }
 
     #[test]
