@@ -5,7 +5,7 @@ pub(in crate::sql) mod call_clauses;
 mod change_clauses;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod hints;
-mod misplaced_windows;
+pub(super) mod misplaced_windows;
 mod other_statements;
 pub(super) mod recursion_types;
 mod rejected_forms;
