@@ -322,6 +322,10 @@ async fn functions_of_duckdb_are_computed() {
             "2 [3, 2, 1, ] [2, 3]",
         ),
         ("SELECT strlen('aé'), unicode('a')", "3 97"),
+        (
+            "SELECT length(b), octet_length(b), strlen(b) FROM (SELECT 'aé'::BYTEA AS b UNION ALL SELECT NULL) ORDER BY b",
+            "3 3 3; NULL NULL NULL",
+        ),
     ];
     expect_rows(&[], &cases).await;
     let refused =
