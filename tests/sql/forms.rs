@@ -233,6 +233,7 @@ async fn unsupported_syntax_is_refused_with_an_explanation() {
         ("SELECT [DATE '2020-01-01', x > 1] FROM t", "the elements of a list have no common type"),
         ("SELECT DATE '2020-01-01' || id FROM t", "write concat(a, b)"),
         ("SELECT 'a' || 'b' + 1 FROM t", "cast one side"),
+        ("SELECT to_char(DATE '2020-01-02', 'YYYY-MM')", "write to_char(t, '%Y-%m-%d %H:%M:%S')"),
         ("SELECT unnest([id]) AS e FROM t WHERE e > 2", "unnest the list in a subquery in FROM"),
         ("SELECT sum(unnest([id])) FROM t", "unnest is not supported in WHERE, ON, ORDER BY"),
         (
@@ -740,6 +741,7 @@ async fn comments_may_be_nested_and_trim_may_omit_characters() {
         ("SELECT /* a /* b */ c */ 1 -- d", "1"),
         ("SELECT '[' || trim(TRAILING FROM ' a ') || ']', trim(LEADING FROM '  b')", "[ a] b"),
         ("SELECT trim(BOTH FROM ' a '), trim(FROM ' b '), trim(BOTH 'x' FROM 'xcx')", "a b c"),
+        ("SELECT to_char(DATE '2020-01-02', '%d.%m'), to_char(DATE '2020-01-02', '-')", "02.01 -"),
     ];
     expect_rows(&[], &cases).await;
 }

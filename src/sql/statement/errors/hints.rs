@@ -79,7 +79,11 @@ const TYPES: [(&str, &str); 21] = [
 
 /// Starts of DataFusion's messages about what it does not plan, each with a message that says what to
 /// write instead.
-const UNPLANNED: [(&str, &str); 4] = [
+const UNPLANNED: [(&str, &str); 5] = [
+    (
+        "ORDER BY ALL is not supported for non-column expressions",
+        "ORDER BY ALL does not know the columns of this SELECT; write ORDER BY 1, 2, .. with the positions of the columns",
+    ),
     (
         "Unsupported binary operator: Overlaps",
         "OVERLAPS is not supported; write a < d AND c < b for the periods from a to b and from c to d",
