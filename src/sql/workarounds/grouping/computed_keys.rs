@@ -155,8 +155,12 @@ fn is_underivable(key: &Expr) -> bool {
 }
 
 /// Whether a key that is not a literal has the same value for each row of a window, or a random one.
+/// Returns false for a parameter of PREPARE, whose type may be unknown.
 fn names_no_column(key: &Expr) -> bool {
-    !is_plain(key) && key.column_refs().is_empty() && !key.contains_outer()
+    let is_named = |e: &Expr| {
+        matches!(e, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::Placeholder(_))
+    };
+    !is_plain(key) && !key.exists(|e| Ok(is_named(e))).unwrap_or(true)
 }
 
 fn is_plain(e: &Expr) -> bool {
