@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use datafusion::common::config::Dialect;
-use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -12,6 +11,7 @@ use super::files::is_meds_root;
 use super::script::{ScriptStatement, TokenError};
 use crate::access;
 use crate::io::meds_torch::TensorizedCohort;
+use crate::sql::find_parser_dialect;
 #[cfg(feature = "cloud")]
 use crate::sql::hide_credentials;
 
@@ -121,7 +121,7 @@ impl ScriptErrors<'_> {
     }
 
     fn find_place(&self, statement: &ScriptStatement, message: &str) -> Option<Location> {
-        let dialect = dialect_from_str(self.dialect)?;
+        let dialect = find_parser_dialect(self.dialect)?;
         let tokens = Tokenizer::new(dialect.as_ref(), &statement.pad_to_position())
             .tokenize_with_location()
             .ok()?;

@@ -1,8 +1,9 @@
 //! Splits SQL text into statements with their positions.
 
 use datafusion::common::config::Dialect;
-use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespace};
+
+use crate::sql::find_parser_dialect;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScriptStatement {
@@ -62,7 +63,7 @@ pub(super) struct TokenError {
 /// Splits `sql` at its semicolons outside the quotes, comments and dollar quotes of `dialect`. A
 /// quote or comment that is not closed is an error.
 pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, TokenError> {
-    let dialect = dialect_from_str(dialect)
+    let dialect = find_parser_dialect(*dialect)
         .unwrap_or_else(|| Box::new(datafusion::sql::sqlparser::dialect::GenericDialect {}));
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location().map_err(|e| {
         TokenError { message: e.message, line: e.location.line, column: e.location.column }
@@ -172,6 +173,8 @@ mod tests {
     fn semicolons_in_quotes_and_comments_do_not_cut() {
         let sql = "-- a; b\nSELECT ';', \"x;y\" /* ; */ ;;\n SELECT 'it''s;' -- end;\n";
         assert_eq!(texts(sql), ["SELECT ';', \"x;y\"", "SELECT 'it''s;'"]);
+        let sql = "SELECT E'it\\'s; x'; SELECT 1 /* a /* ; */ ; */ + 1";
+        assert_eq!(texts(sql), ["SELECT E'it\\'s; x'", "SELECT 1 /* a /* ; */ ; */ + 1"]);
     }
 
     #[test]

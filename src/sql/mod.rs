@@ -73,6 +73,8 @@ pub(crate) use statement::functions::shorthand_docs::find_shorthand_documentatio
 #[cfg(feature = "cli")]
 pub(crate) use statement::functions::shorthands::{list_shorthand_forms, list_shorthand_names};
 #[cfg(feature = "cli")]
+pub(crate) use statement::parsing::dialect::find_parser_dialect;
+#[cfg(feature = "cli")]
 pub(crate) use statement::planner::execute_plan;
 pub use statement::planner::{execute, parse, plan, sql};
 #[cfg(feature = "serve")]

@@ -294,6 +294,7 @@ fn list_refused() -> Vec<(Dialect, &'static str, &'static str)> {
         (DuckDB, "INSERT OR REPLACE INTO u VALUES (1, 2)", "Replace"),
         (DuckDB, "INSERT INTO u SELECT 1, 2 FROM t FOR UPDATE", "FOR UPDATE"),
         (DuckDB, "UPDATE u SET a = 1 FROM t", "write a subquery for the value"),
+        (DuckDB, "UPDATE u SET a = DEFAULT", "write the default value of the column itself"),
         (
             DuckDB,
             "UPDATE u SET a = 1 RETURNING a",

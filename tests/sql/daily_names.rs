@@ -326,6 +326,10 @@ async fn functions_of_duckdb_are_computed() {
             "1 1 0 NULL",
         ),
         ("SELECT strlen('aé'), unicode('a')", "3 97"),
+        (
+            "SELECT length(b), octet_length(b), strlen(b) FROM (SELECT 'aé'::BYTEA AS b UNION ALL SELECT NULL) ORDER BY b",
+            "3 3 3; NULL NULL NULL",
+        ),
     ];
     expect_rows(&[], &cases).await;
     let refused =
@@ -336,7 +340,9 @@ async fn functions_of_duckdb_are_computed() {
 /// Functions of other databases and libraries, and the text of the error that suggests a
 /// counterpart. Each function is called with one argument, because the error depends on the name
 /// only.
-const ASKED: [(&str, &str); 59] = [
+const ASKED: [(&str, &str); 61] = [
+    ("ord", "write ascii(s)"),
+    ("unhex", "write decode(s, 'hex')"),
     ("list_mean", "write ragged_mean(..)"),
     ("list_std", "write ragged_std(x)"),
     ("list_var", "write ragged_var(..)"),
@@ -427,6 +433,12 @@ async fn errors_of_unsupported_syntax_name_a_counterpart() {
         ("1::HUGEINT", "the type HUGEINT is not supported; write DECIMAL(38, 0)"),
         ("CAST(1 AS utinyint)", "write TINYINT UNSIGNED"),
         ("[1]::UBIGINT[]", "write BIGINT UNSIGNED"),
+        ("1::DEC(5, 2)", "the type DEC(5,2) is not supported; write DECIMAL"),
+        ("s::DATETIME", "write TIMESTAMP"),
+        ("s::TIMESTAMP_MS", "write TIMESTAMP(3)"),
+        ("s::JSON", "write VARCHAR"),
+        ("s::BLOB", "write BYTEA for the bytes of a string"),
+        ("NULL::MAP(VARCHAR, INT)", "write a list of structs"),
         ("s GLOB 'a*'", "GLOB at line 1, column 10 is not supported: write LIKE with %"),
         (
             "s ^@ 'a'",

@@ -210,6 +210,40 @@ async fn unsupported_syntax_is_refused_with_an_explanation() {
         ("SELECT id FROM t WHERE COLUMNS(*) > 1", "SELECT * EXCLUDE (a)"),
         ("SELECT lambda v: v + 1 FROM t", "a lambda is not a value; pass it to a function"),
         ("SELECT id FROM t WHERE pivot = )", "found: )"),
+        (
+            "SELECT [1] && [2]",
+            "the operator && at line 1, column 12 is not supported: write list_has",
+        ),
+        ("SELECT @(-5)", "write abs(x)"),
+        ("SELECT 2 BETWEEN SYMMETRIC 3 AND 1", "BETWEEN least(a, b) AND greatest(a, b)"),
+        ("SELECT #1 FROM t", "write the name of the column"),
+        ("SELECT a: 1", "write SELECT 1 AS x instead"),
+        ("TABLE t", "write FROM t"),
+        ("DESCRIBE", "write SHOW TABLES"),
+        ("COMMENT ON TABLE t IS 'x'", "COMMENT ON at line 1"),
+        ("SET VARIABLE a = 1", "EXECUTE p(..)"),
+        ("CREATE TABLE n (a) AS SELECT 1", "as in CREATE TABLE t AS SELECT 1 AS a"),
+        ("CREATE TABLE n AS SELECT 1 AS a WITH NO DATA", "LIMIT 0"),
+        ("INSERT INTO t AS q VALUES (1, 2)", "remove AS and the alias"),
+        ("CREATE VIEW IF NOT EXISTS n AS FROM t", "write CREATE OR REPLACE VIEW"),
+        ("CREATE TABLE n (a INT CHECK (a > 0))", "CHECK is not supported"),
+        ("SHOW t", "write DESCRIBE t for the columns"),
+        ("SELECT (id, x) OVERLAPS (id, x) FROM t", "write a < d AND c < b"),
+        ("SELECT s -> 'a' FROM (SELECT '{}' AS s)", "JSON in strings cannot be read"),
+        ("SELECT [DATE '2020-01-01', x > 1] FROM t", "the elements of a list have no common type"),
+        ("SELECT DATE '2020-01-01' || id FROM t", "write concat(a, b)"),
+        ("SELECT 'a' || 'b' + 1 FROM t", "cast one side"),
+        ("SELECT to_char(DATE '2020-01-02', 'YYYY-MM')", "write to_char(t, '%Y-%m-%d %H:%M:%S')"),
+        ("SELECT unnest([id]) AS e FROM t WHERE e > 2", "unnest the list in a subquery in FROM"),
+        ("SELECT sum(unnest([id])) FROM t", "unnest is not supported in WHERE, ON, ORDER BY"),
+        (
+            "WITH RECURSIVE r AS (SELECT NULL AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r",
+            "write its type, as in CAST(NULL AS INT)",
+        ),
+        (
+            "PREPARE p AS WITH RECURSIVE r AS (SELECT $1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r",
+            "$1::INT or PREPARE p(INT) AS ..",
+        ),
     ] {
         let e = error(&ctx, sql).await;
         assert!(e.contains(words) && !e.contains("Ident {"), "{sql}: {e}");
@@ -699,4 +733,15 @@ async fn rows_of(ctx: &SessionContext, sql: &str) -> String {
     let batches = ctx.sql(sql).await.unwrap().collect().await.unwrap();
     let column = batches[0].column(0);
     datafusion::arrow::util::display::array_value_to_string(column, 0).unwrap()
+}
+
+#[tokio::test]
+async fn comments_may_be_nested_and_trim_may_omit_characters() {
+    let cases = [
+        ("SELECT /* a /* b */ c */ 1 -- d", "1"),
+        ("SELECT '[' || trim(TRAILING FROM ' a ') || ']', trim(LEADING FROM '  b')", "[ a] b"),
+        ("SELECT trim(BOTH FROM ' a '), trim(FROM ' b '), trim(BOTH 'x' FROM 'xcx')", "a b c"),
+        ("SELECT to_char(DATE '2020-01-02', '%d.%m'), to_char(DATE '2020-01-02', '-')", "02.01 -"),
+    ];
+    expect_rows(&[], &cases).await;
 }

@@ -581,3 +581,47 @@ async fn stock_from_alone_still_has_no_columns() {
         assert_eq!(plan.schema().fields().len(), columns);
     }
 }
+
+#[tokio::test]
+async fn aliases_may_name_the_first_columns() {
+    let setup = [
+        "CREATE TABLE t AS SELECT 1 AS p, 2 AS q, 3 AS r",
+        "CREATE VIEW v (x) AS SELECT p, q FROM t",
+    ];
+    let cases = [
+        ("SELECT x, q FROM (SELECT 1 AS p, 2 AS q) a(x)", "1 2"),
+        ("SELECT a.x, a.q, r FROM t AS a(x)", "1 2 3"),
+        ("SELECT x, y, r FROM t a(x, y) WHERE x = 1 ORDER BY r", "1 2 3"),
+        ("SELECT a.x, b.z, b.q FROM t a(x) JOIN t AS b(z) ON a.x = b.z", "1 1 2"),
+        ("SELECT x FROM (VALUES (1, 2), (3, 4)) AS a(x) ORDER BY x", "1; 3"),
+        ("SELECT x, q FROM (SELECT p, q FROM (SELECT * FROM t) AS b(p)) AS a(x)", "1 2"),
+        ("WITH a(x) AS (SELECT 1 AS p, 2 AS q) SELECT a.x, q FROM a", "1 2"),
+        ("WITH a(x) AS (SELECT p, q FROM t ORDER BY p LIMIT 1) SELECT x + q FROM a", "3"),
+        ("WITH a(x) AS (VALUES (1, 2) UNION ALL VALUES (3, 4)) SELECT x FROM a ORDER BY x", "1; 3"),
+        ("WITH a AS (SELECT 1 AS p, 2 AS q) SELECT x, q FROM a AS b(x)", "1 2"),
+        ("SELECT x, q FROM v", "1 2"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    for (sql, expected) in [
+        (
+            "SELECT * FROM (SELECT 1 AS p) a(x, y)",
+            "in parentheses is 2, but the table, view or query has 1 columns",
+        ),
+        (
+            "WITH a(x) AS (SELECT * FROM (SELECT 1 AS p, 2 AS q)) SELECT x FROM a",
+            "in parentheses is 1, but the table, view or query has 2 columns; write a name for each",
+        ),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(expected), "{sql}: {e}");
+    }
+}
+
+/// When this test fails, `name_first_columns` in `sql::from::planned_relations` and
+/// `sql::statement::names::partial_names` can be removed.
+#[tokio::test]
+async fn stock_aliases_must_still_name_all_columns() {
+    let e = stock_error(&SessionContext::new(), "SELECT x FROM (SELECT 1 AS p, 2 AS q) a(x)").await;
+    assert!(e.contains("names given as column alias"), "{e}");
+}

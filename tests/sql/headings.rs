@@ -50,6 +50,9 @@ async fn names_of_computed_columns_omit_tables() {
         ("id = ANY(val)", "id = ANY(val)"),
         ("upper(s)", "upper(s)"),
         ("mean(id)", "mean(id)"),
+        ("mean(id) + 1", "mean(id) + 1"),
+        ("pow(id, 2) * (id + 1)", "pow(id,2) * (id + 1)"),
+        ("list_max([id, 1]) + 1", "list_max([id, 1]) + 1"),
         (
             "row_number() OVER (ORDER BY id)",
             "row_number() ORDER BY [id ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",

@@ -285,3 +285,26 @@ async fn tested_values_may_be_columns_of_outer_queries() {
         statements.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&setup, &statements).await;
 }
+
+#[tokio::test]
+async fn grouping_sets_may_have_subqueries_as_keys() {
+    let cases = [
+        (
+            "SELECT (SELECT max(z.i) FROM z WHERE z.i <= g.x) AS c, count(*) FROM g GROUP BY ROLLUP (c) ORDER BY c, 2",
+            "2 2; NULL 2; NULL 4",
+        ),
+        (
+            "SELECT coalesce((SELECT max(z.i) FROM z WHERE z.i <= g.x), 0) AS c, y, count(*) FROM g GROUP BY CUBE (c, y) ORDER BY c, y, 3",
+            "0 1 1; 0 2 1; 0 NULL 2; 2 1 1; 2 5 1; 2 NULL 2; NULL 1 2; NULL 2 1; NULL 5 1; NULL NULL 4",
+        ),
+        (
+            "SELECT x IN (SELECT i FROM z) AS c, count(*) FROM g GROUP BY GROUPING SETS ((c), ()) ORDER BY c, 2",
+            "false 3; true 1; NULL 4",
+        ),
+        (
+            "SELECT EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1) AS c, count(*) FROM g GROUP BY ROLLUP (c) ORDER BY c, 2",
+            "false 1; true 3; NULL 4",
+        ),
+    ];
+    expect_rows(&GROUPED, &cases).await;
+}

@@ -103,11 +103,18 @@ async fn ambiguous_volatile_and_aggregate_aliases_are_refused() {
         "SELECT a AS b, a + 1 AS b, b AS c FROM (SELECT 1 AS a)",
         "SELECT sum(a) AS s, sum(s) AS u FROM (SELECT 1 AS a)",
         "SELECT sum(a) AS s FROM (SELECT 1 AS a) WHERE s > 0",
-        "SELECT row_number() OVER () AS r FROM (SELECT 1 AS a) WHERE r = 1",
         "SELECT b + 1 AS b, b AS c FROM (SELECT 1 AS a)",
     ] {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("No field named") || e.contains("same name"), "{sql}: {e}");
+    }
+    for sql in [
+        "SELECT row_number() OVER () AS r FROM (SELECT 1 AS a) WHERE r = 1",
+        "SELECT a - sum(a) OVER () AS r FROM (SELECT 1 AS a) WHERE a > 0 AND R > 1 ORDER BY r",
+        "WITH q AS (SELECT rank() OVER (ORDER BY a) AS r FROM (SELECT 1 AS a) WHERE r < 3) FROM q",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("alias r of a window function") && e.contains("QUALIFY"), "{sql}: {e}");
     }
     // The expression of each alias is twice as large as the one before, and is refused at some
     // size.

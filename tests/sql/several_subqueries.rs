@@ -168,3 +168,47 @@ async fn deeply_nested_subqueries_are_refused() {
     let message = error(&ctx, &nested(20)).await;
     assert!(message.contains("nested more than 16 levels deep"), "{message}");
 }
+
+/// DataFusion gives all subqueries with the same column, and all conditions IN and EXISTS, one name.
+#[tokio::test]
+async fn aggregates_and_keys_may_differ_in_their_subqueries() {
+    let setup = [
+        "CREATE TABLE g AS SELECT * FROM (VALUES (1, 1), (1, 2), (2, 1), (6, 5)) v(x, y)",
+        "CREATE TABLE z AS SELECT * FROM (VALUES (2), (7)) v(i)",
+    ];
+    let cases = [
+        (
+            "SELECT sum(CASE WHEN x IN (SELECT i FROM z) THEN 1 ELSE 0 END) AS a, sum(CASE WHEN y + 1 IN (SELECT i FROM z) THEN 1 ELSE 0 END) AS b FROM g",
+            "1 2",
+        ),
+        (
+            "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM z WHERE i = x)) AS a, count(*) FILTER (WHERE EXISTS (SELECT 1 FROM z WHERE i = x + 1)) AS b FROM g",
+            "1 3",
+        ),
+        (
+            "SELECT sum((SELECT max(i) FROM z WHERE i > x)) AS a, sum((SELECT max(i) FROM z WHERE i < x)) AS b FROM g",
+            "28 2",
+        ),
+        (
+            "SELECT max((SELECT i FROM z WHERE i = 2)), max((SELECT i FROM z WHERE i = 7)) FROM g",
+            "2 7",
+        ),
+        (
+            "SELECT x IN (SELECT i FROM z) AS a, y IN (SELECT i FROM z) AS b, count(*) FROM g GROUP BY a, b ORDER BY a, b",
+            "false false 2; false true 1; true false 1",
+        ),
+        (
+            "SELECT max(y) AS m FROM g GROUP BY (SELECT max(i) FROM z WHERE i > x), (SELECT max(i) FROM z WHERE i < x) ORDER BY m",
+            "2; 5",
+        ),
+        (
+            "SELECT x, sum(x) OVER (PARTITION BY x IN (SELECT i FROM z)) AS a, sum(x) OVER (PARTITION BY y IN (SELECT i FROM z)) AS b FROM g ORDER BY x, b",
+            "1 8 1; 1 8 9; 2 2 9; 6 8 9",
+        ),
+        (
+            "SELECT count(*) FROM g HAVING sum((SELECT max(i) FROM z WHERE i > x)) > 27 AND sum((SELECT max(i) FROM z WHERE i < x)) < 3",
+            "4",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

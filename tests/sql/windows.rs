@@ -679,3 +679,36 @@ async fn ignore_nulls_after_an_argument_belongs_to_the_window_function() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn windows_may_have_only_keys_without_columns() {
+    let table = "CREATE TABLE q AS SELECT * FROM (VALUES (1, 1), (1, 2), (2, 1), (6, 5)) v(w, y)";
+    let cases = [
+        ("SELECT row_number() OVER (ORDER BY (SELECT NULL)) AS a FROM q ORDER BY a", "1; 2; 3; 4"),
+        (
+            "SELECT rank() OVER (ORDER BY (SELECT max(w) FROM q)) AS a, sum(1) OVER () AS b FROM q",
+            "1 4; 1 4; 1 4; 1 4",
+        ),
+        ("SELECT count(*) OVER (PARTITION BY (SELECT max(w) FROM q)) FROM q LIMIT 1", "4"),
+        (
+            "SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY random()) AS r FROM q) WHERE r < 3",
+            "2",
+        ),
+        (
+            "SELECT max(a), max(b) FROM (SELECT row_number() OVER (ORDER BY random()) AS a, row_number() OVER (ORDER BY random(), (SELECT 1)) AS b FROM q)",
+            "4 4",
+        ),
+    ];
+    expect_rows(&[table], &cases).await;
+}
+
+/// When this test fails, `names_no_column` in `sql::workarounds::grouping::computed_keys` can be
+/// removed.
+#[tokio::test]
+async fn stock_windows_cannot_sort_rows_without_columns() {
+    let stock = SessionContext::new();
+    stock_batches(&stock, "CREATE TABLE q AS SELECT * FROM (VALUES (1), (2)) v(w)").await.unwrap();
+    let sql = "SELECT row_number() OVER (ORDER BY random()) AS a FROM q";
+    let e = stock_error(&stock, sql).await;
+    assert!(e.contains("at least one column"), "{e}");
+}

@@ -1,4 +1,5 @@
-//! Converts durations and intervals to text for CSV and JSON, which have no type for them.
+//! Converts durations and intervals to text for CSV and JSON, which have no type for them, and keys
+//! of maps for JSON, where they are text.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ pub fn make_span_text_schema(schema: &SchemaRef) -> SchemaRef {
 }
 
 /// Converts durations and intervals, including those in lists, structs and maps, to text such as
-/// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`make_span_formatter`]). Other columns
-/// stay unchanged.
+/// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`make_span_formatter`]). Converts keys
+/// of maps to text, too: 1 becomes `1`. Other columns stay unchanged.
 pub fn convert_spans_to_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let texts = make_span_text_schema(&schema);
@@ -48,6 +49,21 @@ fn make_text_field(field: &FieldRef) -> FieldRef {
     }
 }
 
+/// Returns the entries of a map with keys that Arrow's JSON writer accepts.
+fn make_text_entries(entries: &FieldRef) -> FieldRef {
+    let DataType::Struct(fields) = entries.data_type() else { return Arc::clone(entries) };
+    let fields = fields.iter().enumerate().map(|(at, field)| match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Arc::clone(field),
+        _ if at == 0 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        _ => make_text_field(field),
+    });
+    let texts = DataType::Struct(fields.collect());
+    match texts == *entries.data_type() {
+        true => Arc::clone(entries),
+        false => Arc::new(entries.as_ref().clone().with_data_type(texts)),
+    }
+}
+
 fn make_text_type(t: &DataType) -> DataType {
     match t {
         DataType::Duration(_) | DataType::Interval(_) => DataType::Utf8,
@@ -56,7 +72,7 @@ fn make_text_type(t: &DataType) -> DataType {
         DataType::FixedSizeList(field, size) => {
             DataType::FixedSizeList(make_text_field(field), *size)
         }
-        DataType::Map(entries, sorted) => DataType::Map(make_text_field(entries), *sorted),
+        DataType::Map(entries, sorted) => DataType::Map(make_text_entries(entries), *sorted),
         DataType::Struct(fields) => DataType::Struct(make_text_fields(fields)),
         DataType::Dictionary(_, values) if make_text_type(values) != **values => {
             make_text_type(values)
@@ -79,6 +95,10 @@ fn convert_spans(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowErro
         let texts = (0..values.len()).map(|i| values.is_valid(i).then(|| format(i)));
         return Ok(Arc::new(texts.collect::<StringArray>()));
     }
+    // The keys of a map.
+    if *to == DataType::Utf8 {
+        return cast(values, to);
+    }
     let fields: Vec<&FieldRef> = match to {
         DataType::List(field)
         | DataType::LargeList(field)
@@ -99,8 +119,8 @@ fn convert_spans(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowErro
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        AsArray, DurationMicrosecondArray, Int32Array, IntervalMonthDayNanoArray, ListArray,
-        StructArray,
+        AsArray, DurationMicrosecondArray, Int32Array, Int32Builder, IntervalMonthDayNanoArray,
+        ListArray, MapBuilder, StructArray,
     };
     use arrow::buffer::OffsetBuffer;
     use arrow::datatypes::{Field, IntervalMonthDayNano};
@@ -137,6 +157,27 @@ mod tests {
         assert_eq!(of(&lists.value(0)), Vec::<Option<String>>::new());
         assert_eq!(of(&lists.value(1)), [None, Some("-01:00".to_owned())]);
         assert_eq!(texts.column(3), &batch.slice(1, 2).columns()[3]);
+    }
+
+    #[test]
+    fn keys_of_maps_become_texts() {
+        let mut maps = MapBuilder::new(None, Int32Builder::new(), Int32Builder::new());
+        for rows in [vec![(1, 10)], vec![], vec![(2, 20), (-3, 30)]] {
+            for (key, value) in rows {
+                maps.keys().append_value(key);
+                maps.values().append_value(value);
+            }
+            maps.append(true).unwrap();
+        }
+        let maps: ArrayRef = Arc::new(maps.finish());
+        let batch = RecordBatch::try_from_iter([("m", maps)]).unwrap();
+        let texts = convert_spans_to_texts(&batch.slice(1, 2)).unwrap();
+        assert_eq!(texts.schema(), make_span_text_schema(&batch.schema()));
+        let maps = texts.column(0).as_map();
+        assert_eq!(maps.value(0).len(), 0);
+        let entries = maps.value(1);
+        let keys: Vec<_> = entries.column(0).as_string::<i32>().iter().collect();
+        assert_eq!(keys, [Some("2"), Some("-3")]);
     }
 
     #[test]

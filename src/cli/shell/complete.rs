@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use datafusion::common::config::Dialect;
 use datafusion::prelude::SessionContext;
-use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
@@ -26,7 +25,7 @@ use super::help;
 use super::prompts::{COMMANDS, CONTINUATION, INDENT};
 use crate::cli::script;
 use crate::cli::statement_runner::StatementRunner;
-use crate::sql::list_shorthand_names;
+use crate::sql::{find_parser_dialect, list_shorthand_names};
 
 /// Keywords that the shell completes, but that SQL does not reserve.
 const MORE_KEYWORDS: &[&str] = &[
@@ -173,7 +172,7 @@ impl SourceColumns {
 /// Returns the sources in FROM clauses as they are written: files, such as `'x.nrt'`, and calls of
 /// table functions with a file as their only argument, such as `meds('DIR')`.
 fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
-    let Some(dialect) = dialect_from_str(dialect) else { return Vec::new() };
+    let Some(dialect) = find_parser_dialect(dialect) else { return Vec::new() };
     let Ok(tokens) = Tokenizer::new(dialect.as_ref(), text).tokenize() else { return Vec::new() };
     let tokens: Vec<Token> =
         tokens.into_iter().filter(|t| !matches!(t, Token::Whitespace(_))).collect();

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
+use datafusion::functions::{encoding, unicode};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, lit};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::fold_to_literals;
@@ -31,6 +32,15 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         plain => plain,
     };
     let Expr::ScalarFunction(function) = plain else { return call };
+    if let Some(count) = count_bytes(function, schema) {
+        return match call {
+            Expr::Alias(mut alias) => {
+                *alias.expr = count;
+                Expr::Alias(alias)
+            }
+            _ => count,
+        };
+    }
     if let Some(lists) = cast_views(function, schema) {
         let lists = replace_list_call(Expr::ScalarFunction(lists), schema);
         return match call {
@@ -88,6 +98,21 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         }
         _ => map_over_lists(function, schema).unwrap_or(call),
     }
+}
+
+/// Returns the number of bytes of a binary value for `length(b)` and `octet_length(b)`: half the number
+/// of its hexadecimal digits. DataFusion would count the characters of `b` as a string, or refuse the
+/// call. Returns `None` for other calls.
+fn count_bytes(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    use DataType::{Binary, BinaryView, LargeBinary};
+    let [bytes] = call.args.as_slice() else { return None };
+    let counts = matches!(call.name(), "character_length" | "octet_length");
+    if !counts || !matches!(bytes.get_type(schema), Ok(Binary | BinaryView | LargeBinary)) {
+        return None;
+    }
+    let digits = encoding::encode().call(vec![bytes.clone(), lit("hex")]);
+    let count = unicode::character_length().call(vec![digits]);
+    Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(count), Operator::Divide, Box::new(lit(2i64)))))
 }
 
 /// Casts the list views in a call to lists, if the function of DataFusion does not accept list views or would

@@ -35,6 +35,7 @@ use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };
 use crate::sql::statement::errors::hints::find_conditions;
+use crate::sql::statement::errors::misplaced_windows::find_window_alias;
 use crate::sql::statement::names::headings::set_headings;
 use crate::sql::statement::names::select_aliases;
 use crate::sql::statement::parsing::copy_options::{
@@ -444,7 +445,10 @@ async fn plan_with_aliases(
         let again = call_on_deep_stack(|| replaced.clone());
         planned = Box::pin(plan_named(ctx, state, again, conditions)).await;
     }
-    planned
+    planned.map_err(|e| {
+        let found = with_sql!(&mut replaced, sql => find_window_alias(&*sql, &e));
+        found.flatten().unwrap_or(e)
+    })
 }
 
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {

@@ -45,6 +45,7 @@ use crate::sql::statement::keys::{distinct_on, order_all, repeated_keys};
 use crate::sql::statement::names::cast_arguments::{tell_casts_apart, tell_expansions_apart};
 use crate::sql::statement::names::order_aliases::order_by_columns;
 use crate::sql::statement::names::outer_fields::access_outer_fields;
+use crate::sql::statement::names::partial_names::{complete_names, complete_view_names};
 use crate::sql::statement::names::select_names::normalize_names;
 use crate::sql::statement::names::unnest_names::separate_names;
 use crate::sql::statement::parsing::depth::balance_chains;
@@ -66,7 +67,7 @@ impl VisitorMut for SyntaxRewriter {
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<DataFusionError> {
         self.is_source_of_insert =
             matches!(statement, Statement::Insert(insert) if insert.source.is_some());
-        ControlFlow::Continue(())
+        as_flow(complete_view_names(statement))
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
@@ -155,6 +156,7 @@ impl VisitorMut for SyntaxRewriter {
         distinct_on::number_rows(query);
         as_flow(
             checked
+                .and_then(|()| complete_names(query))
                 .and_then(|()| keep_clauses(query))
                 .and_then(|()| limit_to_fetched(query))
                 .and_then(|()| select_queries_in_values(query))

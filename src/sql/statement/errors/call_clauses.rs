@@ -10,6 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::functions::{plans_predicates, takes_filter};
+use crate::sql::base::syntax::unquote_text;
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::expressions::windows::has_order;
 
@@ -22,6 +23,7 @@ pub(super) fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     check_distinct_star(&name, call)?;
     check_star_argument(&name, call)?;
     check_group_order(state, &name, call)?;
+    check_time_format(&name, call)?;
     let of_one_row = state.scalar_functions().contains_key(&name)
         || state.higher_order_functions().contains_key(&name)
         || ["unnest", "unnest_outer"].contains(&name.as_str());
@@ -47,6 +49,22 @@ fn find_plain_name(call: &Function) -> Option<String> {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
     })
+}
+
+/// Returns an error for `to_char(t, 'YYYY-MM')`, a format of PostgreSQL: DataFusion reads the directives
+/// of strftime, and would return the format itself.
+fn check_time_format(name: &str, call: &Function) -> Result<()> {
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(format))] = list.args.as_slice() else {
+        return Ok(());
+    };
+    let format = unquote_text(format).filter(|_| ["to_char", "date_format"].contains(&name));
+    match format.filter(|text| !text.contains('%') && text.chars().any(char::is_alphabetic)) {
+        Some(text) => Err(refuse_clause(format!(
+            "the format '{text}' of {name} has no directive of strftime, so that every result would be '{text}'; write {name}(t, '%Y-%m-%d %H:%M:%S')"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns an error for `f(a)(b)`, `f(SELECT ..)`, and `unnest(x, recursive := true)`.

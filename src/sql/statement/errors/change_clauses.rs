@@ -29,7 +29,6 @@ fn check_insert(insert: &Insert) -> Result<()> {
     if insert.returning.is_some() {
         return Err(refuse_returning("INSERT", "after INSERT"));
     }
-    let is_default = |value: &Expr| matches!(value, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"));
     if let Some(source) = &insert.source
         && let SetExpr::Values(values) = source.body.as_ref()
         && values.rows.iter().flat_map(|row| row.iter()).any(is_default)
@@ -48,6 +47,11 @@ fn check_update(update: &Update) -> Result<()> {
             "SET {columns} = .. is not supported: write an assignment for each column, as in SET a = 1, b = 2"
         )));
     }
+    if update.assignments.iter().any(|assignment| is_default(&assignment.value)) {
+        return Err(refuse_clause(
+            "DEFAULT as a value of UPDATE is not supported: write the default value of the column itself, as in SET a = 0",
+        ));
+    }
     if update.from.is_some() {
         return Err(refuse_clause(
             "the clause FROM of UPDATE is not supported: write a subquery for the value and for the rows, as in UPDATE t SET a = (SELECT s.a FROM s WHERE s.id = t.id) WHERE id IN (SELECT id FROM s)",
@@ -62,6 +66,11 @@ fn check_update(update: &Update) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Whether a value is the word DEFAULT, which the parser reads as a column.
+fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 
 fn check_delete(delete: &Delete) -> Result<()> {

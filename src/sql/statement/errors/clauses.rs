@@ -27,6 +27,7 @@ use crate::sql::statement::errors::call_clauses::check_call;
 use crate::sql::statement::errors::change_clauses::check_change;
 use crate::sql::statement::errors::misplaced_windows::{check_clauses, check_join};
 use crate::sql::statement::errors::other_statements::refuse_statement;
+use crate::sql::statement::errors::rejected_forms::find_rejected_form;
 use crate::sql::statement::errors::star_clauses::{check_star, find_star_form};
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::folding::fold_name;
@@ -761,7 +762,7 @@ pub(in crate::sql) fn find_other_forms(
         {
             Some(("FILTER without WHERE", "write the condition as in FILTER (WHERE x > 1)"))
         }
-        _ => find_star_form(&written, at),
+        _ => find_star_form(&written, at).or_else(|| find_rejected_form(&written, at)),
     };
     let (at, (name, instead)) = (0..written.len()).find_map(|at| Some((at, find(at)?)))?;
     let place = tokens.get(at)?.span.start;

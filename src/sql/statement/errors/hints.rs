@@ -54,13 +54,53 @@ const NO_FORMAT: &str = "Format not explicitly set";
 
 /// Types of DuckDB that DataFusion has under another name, or not at all, each with the type to
 /// write instead.
-const TYPES: [(&str, &str); 6] = [
+const TYPES: [(&str, &str); 21] = [
     ("UTINYINT", "TINYINT UNSIGNED"),
     ("USMALLINT", "SMALLINT UNSIGNED"),
     ("UINTEGER", "INT UNSIGNED"),
     ("UBIGINT", "BIGINT UNSIGNED"),
     ("HUGEINT", "DECIMAL(38, 0)"),
     ("UHUGEINT", "DECIMAL(38, 0)"),
+    ("DEC", "DECIMAL"),
+    ("INT1", "TINYINT"),
+    ("SHORT", "SMALLINT"),
+    ("LONG", "BIGINT"),
+    ("BPCHAR", "VARCHAR"),
+    ("UUID", "VARCHAR"),
+    ("JSON", "VARCHAR"),
+    ("ENUM", "VARCHAR"),
+    ("BIT", "VARCHAR"),
+    ("DATETIME", "TIMESTAMP"),
+    ("TIMESTAMP_S", "TIMESTAMP(0)"),
+    ("TIMESTAMP_MS", "TIMESTAMP(3)"),
+    ("TIMESTAMP_NS", "TIMESTAMP(9)"),
+    ("MAP", "a list of structs, as in STRUCT(k VARCHAR, v INT)[]"),
+    ("BLOB", "BYTEA for the bytes of a string without escapes, or a literal such as x'41'"),
+];
+
+/// Starts of DataFusion's messages about what it does not plan, each with a message that says what to
+/// write instead.
+const UNPLANNED: [(&str, &str); 5] = [
+    (
+        "ORDER BY ALL is not supported for non-column expressions",
+        "ORDER BY ALL does not know the columns of this SELECT; write ORDER BY 1, 2, .. with the positions of the columns",
+    ),
+    (
+        "Unsupported binary operator: Overlaps",
+        "OVERLAPS is not supported; write a < d AND c < b for the periods from a to b and from c to d",
+    ),
+    (
+        "Unsupported binary operator: Assignment",
+        "arguments of EXECUTE have no names; write their values in the order of $1, $2, .., as in EXECUTE p(1, 2)",
+    ),
+    (
+        "If not exists not supported",
+        "CREATE VIEW IF NOT EXISTS is not supported; write CREATE OR REPLACE VIEW, which replaces an existing view",
+    ),
+    (
+        "Unsupported SQL statement: CREATE TYPE",
+        "CREATE TYPE is not supported; write the type itself for each column, such as VARCHAR for an ENUM",
+    ),
 ];
 
 /// Rewords DataFusion's message about a type that it does not have, or about an expression that it
@@ -68,8 +108,12 @@ const TYPES: [(&str, &str); 6] = [
 /// messages.
 fn explain_unplanned(message: &str) -> Option<String> {
     if let Some(found) = message.strip_prefix("Unsupported SQL type ") {
-        let (_, known) = TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(found.trim()))?;
+        let named = found.split('(').next().unwrap_or(found).trim();
+        let (_, known) = TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(named))?;
         return Some(format!("the type {} is not supported; write {known}", found.trim()));
+    }
+    if let Some((_, instead)) = UNPLANNED.iter().find(|(start, _)| message.starts_with(start)) {
+        return Some((*instead).to_owned());
     }
     if let Some(node) = message.strip_prefix("Dot access not supported for non-string expr: ") {
         let name = node.split_once("value: \"").and_then(|(_, rest)| rest.split('"').next());
@@ -195,6 +239,9 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     if message.starts_with("SELECT list is empty after resolving * expressions") {
         return Some("SELECT has no columns, because EXCLUDE names all columns of the star; leave a column out of EXCLUDE, or write SELECT count(*) for the number of rows".into());
     }
+    if let Some(text) = explain_statement(message) {
+        return Some(text);
+    }
     if message.starts_with("Column count doesn't match insert query") {
         return Some("the query of INSERT has another number of columns than the table; write the columns that it fills, as in INSERT INTO t (a, b) SELECT .., or INSERT INTO t BY NAME SELECT ..".into());
     }
@@ -231,6 +278,28 @@ fn explain_call(message: &str) -> Option<String> {
         None => format!(
             "{name} does not accept lists with these types of values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
         ),
+    })
+}
+
+/// Rewords DataFusion's messages about a statement or clause that it does not support. Returns `None`
+/// for other messages.
+fn explain_statement(message: &str) -> Option<String> {
+    if let Some(counts) = message.strip_prefix("Source table contains ") {
+        let (columns, rest) = counts.split_once(" columns but only ")?;
+        let (names, _) = rest.split_once(" names given")?;
+        return Some(format!(
+            "the number of column names in parentheses is {names}, but the table, view or query has {columns} columns; write a name for each column, as in AS t(a, b)"
+        ));
+    }
+    if let Some(name) = message.strip_suffix("' is not a variable which can be viewed with 'SHOW'")
+    {
+        let name = name.trim_start_matches('\'');
+        return Some(format!(
+            "there is no setting {name}; write DESCRIBE {name} for the columns of a table, SHOW TABLES for all tables, or SHOW ALL for all settings"
+        ));
+    }
+    message.starts_with("Check constraints are not currently supported").then(|| {
+        "CHECK is not supported, because INSERT does not check it; remove it, and select the rows that violate the condition with WHERE".to_owned()
     })
 }
 

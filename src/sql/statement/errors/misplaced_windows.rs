@@ -3,11 +3,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, GroupByExpr, JoinConstraint, Query, Select, Visit, Visitor,
+    Expr, GroupByExpr, JoinConstraint, Query, Select, SelectItem, Visit, Visitor, visit_expressions,
 };
 
+use crate::sql::statement::errors::wording::refuse_clause;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::cast_arguments::is_aggregate;
 
 /// Returns an error if WHERE, GROUP BY or HAVING of a SELECT has a window function, or if GROUP BY
@@ -30,6 +32,49 @@ pub(in crate::sql) fn check_join(condition: &JoinConstraint) -> Result<()> {
     match condition {
         JoinConstraint::On(e) => find_window("the condition of a join", e),
         _ => Ok(()),
+    }
+}
+
+/// If the planner reports an unknown column that is the alias of a window function, in the WHERE of
+/// the same SELECT, returns an error that says what to write instead. Otherwise, returns `None`.
+pub(in crate::sql) fn find_window_alias(
+    statement: &impl Visit,
+    unknown: &DataFusionError,
+) -> Option<DataFusionError> {
+    let message = unknown.to_string();
+    let (_, rest) = message.split_once("No field named ")?;
+    let alias = rest.split('.').next()?.trim_matches('"');
+    statement.visit(&mut WindowAliasFinder { alias }).is_break().then(|| {
+        refuse_clause(format!(
+            "WHERE has the alias {alias} of a window function, but windows are computed after it; write the condition after QUALIFY instead of WHERE, or compute the window in a subquery in FROM"
+        ))
+    })
+}
+
+/// Visitor that stops at a SELECT whose WHERE has the alias `alias` of one of its window functions.
+struct WindowAliasFinder<'a> {
+    alias: &'a str,
+}
+
+impl Visitor for WindowAliasFinder<'_> {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let Some(condition) = &select.selection else { return ControlFlow::Continue(()) };
+        let is_window = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                fold_name(alias) == self.alias
+                    && expr.visit(&mut WindowFinder { queries: 0 }).is_break()
+            }
+            _ => false,
+        };
+        if !select.projection.iter().any(is_window) {
+            return ControlFlow::Continue(());
+        }
+        visit_expressions(condition, |e| match e {
+            Expr::Identifier(name) if fold_name(name) == self.alias => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        })
     }
 }
 

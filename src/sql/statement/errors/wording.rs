@@ -46,6 +46,7 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
             )
         }
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
+        E::Plan(message) => E::Plan(explain_types(&message).unwrap_or(message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
         E::Configuration(message) => {
             E::Configuration(explain_namespace(&message).unwrap_or(message))
@@ -68,8 +69,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
 }
 
 /// Returns a clearer message for the errors that EXISTS or IN cannot be planned as a value, that a
-/// recursive query cannot be planned, and that an argument of a window function is not a literal.
-/// Returns `None` for other messages.
+/// recursive query cannot be planned, that an argument of a window function is not a literal, that there
+/// are no operators on JSON, and that `unnest` or a window function is misplaced. Returns `None` for
+/// other messages.
 fn explain_unsupported(message: &str) -> Option<&'static str> {
     if message.starts_with("Multiple recursive references to the same CTE") {
         return Some(
@@ -86,7 +88,22 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
             "an argument of a window function depends on the row, but must be a literal, such as the 4 in ntile(4); write a literal, or compute the value from row_number() and count(*) OVER (..)",
         );
     }
+    if message.starts_with("Operator ->") {
+        return Some(
+            "JSON in strings cannot be read, so that the operators -> and ->> are not supported; read JSON files with FROM 'x.json', and fields of a struct with s.a or s['a']",
+        );
+    }
+    if message.starts_with("Unnest should be rewritten to LogicalPlan::Unnest") {
+        return Some(
+            "unnest is not supported in WHERE, ON, ORDER BY and aggregates; unnest the list in a subquery in FROM, as in SELECT e FROM (SELECT unnest(x) AS e FROM t) WHERE e > 2",
+        );
+    }
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
+    if of.starts_with("WindowFunction(") {
+        return Some(
+            "a window function or its alias is a key of GROUP BY or a part of another function, but windows are computed after them; compute it in a subquery in FROM, as in SELECT n, count(*) FROM (SELECT ntile(4) OVER (ORDER BY x) AS n FROM t) GROUP BY n",
+        );
+    }
     if of.starts_with("Exists(") {
         return Some(
             "EXISTS (SELECT ..) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM ..)",
@@ -95,6 +112,31 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
     of.starts_with("InSubquery(").then_some(
         "x IN (SELECT y FROM t) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM t WHERE y = x)",
     )
+}
+
+/// Adds what to write to DataFusion's messages about types that do not fit together. Returns `None`
+/// for other messages, and for those that say what to write already.
+fn explain_types(message: &str) -> Option<String> {
+    if let Some(types) = message.strip_prefix("Failed to unify argument types of make_array: ") {
+        return Some(format!(
+            "the elements of a list have no common type: {types}; cast them to one type, as in [CAST(a AS VARCHAR), b]"
+        ));
+    }
+    let converts = message.starts_with("Cannot automatically convert ");
+    if converts && message.ends_with(" to Null") {
+        return Some(
+            "a column of the first SELECT of a recursive query is NULL or a parameter without a type; write its type, as in CAST(NULL AS INT), $1::INT or PREPARE p(INT) AS ..".to_owned(),
+        );
+    }
+    if message.starts_with("Cannot infer common string type for string concat operation ") {
+        return Some(format!("{message}; write concat(a, b), or cast one side to VARCHAR"));
+    }
+    let compares = message.starts_with("Cannot infer common argument type for comparison ")
+        || message.starts_with("Cannot coerce arithmetic expression ");
+    let is_complete = message.contains(';') || message.contains("List(");
+    (compares && !is_complete).then(|| {
+        format!("{message}; cast one side, as in CAST(s AS DOUBLE) for a string or CAST(b AS INT) for a boolean")
+    })
 }
 
 /// Rewords the error about a setting such as `foo.bar`, whose first word is unknown to DataFusion.
@@ -333,6 +375,31 @@ mod tests {
         assert!(several.contains("more than once"), "{several}");
         let off = said("Recursive CTEs are not enabled");
         assert!(off.contains("SET datafusion.execution.enable_recursive_ctes"), "{off}");
+        let window = said(
+            "Physical plan does not support logical expression WindowFunction(WindowFunction { .. })",
+        );
+        assert!(window.contains("SELECT n, count(*) FROM (SELECT ntile(4)"), "{window}");
+    }
+
+    #[test]
+    fn types_that_do_not_fit_are_explained() {
+        let said =
+            |text: &str| convert_internal_error(DataFusionError::Plan(text.into())).to_string();
+        for (message, expected) in [
+            (
+                "Failed to unify argument types of make_array: [Date32, Utf8]",
+                "no common type: [Date32, Utf8]; cast them to one type",
+            ),
+            ("Cannot automatically convert Int64 to Null", "$1::INT"),
+            ("Cannot automatically convert Int64 to Utf8", "convert Int64 to Utf8"),
+            (
+                "Cannot coerce arithmetic expression Utf8 + Int64 to valid types",
+                "to valid types; cast one side",
+            ),
+        ] {
+            let explained = said(message);
+            assert!(explained.contains(expected), "{explained}");
+        }
     }
 
     #[test]

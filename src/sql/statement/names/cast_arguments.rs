@@ -1,5 +1,5 @@
 //! Distinguishes aggregates, calls of `unnest` and GROUP BY keys of one SELECT that differ only in
-//! casts or parentheses.
+//! casts, parentheses or subqueries.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -30,13 +30,13 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(str::to_owned).collect()
 });
 
-/// Wraps an argument of an aggregate, a window function or `unnest` in `coalesce`, which changes
-/// the name of the call, if an earlier call differs only in casts, parentheses or quotes, such as
-/// `sum(x::INT)` before `sum(x)`. Wraps keys of GROUP BY in the same way.
+/// Wraps an argument of an aggregate, a window function or `unnest` in `coalesce` if an earlier
+/// call differs only in casts, parentheses, quotes or subqueries, such as `sum(x::INT)` before
+/// `sum(x)`. Wraps keys of GROUP BY in the same way.
 ///
-/// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys
-/// have the same name, and computes only one of two calls of `unnest` with the same name. Obsolete
-/// once the test `stock_aggregates_of_casts_still_clash` fails.
+/// DataFusion omits casts, parentheses and most of a subquery in the name of a call. It fails if two
+/// aggregates or keys have the same name, and computes only one of two calls of `unnest` with the
+/// same name. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
 pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&mut OrderBy>) {
     if let Some(order) = order.as_deref() {
         name_sorted_casts(select, order);
@@ -207,9 +207,17 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
 }
 
 /// Approximates the name that DataFusion gives an expression. This name omits casts, parentheses
-/// and, in lists of constants, quotes.
+/// and, in lists of constants, quotes. It has only the column of a subquery, and only the words IN
+/// and EXISTS of a condition on one, so that all subqueries count as equal here.
 fn find_planned_name(e: &Expr) -> String {
-    remove_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
+    let mut plain = remove_casts(e);
+    let _ = visit_expressions_mut(&mut plain, |part| {
+        if matches!(part, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. }) {
+            *part = Expr::Identifier(Ident::new("subquery"));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    plain.to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }
 
 fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> ControlFlow<()> {

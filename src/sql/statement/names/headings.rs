@@ -266,6 +266,13 @@ fn find_displayed_expr(expr: Expr, input: &LogicalPlan, tables: HeadingQualifier
                 let name = format_column(&column, schema, input, tables);
                 Transformed::yes(Expr::Column(Column::new_unqualified(name)))
             }
+            // The `mean(x)` in `mean(x) + 1` is a call of `avg` with the alias `mean(t.x)`.
+            Expr::Alias(alias) => match format_alias(&alias.name, &alias.expr, input, tables) {
+                Some(name) => {
+                    Transformed::new(make_text_column(name), true, TreeNodeRecursion::Jump)
+                }
+                None => Transformed::no(Expr::Alias(alias)),
+            },
             Expr::OuterReferenceColumn(field, column) => {
                 let plain = Column::new_unqualified(column.name);
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))

@@ -8,6 +8,7 @@ pub(in crate::sql) mod headings;
 pub(super) mod order_aliases;
 pub(super) mod outer_fields;
 pub(super) mod outer_tables;
+pub(super) mod partial_names;
 pub(super) mod select_aliases;
 pub(super) mod select_names;
 pub(in crate::sql) mod shadowed;

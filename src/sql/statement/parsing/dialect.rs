@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::Token;
 
 use crate::sql::statement::expressions::predicates::call_function;
 
-pub(in crate::sql) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
+pub(crate) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     match named {
         Named::DuckDB => Some(Box::new(SqlDialect(DuckDbDialect))),
         other => dialect_from_str(other),
@@ -141,6 +141,11 @@ impl Dialect for SqlDialect {
 
     fn is_identifier_part(&self, ch: char) -> bool {
         self.0.is_identifier_part(ch)
+    }
+
+    /// In `/* a /* b */ c */`, the comment ends at the last `*/`.
+    fn supports_nested_comments(&self) -> bool {
+        true
     }
 
     /// `E'a\nb'` is a string with escapes.

@@ -12,8 +12,8 @@ use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and `* EXCEPT (a)` to `* EXCLUDE (a)`,
-/// removes [NOT] MATERIALIZED from WITH, and marks `INSERT INTO t BY NAME`. Also makes the parser accept a list of queries after IN, and
-/// names of arguments that are keywords, such as `order => 'desc'`.
+/// removes [NOT] MATERIALIZED from WITH, and marks `INSERT INTO t BY NAME`. Also makes the parser accept a list of queries after IN,
+/// names of arguments that are keywords, such as `order => 'desc'`, and `trim(TRAILING FROM s)`.
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
 /// once ([`share_ctes`](crate::sql::workarounds::subqueries::shared_rows::share_ctes)), other queries may run again.
@@ -41,6 +41,7 @@ pub(in crate::sql) fn rewrite_known_forms<'a>(
     quote_argument_names(&tokens, &mut edits);
     exclude_columns(&tokens, &mut edits);
     mark_by_name(&tokens, &mut edits);
+    shorten_trims(&tokens, &mut edits);
     if edits.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -135,6 +136,28 @@ fn exclude_columns(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
     for (at, token) in tokens.iter().enumerate() {
         if find_keyword(token) == Some(Keyword::EXCEPT) && excludes_columns(tokens, at) {
             edits.push(TextEdit { at: token.span.start, blank: "EXCEPT".len(), insert: "EXCLUDE" });
+        }
+    }
+}
+
+/// Rewrites `trim(TRAILING FROM s)` to `trim(TRAILING s)`, and `trim(FROM s)` to `trim(s)`. The parser
+/// accepts FROM only after the characters to remove.
+fn shorten_trims(tokens: &[&TokenWithSpan], edits: &mut Vec<TextEdit>) {
+    for (at, pair) in tokens.windows(2).enumerate() {
+        let [trim, open] = pair else { continue };
+        if find_keyword(trim) != Some(Keyword::TRIM) || open.token != Token::LParen {
+            continue;
+        }
+        let mut rest = tokens[at.saturating_add(2)..].iter().skip_while(|token| {
+            matches!(
+                find_keyword(token),
+                Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING)
+            )
+        });
+        if let Some(from) = rest.next()
+            && find_keyword(from) == Some(Keyword::FROM)
+        {
+            edits.push(TextEdit { at: from.span.start, blank: "FROM".len(), insert: "" });
         }
     }
 }

@@ -25,8 +25,13 @@ const KEY: &str = "__serrate_key_";
 /// The rule also computes the keys of a window if one of several PARTITION BY keys is computed, as
 /// in `PARTITION BY abs(v), k`. If `v` equals another column `u` of the input, DataFusion 55 sorts
 /// by `abs(u), k`, and execution fails, because DataFusion does not find `k` after `abs(v)` in this
-/// sort order. This workaround is obsolete once the test
-/// `stock_windows_over_functions_of_equal_columns_still_fail` fails.
+/// sort order. Obsolete once the test `stock_windows_over_functions_of_equal_columns_still_fail`
+/// fails.
+///
+/// The rule also computes the keys of a window that name no column, as in `row_number() OVER (ORDER BY
+/// random())` and `OVER (ORDER BY (SELECT NULL))`. If the statement needs no other column, the rows
+/// to sort have none, and DataFusion cannot sort such rows. Obsolete once the test
+/// `stock_windows_cannot_sort_rows_without_columns` fails.
 pub(in crate::sql) fn project_computed_keys(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
@@ -71,7 +76,7 @@ pub(in crate::sql) fn project_computed_keys(
 ///
 /// If any call has a computed key among several PARTITION BY keys ([`has_computed_partition`]), this
 /// replaces the computed keys of every call. Otherwise, it replaces only the keys whose order
-/// DataFusion cannot derive ([`is_underivable`]).
+/// DataFusion cannot derive ([`is_underivable`]), and those without columns ([`names_no_column`]).
 fn compute_keys(
     calls: Vec<Expr>,
     input: Arc<LogicalPlan>,
@@ -81,9 +86,9 @@ fn compute_keys(
     let needs_columns = calls.iter().any(has_computed_partition);
     let calls = calls.into_iter().map(|mut call| {
         let name = names.save(&call);
-        let computed = sort_keys(&mut call)
-            .into_iter()
-            .filter(|key| is_underivable(key) || (needs_columns && !is_plain(key)));
+        let computed = sort_keys(&mut call).into_iter().filter(|key| {
+            is_underivable(key) || names_no_column(key) || (needs_columns && !is_plain(key))
+        });
         computed.for_each(|key| keys.replace_key(key));
         name.restore(call)
     });
@@ -110,7 +115,8 @@ fn has_underivable_key(call: &Expr) -> bool {
         Expr::Alias(alias) => has_underivable_key(&alias.expr),
         Expr::WindowFunction(call) => {
             let order = call.params.order_by.iter().map(|by| &by.expr);
-            order.chain(&call.params.partition_by).any(is_underivable)
+            let mut keys = order.chain(&call.params.partition_by);
+            keys.any(|key| is_underivable(key) || names_no_column(key))
         }
         Expr::AggregateFunction(call) => {
             call.params.order_by.iter().any(|by| is_underivable(&by.expr))
@@ -148,6 +154,15 @@ fn is_underivable(key: &Expr) -> bool {
     .unwrap_or(false)
 }
 
+/// Whether a key that is not a literal has the same value for each row of a window, or a random one.
+/// Returns false for a parameter of PREPARE, whose type may be unknown.
+fn names_no_column(key: &Expr) -> bool {
+    let is_named = |e: &Expr| {
+        matches!(e, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::Placeholder(_))
+    };
+    !is_plain(key) && !key.exists(|e| Ok(is_named(e))).unwrap_or(true)
+}
+
 fn is_plain(e: &Expr) -> bool {
     matches!(e, Expr::Column(_) | Expr::Literal(..))
 }
@@ -171,7 +186,9 @@ impl DistinctKeys {
     }
 
     fn replace_key(&mut self, key: &mut Expr) {
-        let at = self.keys.iter().position(|known| known == key).unwrap_or(self.keys.len());
+        // Two calls of random() are two keys with different values.
+        let is_known = |known: &Expr| known == key && !known.is_volatile();
+        let at = self.keys.iter().position(is_known).unwrap_or(self.keys.len());
         let key = std::mem::replace(key, Expr::Column(self.name_key(at)));
         if at == self.keys.len() {
             self.keys.push(key);

@@ -96,6 +96,13 @@ pub(super) fn hoist_queries(
         if is_sort && lacks_known_order(&e, &schema) {
             return below.hoist_expr(e);
         }
+        // Each key of ROLLUP, CUBE and GROUPING SETS keeps its name. The set itself has no column.
+        if matches!(e, Expr::GroupingSet(_)) {
+            let keys = e.map_children(|key| {
+                hoist_parts(key, is_window, &schema, &mut below).map(Transformed::yes)
+            })?;
+            return Ok(keys.data);
+        }
         hoist_parts(e, is_window, &schema, &mut below)
     });
     let exprs = exprs.collect::<Result<Vec<_>>>()?;
