@@ -82,7 +82,8 @@ impl HigherOrderUDFImpl for LazyLambda {
             }
         }
         // If all lists are empty, DataFusion returns a LargeList of nullable elements, whatever the
-        // type that it promised. Obsolete once `stock_empty_large_lists_still_differ` fails.
+        // type that it promised. This workaround is obsolete once
+        // `stock_empty_large_lists_still_differ` fails.
         let to = args.return_type().clone();
         let found = self.inner.invoke_with_args(args)?;
         match found.data_type() == to {

@@ -140,7 +140,7 @@ impl TypedLists {
     /// lists of different depths or types of values.
     ///
     /// DataFusion promises a List on all levels but the outermost, and then returns a LargeList.
-    /// Obsolete once the test `stock_nested_large_lists_still_fail` fails.
+    /// This workaround is obsolete once the test `stock_nested_large_lists_still_fail` fails.
     fn find_widest_lists(&self, types: &[DataType]) -> Option<DataType> {
         if self.name() != "array_concat" {
             return None;

@@ -34,9 +34,10 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// call differs only in casts, parentheses, quotes or subqueries, such as `sum(x::INT)` before
 /// `sum(x)`. Wraps keys of GROUP BY in the same way.
 ///
-/// DataFusion omits casts, parentheses and most of a subquery in the name of a call. It fails if two
-/// aggregates or keys have the same name, and computes only one of two calls of `unnest` with the
-/// same name. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
+/// DataFusion omits casts, parentheses and most of a subquery in the name of a call. It fails if
+/// two aggregates or keys have the same name, and computes only one of two calls of
+/// `unnest` with the same name. This workaround is obsolete once the test `stock_aggregates_of_casts_still_clash`
+/// fails.
 pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&mut OrderBy>) {
     if let Some(order) = order.as_deref() {
         name_sorted_casts(select, order);

@@ -2,8 +2,9 @@
 //!
 //! DataFusion refuses `o.s.a` within a subquery, where `o` is a table of the query around it, but
 //! accepts `(o.s).a`. The argument of `unnest` in FROM sees the tables before it like this, too: in
-//! `FROM t, unnest(t.v) AS u(s), unnest(s.codes)`, `s` is a column of an outer table. Obsolete once
-//! `stock_fields_of_outer_structs_are_still_refused` fails.
+//! `FROM t, unnest(t.v) AS u(s), unnest(s.codes)`,
+//! `s` is a column of an outer table. This workaround is obsolete once `stock_fields_of_outer_structs_are_still_refused`
+//! fails.
 //!
 //! DataFusion reads `t.s.a` as the column `a` of a table
 //! `s`, if FROM has such a table: it does not check that the schema of the table is `t`. This

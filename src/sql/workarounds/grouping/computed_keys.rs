@@ -25,13 +25,13 @@ const KEY: &str = "__serrate_key_";
 /// The rule also computes the keys of a window if one of several PARTITION BY keys is computed, as
 /// in `PARTITION BY abs(v), k`. If `v` equals another column `u` of the input, DataFusion 55 sorts
 /// by `abs(u), k`, and execution fails, because DataFusion does not find `k` after `abs(v)` in this
-/// sort order. Obsolete once the test `stock_windows_over_functions_of_equal_columns_still_fail`
-/// fails.
+/// sort order. This workaround is obsolete once the test
+/// `stock_windows_over_functions_of_equal_columns_still_fail` fails.
 ///
-/// The rule also computes the keys of a window that name no column, as in `row_number() OVER (ORDER BY
-/// random())` and `OVER (ORDER BY (SELECT NULL))`. If the statement needs no other column, the rows
-/// to sort have none, and DataFusion cannot sort such rows. Obsolete once the test
-/// `stock_windows_cannot_sort_rows_without_columns` fails.
+/// The rule also computes the keys of a window that name no column, as in
+/// `row_number() OVER (ORDER BY random())` and `OVER (ORDER BY (SELECT NULL))`. If the statement
+/// needs no other column, the rows to sort have none, and DataFusion cannot sort such rows. This
+/// workaround is obsolete once the test `stock_windows_cannot_sort_rows_without_columns` fails.
 pub(in crate::sql) fn project_computed_keys(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
