@@ -490,10 +490,14 @@ fn find_window_extreme(call: &Function) -> Option<&'static str> {
 /// Aggregates that expansions call. Each call gets the OVER and FILTER of the shorthand.
 const AGGREGATES: [&str; 6] = ["array_agg", "avg", "count", "first_value", "stddev_pop", "sum"];
 
+/// Whether an expansion calls an aggregate. The call `ragged_count(..)` is not one of `count`.
 fn is_aggregate(expansion: &str) -> bool {
+    let is_of_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
     AGGREGATES.iter().any(|name| {
-        let mut found = expansion.match_indices(name).map(|(at, _)| &expansion[at + name.len()..]);
-        found.any(|rest| rest.starts_with('('))
+        let mut found = expansion.match_indices(name);
+        found.any(|(at, _)| {
+            !expansion[..at].ends_with(is_of_name) && expansion[at + name.len()..].starts_with('(')
+        })
     })
 }
 
