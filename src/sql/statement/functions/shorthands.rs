@@ -515,10 +515,37 @@ fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     args.collect()
 }
 
+/// Whether a width is an interval of months or years, as written: `INTERVAL '1 mon'`, `INTERVAL 2
+/// YEAR` or `to_months(3)`.
 fn is_of_months(interval: &Expr) -> bool {
     let text = interval.to_string().to_ascii_lowercase();
-    ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))
+    text.split(|c: char| !c.is_ascii_alphabetic()).any(|word| UNITS_OF_MONTHS.contains(&word))
 }
+
+/// Names of the units of intervals that are a number of months.
+const UNITS_OF_MONTHS: [&str; 21] = [
+    "mo",
+    "mon",
+    "mons",
+    "month",
+    "months",
+    "quarter",
+    "quarters",
+    "y",
+    "yr",
+    "yrs",
+    "year",
+    "years",
+    "dec",
+    "decs",
+    "decade",
+    "decades",
+    "c",
+    "cent",
+    "cents",
+    "century",
+    "centuries",
+];
 
 fn combine_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
     match (a, b) {
