@@ -359,3 +359,24 @@ async fn rewritten_aggregates_of_a_column_and_its_cast_are_distinct() {
     ];
     expect_rows(&[table], &cases).await;
 }
+
+/// DataFusion compares the operand of a cast with NULL, but TRY_CAST may be NULL where its operand
+/// is not.
+#[tokio::test]
+async fn failed_casts_are_not_distinct_from_null() {
+    let setup =
+        "CREATE TABLE texts AS SELECT * FROM (VALUES (1, '7'), (2, 'b'), (3, NULL)) v(id, s)";
+    expect_rows(
+        &[setup],
+        &[
+            (
+                "SELECT NULL IS DISTINCT FROM TRY_CAST(s AS BIGINT) AS a, TRY_CAST(s AS BIGINT) IS NOT DISTINCT FROM NULL::BIGINT AS b FROM texts ORDER BY id",
+                "true false; false true; false true",
+            ),
+            ("SELECT id FROM texts WHERE TRY_CAST(s AS BIGINT) IS DISTINCT FROM ([3])[2]", "1"),
+            ("SELECT id FROM texts WHERE TRY_CAST(s AS DECIMAL(4, 1)) IS NOT DISTINCT FROM NULL ORDER BY id", "2; 3"),
+            ("SELECT id FROM texts WHERE TRY_CAST(s AS BIGINT) = 7 OR TRY_CAST(s AS BIGINT) IN (1, NULL)", "1"),
+        ],
+    )
+    .await;
+}

@@ -271,3 +271,39 @@ async fn subqueries_may_contain_left_lateral_joins() {
     ];
     expect_rows(&SAME_NAMES, &cases).await;
 }
+
+/// A scalar subquery with a LATERAL join of its own tables uses no column of the outer query.
+#[tokio::test]
+async fn scalar_subqueries_may_join_their_own_tables_laterally() {
+    let setup = [
+        "CREATE TABLE lists AS SELECT * FROM (VALUES (1, [1, 2]), (3, NULL), (4, [7])) v(id, x)",
+        "CREATE TABLE limits AS SELECT * FROM (VALUES (2), (5)) v(most)",
+    ];
+    let cases = [
+        (
+            "SELECT id, (SELECT q.v FROM lists l, unnest(l.x) q(v) ORDER BY q.v DESC LIMIT 1) AS top FROM lists ORDER BY id",
+            "1 7; 3 7; 4 7",
+        ),
+        (
+            "SELECT (SELECT q.v FROM lists l LEFT JOIN unnest(l.x) q(v) ON true ORDER BY l.id, q.v DESC LIMIT 1) AS top",
+            "2",
+        ),
+        (
+            "SELECT (SELECT q.n FROM limits, LATERAL (SELECT count(*) AS n FROM lists WHERE id < most) q ORDER BY most LIMIT 1) AS n",
+            "1",
+        ),
+        (
+            "SELECT (SELECT q.id FROM limits, LATERAL (SELECT id FROM lists WHERE id < most) q ORDER BY q.id DESC LIMIT 1) AS last",
+            "4",
+        ),
+        (
+            "SELECT id FROM lists WHERE id > (SELECT q.n FROM limits, LATERAL (SELECT count(*) AS n FROM lists WHERE id < most) q ORDER BY most LIMIT 1) ORDER BY id",
+            "3; 4",
+        ),
+        (
+            "SELECT id, CASE WHEN id > 1 THEN (SELECT DISTINCT most FROM limits, LATERAL (SELECT id FROM lists l WHERE l.id > most) q WHERE most = 2) END AS c FROM lists ORDER BY id",
+            "1 NULL; 3 2; 4 2",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

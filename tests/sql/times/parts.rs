@@ -131,6 +131,34 @@ async fn date_trunc_supports_decades_centuries_and_millennia() {
     .await;
 }
 
+/// Buckets of months begin in January, whatever name of the unit the width has.
+#[tokio::test]
+async fn buckets_of_months_begin_on_the_first_day() {
+    let widths = [
+        ("INTERVAL '1 month'", "2020-02-01"),
+        ("INTERVAL '1 mon'", "2020-02-01"),
+        ("INTERVAL '2 mons'", "2020-01-01"),
+        ("INTERVAL '1mo'", "2020-02-01"),
+        ("INTERVAL '1' MONTH", "2020-02-01"),
+        ("INTERVAL 1 MONTH", "2020-02-01"),
+        ("to_months(1)", "2020-02-01"),
+        ("INTERVAL '1 quarter'", "2020-01-01"),
+        ("INTERVAL '1y'", "2020-01-01"),
+        ("INTERVAL '1 yr'", "2020-01-01"),
+        ("to_years(1)", "2020-01-01"),
+        ("INTERVAL '1 dec'", "2020-01-01"),
+        ("INTERVAL '1 cent'", "2000-01-01"),
+        ("INTERVAL '1 week'", "2020-02-17"),
+        ("INTERVAL '1w'", "2020-02-17"),
+    ];
+    let cases = widths.map(|(width, day)| {
+        let sql = format!("SELECT time_bucket({width}, TIMESTAMP '2020-02-20 10:00:00')");
+        (sql, format!("{day}T00:00:00"))
+    });
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, day)| (&**sql, &**day)).collect();
+    expect_rows(&[], &cases).await;
+}
+
 #[tokio::test]
 async fn invalid_bucket_widths_are_refused() {
     let ctx = serrate::sql::session();

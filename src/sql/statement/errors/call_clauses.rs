@@ -26,7 +26,7 @@ pub(super) fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     check_time_format(&name, call)?;
     let of_one_row = state.scalar_functions().contains_key(&name)
         || state.higher_order_functions().contains_key(&name)
-        || ["unnest", "unnest_outer"].contains(&name.as_str());
+        || ["unnest", "unnest_outer", "len"].contains(&name.as_str());
     if of_one_row {
         return check_scalar_call(state, &name, call);
     }

@@ -492,12 +492,13 @@ fn find_window_extreme(call: &Function) -> Option<&'static str> {
 /// Aggregates that expansions call. Each call gets the OVER and FILTER of the shorthand.
 const AGGREGATES: [&str; 6] = ["array_agg", "avg", "count", "first_value", "stddev_pop", "sum"];
 
+/// Whether an expansion calls an aggregate. The call `ragged_count(..)` is not one of `count`.
 fn is_aggregate(expansion: &str) -> bool {
+    let is_of_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
     AGGREGATES.iter().any(|name| {
-        expansion.match_indices(name).any(|(at, _)| {
-            // `ragged_sum(` is not a call of `sum`.
-            let is_whole = !expansion[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-            is_whole && expansion[at + name.len()..].starts_with('(')
+        let mut found = expansion.match_indices(name);
+        found.any(|(at, _)| {
+            !expansion[..at].ends_with(is_of_name) && expansion[at + name.len()..].starts_with('(')
         })
     })
 }
@@ -516,10 +517,37 @@ fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     args.collect()
 }
 
+/// Whether a width is an interval of months or years, as written: `INTERVAL '1 mon'`, `INTERVAL 2
+/// YEAR` or `to_months(3)`.
 fn is_of_months(interval: &Expr) -> bool {
     let text = interval.to_string().to_ascii_lowercase();
-    ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))
+    text.split(|c: char| !c.is_ascii_alphabetic()).any(|word| UNITS_OF_MONTHS.contains(&word))
 }
+
+/// Names of the units of intervals that are a number of months.
+const UNITS_OF_MONTHS: [&str; 21] = [
+    "mo",
+    "mon",
+    "mons",
+    "month",
+    "months",
+    "quarter",
+    "quarters",
+    "y",
+    "yr",
+    "yrs",
+    "year",
+    "years",
+    "dec",
+    "decs",
+    "decade",
+    "decades",
+    "c",
+    "cent",
+    "cents",
+    "century",
+    "centuries",
+];
 
 fn combine_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
     match (a, b) {

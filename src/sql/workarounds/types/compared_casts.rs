@@ -57,11 +57,12 @@ pub(in crate::sql) fn keep_compared_casts(
     Ok(Transformed::new(shown.data, changed, TreeNodeRecursion::Continue))
 }
 
-/// Whether an expression is a cast to a timestamp, integer or decimal, which the simplifier may
-/// move to the other side of a comparison.
+/// Whether an expression is TRY_CAST or a cast to a timestamp, integer or decimal, which the
+/// simplifier may move to the other side of a comparison.
 fn is_movable(e: &Expr) -> bool {
     match e {
-        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+        Expr::TryCast(_) => true,
+        Expr::Cast(Cast { field, .. }) => {
             let to = field.data_type();
             matches!(to, DataType::Timestamp(..)) || to.is_integer() || to.is_decimal()
         }
@@ -87,7 +88,8 @@ pub(in crate::sql) fn is_utc(zone: &str) -> bool {
 /// * A cast of a timestamp without a time zone to one with a zone other than UTC changes the stored integer, and
 ///   TRY_CAST to a finer unit makes distant times NULL.
 /// * A cast of a decimal to an integer, or to fewer digits after the point, rounds.
-/// * TRY_CAST of an integer or decimal is NULL where the type does not represent the value.
+/// * TRY_CAST to another type is NULL where the type does not represent the value. The simplifier
+///   moves a cast of any type if the other side is NULL, as in `TRY_CAST('a' AS INT) IS DISTINCT FROM NULL`.
 fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })) = e else {
         return false;
@@ -102,7 +104,7 @@ fn is_moved(e: &Expr, schema: &DFSchema) -> bool {
         (from, to) if is_exact_number(from) && is_exact_number(to) => {
             find_scale(to) < find_scale(from) || (may_be_null && from != to)
         }
-        _ => false,
+        (from, to) => may_be_null && from != to,
     };
     // Also checks the operand, because the simplifier moves a cast in the operand once it has moved
     // this cast.

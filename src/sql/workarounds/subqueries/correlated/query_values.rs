@@ -65,7 +65,11 @@ pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan
     let mut names = NewNames::default();
     // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
     let plan = plan.transform_up_with_subqueries(|node| {
-        let node = node.map_expressions(|e| e.transform_up(|e| draw_apart(e, &mut names)))?;
+        let node = node.map_expressions(|e| {
+            e.transform_up(|e| {
+                forget_inner_columns(e)?.transform_data(|e| draw_apart(e, &mut names))
+            })
+        })?;
         let done = node.transform_data(|node| rewrite_node(node, &mut names))?;
         if done.transformed {
             check_size(&done.data)?;
@@ -196,6 +200,23 @@ fn check_size(plan: &LogicalPlan) -> Result<()> {
         true => plan_err!(
             "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, write one of the subqueries as a join, or store the rows of one in a table"
         ),
+    }
+}
+
+/// Removes the list of outer columns from a scalar subquery that uses none.
+///
+/// The planner lists the columns that a LATERAL join or `unnest` within a subquery takes from the
+/// tables before it as outer columns of the subquery, too. The rule would then join the subquery
+/// with the outer rows by no column, which is an error.
+fn forget_inner_columns(e: Expr) -> Result<Transformed<Expr>> {
+    match e {
+        Expr::ScalarSubquery(query)
+            if !query.outer_ref_columns.is_empty() && !has_outer(&query.subquery)? =>
+        {
+            let query = Subquery { outer_ref_columns: Vec::new(), ..query };
+            Ok(Transformed::yes(Expr::ScalarSubquery(query)))
+        }
+        e => Ok(Transformed::no(e)),
     }
 }
 
