@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{DFSchema, internal_datafusion_err, plan_datafusion_err, plan_err};
 use datafusion::datasource::listing::{
@@ -102,13 +102,23 @@ impl FilesTableFactory {
             .with_table_partition_cols(folders);
         let config = ListingTableConfig::new_with_multi_paths(paths)
             .with_listing_options(listing)
-            .with_schema(schema);
+            .with_schema(Arc::new(make_nullable(&schema)));
         let table = ListingTable::try_new(config)?
             .with_definition(command.definition.clone())
             .with_constraints(command.constraints.clone())
             .with_column_defaults(command.column_defaults.clone());
-        Ok(Arc::new(FilesTable::new(table, files, has_required_fields)))
+        let table = FilesTable::new(table, files, has_required_fields);
+        Ok(Arc::new(table.with_required_columns(&schema)))
     }
+}
+
+/// Returns the columns of files as nullable columns. A file, also one that is written later, may
+/// lack a column or have NULL in it, even if the statement declares it NOT NULL or the first files
+/// require it. Otherwise the planner would replace `x IS NOT NULL` with true for rows with NULL.
+fn make_nullable(schema: &Schema) -> Schema {
+    let as_nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
+    let fields: Fields = schema.fields().iter().map(as_nullable).collect();
+    Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
 fn fail_without_location<T>() -> Result<T> {

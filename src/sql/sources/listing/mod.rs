@@ -13,7 +13,7 @@ mod scan;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraints, SchemaExt, Statistics, plan_err};
@@ -47,6 +47,8 @@ pub(in crate::sql) struct FilesTable {
     table: ListingTable,
     files: FileSet,
     schema: SchemaRef,
+    /// The schema of rows that INSERT writes. Unlike in `schema`, a column may be NOT NULL.
+    inserted: SchemaRef,
     has_required_fields: bool,
 }
 
@@ -59,7 +61,21 @@ impl FilesTable {
         has_required_fields: bool,
     ) -> Self {
         let schema = Arc::clone(scan::find_table_schema(&table).table_schema());
-        Self { table, files, schema, has_required_fields }
+        let inserted = Arc::clone(&schema);
+        Self { table, files, schema, inserted, has_required_fields }
+    }
+
+    /// Makes INSERT refuse NULL in the columns that are not nullable in `declared`.
+    fn with_required_columns(mut self, declared: &Schema) -> Self {
+        let fields = self.schema.fields().iter().map(|field| {
+            let declared = declared.field_with_name(field.name());
+            let is_nullable = declared.map_or(field.is_nullable(), Field::is_nullable);
+            Arc::new(field.as_ref().clone().with_nullable(is_nullable))
+        });
+        let fields: Fields = fields.collect();
+        let metadata = self.schema.metadata().clone();
+        self.inserted = Arc::new(Schema::new_with_metadata(fields, metadata));
+        self
     }
 
     fn is_of<F: FileFormat>(&self) -> bool {
@@ -188,7 +204,7 @@ impl FilesTable {
             object_store_url: path.object_store(),
             table_paths: self.table.table_paths().clone(),
             file_group: FileGroup::new(Vec::new()),
-            output_schema: self.schema(),
+            output_schema: Arc::clone(&self.inserted),
             table_partition_cols: options.table_partition_cols.clone(),
             insert_op,
             keep_partition_by_columns: state.config_options().execution.keep_partition_by_columns,
