@@ -107,8 +107,11 @@ impl FilesTableFactory {
             .with_definition(command.definition.clone())
             .with_constraints(command.constraints.clone())
             .with_column_defaults(command.column_defaults.clone());
-        let table = FilesTable::new(table, files, has_required_fields);
-        Ok(Arc::new(table.with_required_columns(&schema)))
+        let order = command.schema.inner().fields().iter().map(|field| field.name().clone());
+        let table = FilesTable::new(table, files, has_required_fields)
+            .with_required_columns(&schema)
+            .with_declared_order(order.collect());
+        Ok(Arc::new(table))
     }
 }
 

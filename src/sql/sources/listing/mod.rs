@@ -49,6 +49,8 @@ pub(in crate::sql) struct FilesTable {
     schema: SchemaRef,
     /// The schema of rows that INSERT writes. Unlike in `schema`, a column may be NOT NULL.
     inserted: SchemaRef,
+    /// The columns in the order of CREATE EXTERNAL TABLE, if `schema` has another order.
+    moved_columns: Vec<String>,
     has_required_fields: bool,
 }
 
@@ -62,7 +64,7 @@ impl FilesTable {
     ) -> Self {
         let schema = Arc::clone(scan::find_table_schema(&table).table_schema());
         let inserted = Arc::clone(&schema);
-        Self { table, files, schema, inserted, has_required_fields }
+        Self { table, files, schema, inserted, moved_columns: Vec::new(), has_required_fields }
     }
 
     /// Makes INSERT refuse NULL in the columns that are not nullable in `declared`.
@@ -76,6 +78,21 @@ impl FilesTable {
         let metadata = self.schema.metadata().clone();
         self.inserted = Arc::new(Schema::new_with_metadata(fields, metadata));
         self
+    }
+
+    /// Sets the columns in the order in which the statement declares them; none if it declares none.
+    fn with_declared_order(mut self, declared: Vec<String>) -> Self {
+        let returned = self.schema.fields().iter().map(|field| field.name());
+        if !declared.is_empty() && !declared.iter().eq(returned) {
+            self.moved_columns = declared;
+        }
+        self
+    }
+
+    /// Returns all columns in the order in which the statement declares them, or no columns if the
+    /// table returns its columns in this order.
+    pub(in crate::sql) fn moved_columns(&self) -> &[String] {
+        &self.moved_columns
     }
 
     fn is_of<F: FileFormat>(&self) -> bool {
