@@ -522,3 +522,24 @@ async fn files_may_have_null_in_not_null_columns_of_created_tables() {
         assert!(e.contains("non-nullable"), "{extension}: {e}");
     }
 }
+
+#[tokio::test]
+async fn declared_names_in_another_case_than_in_the_file_are_refused() {
+    for extension in ["parquet", "arrow"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = format!("{}/0.{extension}", display_path(dir.path()));
+        let ctx = create_parallel_session();
+        let copy = format!("COPY (SELECT 1 AS \"subjectId\", 2 AS a, 3 AS \"A\") TO '{path}'");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+        let create = |columns: &str| {
+            format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t ({columns}) STORED AS {extension} LOCATION '{path}'"
+            )
+        };
+        let e = rows_or_error(&ctx, &create("subjectId BIGINT, a INT")).await;
+        assert!(e.contains("(\"subjectId\" INT)"), "{extension}: {e}");
+        let quoted = create("\"subjectId\" BIGINT, a INT, b INT");
+        assert_eq!(rows_or_error(&ctx, &quoted).await, "");
+        assert_eq!(rows_or_error(&ctx, "SELECT * FROM t").await, "1 2 NULL");
+    }
+}
