@@ -70,8 +70,8 @@ impl FilesTable {
     /// Makes INSERT refuse NULL in the columns that are not nullable in `declared`.
     fn with_required_columns(mut self, declared: &Schema) -> Self {
         let fields = self.schema.fields().iter().map(|field| {
-            let declared = declared.field_with_name(field.name());
-            let is_nullable = declared.map_or(field.is_nullable(), Field::is_nullable);
+            let found = declared.field_with_name(field.name());
+            let is_nullable = found.map_or(field.is_nullable(), Field::is_nullable);
             Arc::new(field.as_ref().clone().with_nullable(is_nullable))
         });
         let fields: Fields = fields.collect();
