@@ -18,15 +18,17 @@ use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraints, SchemaExt, Statistics, plan_err};
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::physical_plan::{FileGroup, FileOutputMode, FileSinkConfig};
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use object_store::ObjectMeta;
 
 use crate::config::SerrateOptions;
 use crate::sql::base::boxed_methods::boxed_method;
+use crate::sql::sources::json::are_arrays;
 use crate::sql::sources::nrt::NrtFormat;
 use crate::sql::sources::nrt::position_fields::add_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
@@ -216,6 +218,7 @@ impl FilesTable {
             );
         };
         self.files.check_insert(state).await?;
+        self.refuse_lists(state, path).await?;
         let config = FileSinkConfig {
             original_url: String::default(),
             object_store_url: path.object_store(),
@@ -231,5 +234,23 @@ impl FilesTable {
         let orders = self.table.try_create_output_ordering(state.execution_props(), &[])?;
         let order = orders.into_iter().next().map(Into::into);
         options.format.create_writer_physical_plan(input, state, config, order).await
+    }
+
+    /// Returns an error if the files are JSON lists of records. INSERT writes one record per line,
+    /// and a table cannot be read if its files have both forms.
+    async fn refuse_lists(&self, state: &dyn Session, path: &ListingTableUrl) -> Result<()> {
+        if !["json", "jsonl", "ndjson"].contains(&self.table.options().format.get_ext().as_str()) {
+            return Ok(());
+        }
+        let store = state.runtime_env().object_store(path)?;
+        let listed = self.files.list_files(state).await?;
+        let objects = listed.into_iter().map(|file| file.meta).filter(|object| object.size > 0);
+        let objects: Vec<ObjectMeta> = objects.collect();
+        match are_arrays(state, &store, &objects).await? {
+            false => Ok(()),
+            true => plan_err!(
+                "cannot insert into the table, because its JSON files are lists of records, and INSERT writes one record per line; convert the files to one record per line, as with serrate convert IN OUT.ndjson"
+            ),
+        }
     }
 }
