@@ -107,6 +107,32 @@ async fn insert_and_copy_name_folders_alike() {
     }
 }
 
+/// A table returns its partition columns last. If the statement declares other columns after them,
+/// INSERT must list the columns, because values would otherwise be exchanged.
+#[tokio::test]
+async fn insert_lists_columns_if_partition_columns_are_not_declared_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = display_path(dir.path());
+    let ctx = create_parallel_session();
+    let create = format!(
+        "CREATE EXTERNAL TABLE t (k INT, x INT) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{at}/'"
+    );
+    assert_eq!(rows_or_error(&ctx, &create).await, "");
+    for insert in ["INSERT INTO t VALUES (1, 10)", "INSERT INTO t SELECT * FROM t"] {
+        let e = rows_or_error(&ctx, insert).await;
+        assert!(e.contains("INSERT INTO t (k, x)"), "{insert}: {e}");
+    }
+    for insert in [
+        "INSERT INTO t (k, x) VALUES (1, 10)",
+        "INSERT INTO t BY NAME SELECT 20 AS x, 2 AS k",
+        "INSERT INTO t DEFAULT VALUES",
+    ] {
+        assert_eq!(rows_or_error(&ctx, insert).await, "1", "{insert}");
+    }
+    let rows = rows_or_error(&ctx, "SELECT k, x FROM t ORDER BY x").await;
+    assert_eq!(rows, "1 10; 2 20; NULL NULL");
+}
+
 #[tokio::test]
 async fn a_column_that_is_always_null_has_one_folder() {
     let dir = tempfile::tempdir().unwrap();

@@ -299,3 +299,24 @@ async fn errors_of_json_name_the_file() {
     std::fs::write(dir.path().join("b.ndjson"), "{\"x\":7}\n").unwrap();
     assert!(error(&ctx, "SELECT x FROM t").await.contains("b.ndjson"));
 }
+
+/// INSERT writes one record per line, which a table of JSON lists could not read.
+#[tokio::test]
+async fn insert_into_lists_of_records_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    for (folder, text) in [("lists", r#"[{"x":1}]"#), ("lines", r#"{"x":1}"#)] {
+        std::fs::create_dir(dir.path().join(folder)).unwrap();
+        std::fs::write(dir.path().join(folder).join("a.json"), text).unwrap();
+        let create = format!(
+            "CREATE EXTERNAL TABLE {folder} STORED AS JSON LOCATION '{}/'",
+            display_path(&dir.path().join(folder))
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "");
+    }
+    let e = rows_or_error(&ctx, "INSERT INTO lists VALUES (2)").await;
+    assert!(e.contains("lists of records"), "{e}");
+    assert_eq!(rows_or_error(&ctx, "SELECT x FROM lists").await, "1");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO lines VALUES (2)").await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT x FROM lines ORDER BY x").await, "1; 2");
+}

@@ -486,3 +486,33 @@ async fn differences_of_dates_and_instants_cover_all_years() {
         assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
     }
 }
+
+/// Local times and dates in files are instants in the zone of the table, also in conditions that
+/// the scan evaluates.
+#[tokio::test]
+async fn local_times_in_files_are_instants_in_the_zone_of_the_table() {
+    for extension in ["parquet", "arrow"] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = display_path(dir.path());
+        let copy = format!(
+            "COPY (SELECT id, local AS x, local::DATE AS d FROM t ORDER BY id) TO '{at}/0.{extension}' OPTIONS (overwrite true)"
+        );
+        let zone = "SET datafusion.execution.time_zone = 'America/New_York'";
+        let create = format!(
+            "CREATE EXTERNAL TABLE f (id BIGINT, x TIMESTAMPTZ, d TIMESTAMPTZ) STORED AS {extension} LOCATION '{at}/'"
+        );
+        let cases = [
+            (
+                "SELECT id, x AT TIME ZONE 'UTC' FROM f ORDER BY id",
+                "1 2024-03-10T06:30:00Z; 2 2024-03-10T07:30:00Z; 3 2024-11-03T06:30:00Z; 4 NULL; 5 2024-07-01T16:00:00Z",
+            ),
+            ("SELECT id FROM f WHERE x = TIMESTAMPTZ '2024-07-01 16:00:00Z'", "5"),
+            ("SELECT id FROM f WHERE x = TIMESTAMPTZ '2024-07-01 12:00:00Z'", ""),
+            ("SELECT id FROM f WHERE x < TIMESTAMPTZ '2024-03-10 07:00:00Z'", "1"),
+            ("SELECT f.id FROM f JOIN t ON f.x = t.zoned ORDER BY f.id", "1; 2; 3; 5"),
+            ("SELECT d AT TIME ZONE 'UTC' FROM f WHERE id = 5", "2024-07-01T04:00:00Z"),
+            ("SELECT id FROM f WHERE d = TIMESTAMPTZ '2024-07-01 04:00:00Z'", "5"),
+        ];
+        expect_rows(&[CLOCKS, &copy, zone, &create], &cases).await;
+    }
+}

@@ -27,6 +27,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 use serrate_core::internal::times::complete_time;
+use serrate_core::internal::zones::local_to_instants;
 
 use crate::sql::base::interval_texts::spell_out;
 
@@ -141,6 +142,11 @@ pub(in crate::sql) fn holds_all(from: &DataType, to: &DataType) -> bool {
             let digits = |p: u8, s: i8| i16::from(p) - i16::from(s);
             t >= s && digits(*q, *t) >= digits(*p, *s)
         }
+        // In another zone than UTC, a local time and its instant are different integers, but
+        // DataFusion compares the integer of the local time with that of the literal.
+        (Timestamp(a, None), Timestamp(b, Some(zone))) => {
+            a == b && matches!(zone.as_ref(), "UTC" | "+00:00")
+        }
         (Timestamp(a, _), Timestamp(b, _)) => a == b,
         (from, to) => match (find_integer_bits(from), find_integer_bits(to)) {
             (Some((true, a)), Some((true, b))) | (Some((false, a)), Some((false, b))) => a <= b,
@@ -221,6 +227,12 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         }
         (Map(_, _), Map(field, sorted)) => convert_map(array.as_map(), field, *sorted, rules),
         (Utf8 | LargeUtf8 | Utf8View, _) => parse_marked(array, to, rules),
+        (Timestamp(_, None) | Date32 | Date64, Timestamp(unit, Some(_))) => {
+            let (local, unheld) = convert_marked(array, &Timestamp(*unit, None), rules)?;
+            let instants = local_to_instants(&local, to, false)
+                .map_err(|e| ArrowError::CastError(e.to_string()))?;
+            Ok((instants, unheld))
+        }
         _ => convert_leaf(array, to),
     }
 }

@@ -22,9 +22,10 @@ use crate::sql::sources::exact_casts::{
     InexactConversion, TextRules, convert_exact, format_unheld_message, holds_all,
 };
 
-/// Adapts expressions to each file as DataFusion does, with two differences. A value that the type
+/// Adapts expressions to each file as DataFusion does, with three differences. A value that the type
 /// of the table cannot hold is an error. If a file has times in a coarser unit than the table,
-/// conditions compare these times in the unit of the table.
+/// conditions compare these times in the unit of the table. If a file has local times and the table
+/// a zone other than UTC, conditions compare the instants of these times in this zone.
 ///
 /// DataFusion truncates fractions and digits of seconds, and compares times in the unit of the file
 /// with a truncated literal, so that `t = '00:00:00.0005'` is true for the time 00:00:00 in a file

@@ -83,7 +83,7 @@ async fn find_columns(
 }
 
 /// Returns the INSERT of a statement, also below EXPLAIN or PREPARE; `None` for other statements.
-fn find_insert(statement: &mut Statement) -> Option<&mut Insert> {
+pub(super) fn find_insert(statement: &mut Statement) -> Option<&mut Insert> {
     match statement {
         Statement::Statement(inner) => match inner.as_mut() {
             SqlStatement::Insert(insert) => Some(insert),

@@ -31,6 +31,7 @@ use crate::sql::statement::commands::created_tables::{
 use crate::sql::statement::commands::own_settings::reset_to_default;
 use crate::sql::statement::commands::repeated_targets;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
+use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
 use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };
@@ -379,12 +380,18 @@ impl WrittenStatement {
 
 /// Writes out what an INSERT takes from its table: the columns of `BY NAME`, DEFAULT VALUES, and
 /// the names of the fields of structs.
+///
+/// # Errors
+/// If the order of the inserted columns is ambiguous; see [`refuse_unlisted_columns`].
 async fn complete_change(
     ctx: &SessionContext,
     statement: &mut Statement,
     refreshed: &mut HashSet<String>,
 ) -> Result<()> {
     by_name::list_columns(ctx, statement, refreshed).await?;
+    if let Some(insert) = by_name::find_insert(statement) {
+        refuse_unlisted_columns(ctx, insert).await?;
+    }
     let Statement::Statement(inner) = statement else { return Ok(()) };
     write_out_defaults(ctx, inner).await?;
     if let SqlStatement::Insert(insert) = inner.as_mut() {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{DFSchema, internal_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
@@ -21,7 +22,7 @@ use crate::sql::sources::listing::{
     FileSet, FilesSchema, FilesTable, ListedFile, find_named_kind, infer_names, infer_schema,
     split_folders,
 };
-use crate::sql::sources::urls::parse_path;
+use crate::sql::sources::urls::{format_location, parse_path};
 use crate::sql::sources::whole_file_format::declare_columns;
 
 /// Creates tables over files. Passes CREATE UNBOUNDED EXTERNAL TABLE on to another factory.
@@ -78,6 +79,7 @@ impl FilesTableFactory {
         let (columns, folders) = match declared {
             Some(schema) => {
                 check_csv_types(command, &kind, &schema)?;
+                check_letter_case(state, command, &format, &paths, &listed, &schema).await?;
                 format = declare_columns(format);
                 (FilesSchema::from_declared(schema), parse_folders(command)?)
             }
@@ -102,13 +104,26 @@ impl FilesTableFactory {
             .with_table_partition_cols(folders);
         let config = ListingTableConfig::new_with_multi_paths(paths)
             .with_listing_options(listing)
-            .with_schema(schema);
+            .with_schema(Arc::new(make_nullable(&schema)));
         let table = ListingTable::try_new(config)?
             .with_definition(command.definition.clone())
             .with_constraints(command.constraints.clone())
             .with_column_defaults(command.column_defaults.clone());
-        Ok(Arc::new(FilesTable::new(table, files, has_required_fields)))
+        let order = command.schema.inner().fields().iter().map(|field| field.name().clone());
+        let table = FilesTable::new(table, files, has_required_fields)
+            .with_required_columns(&schema)
+            .with_declared_order(order.collect());
+        Ok(Arc::new(table))
     }
+}
+
+/// Returns the columns of files as nullable columns. A file, also one that is written later, may
+/// lack a column or have NULL in it, even if the statement declares it NOT NULL or the first files
+/// require it. Otherwise the planner would replace `x IS NOT NULL` with true for rows with NULL.
+fn make_nullable(schema: &Schema) -> Schema {
+    let as_nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
+    let fields: Fields = schema.fields().iter().map(as_nullable).collect();
+    Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
 fn fail_without_location<T>() -> Result<T> {
@@ -161,6 +176,44 @@ fn check_csv_types(
             command.name
         ),
     }
+}
+
+/// Returns an error if the first file lacks a declared column, but has one whose name differs only
+/// in the case of letters. SQL converts names without quotes to lower case, and the declared column
+/// would be NULL in every row. Readers of CSV files find such a column, and the columns of JSON
+/// files are not known before all records are read.
+async fn check_letter_case(
+    state: &SessionState,
+    command: &CreateExternalTable,
+    format: &Arc<dyn FileFormat>,
+    paths: &[ListingTableUrl],
+    listed: &[ListedFile],
+    declared: &Schema,
+) -> Result<()> {
+    let has_names = ["arrow", "nrt", "parquet"].contains(&format.get_ext().as_str());
+    let file = listed.iter().find(|file| file.meta.size > 0);
+    let (Some(path), Some(file), true) = (paths.first(), file, has_names) else { return Ok(()) };
+    let store = state.runtime_env().object_store(path)?;
+    let object = std::slice::from_ref(&file.meta);
+    // If the file cannot be read, queries report the error.
+    let Ok(found) = format.infer_schema(state, &store, object).await else { return Ok(()) };
+    for field in declared.fields().iter().filter(|f| found.index_of(f.name()).is_err()) {
+        let is_alike = |other: &&FieldRef| {
+            other.name().eq_ignore_ascii_case(field.name())
+                && declared.index_of(other.name()).is_err()
+        };
+        if let Some(other) = found.fields().iter().find(is_alike) {
+            return plan_err!(
+                "table '{}': {} has no column '{}', but a column '{}'; declare its name in double quotes, as in CREATE EXTERNAL TABLE t (\"{}\" INT) ..",
+                command.name,
+                format_location(&file.meta.location),
+                field.name(),
+                other.name(),
+                other.name()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Returns the names and types of the columns in PARTITIONED BY. A column that the statement does

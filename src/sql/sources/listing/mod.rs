@@ -13,20 +13,22 @@ mod scan;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraints, SchemaExt, Statistics, plan_err};
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::datasource::physical_plan::{FileGroup, FileOutputMode, FileSinkConfig};
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use object_store::ObjectMeta;
 
 use crate::config::SerrateOptions;
 use crate::sql::base::boxed_methods::boxed_method;
+use crate::sql::sources::json::are_arrays;
 use crate::sql::sources::nrt::NrtFormat;
 use crate::sql::sources::nrt::position_fields::add_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
@@ -47,6 +49,10 @@ pub(in crate::sql) struct FilesTable {
     table: ListingTable,
     files: FileSet,
     schema: SchemaRef,
+    /// The schema of rows that INSERT writes. Unlike in `schema`, a column may be NOT NULL.
+    inserted: SchemaRef,
+    /// The columns in the order of CREATE EXTERNAL TABLE, if `schema` has another order.
+    moved_columns: Vec<String>,
     has_required_fields: bool,
 }
 
@@ -59,7 +65,36 @@ impl FilesTable {
         has_required_fields: bool,
     ) -> Self {
         let schema = Arc::clone(scan::find_table_schema(&table).table_schema());
-        Self { table, files, schema, has_required_fields }
+        let inserted = Arc::clone(&schema);
+        Self { table, files, schema, inserted, moved_columns: Vec::new(), has_required_fields }
+    }
+
+    /// Makes INSERT refuse NULL in the columns that are not nullable in `declared`.
+    fn with_required_columns(mut self, declared: &Schema) -> Self {
+        let fields = self.schema.fields().iter().map(|field| {
+            let found = declared.field_with_name(field.name());
+            let is_nullable = found.map_or(field.is_nullable(), Field::is_nullable);
+            Arc::new(field.as_ref().clone().with_nullable(is_nullable))
+        });
+        let fields: Fields = fields.collect();
+        let metadata = self.schema.metadata().clone();
+        self.inserted = Arc::new(Schema::new_with_metadata(fields, metadata));
+        self
+    }
+
+    /// Sets the columns in the order in which the statement declares them; none if it declares none.
+    fn with_declared_order(mut self, declared: Vec<String>) -> Self {
+        let returned = self.schema.fields().iter().map(|field| field.name());
+        if !declared.is_empty() && !declared.iter().eq(returned) {
+            self.moved_columns = declared;
+        }
+        self
+    }
+
+    /// Returns all columns in the order in which the statement declares them, or no columns if the
+    /// table returns its columns in this order.
+    pub(in crate::sql) fn moved_columns(&self) -> &[String] {
+        &self.moved_columns
     }
 
     fn is_of<F: FileFormat>(&self) -> bool {
@@ -183,12 +218,13 @@ impl FilesTable {
             );
         };
         self.files.check_insert(state).await?;
+        self.refuse_lists(state, path).await?;
         let config = FileSinkConfig {
             original_url: String::default(),
             object_store_url: path.object_store(),
             table_paths: self.table.table_paths().clone(),
             file_group: FileGroup::new(Vec::new()),
-            output_schema: self.schema(),
+            output_schema: Arc::clone(&self.inserted),
             table_partition_cols: options.table_partition_cols.clone(),
             insert_op,
             keep_partition_by_columns: state.config_options().execution.keep_partition_by_columns,
@@ -198,5 +234,23 @@ impl FilesTable {
         let orders = self.table.try_create_output_ordering(state.execution_props(), &[])?;
         let order = orders.into_iter().next().map(Into::into);
         options.format.create_writer_physical_plan(input, state, config, order).await
+    }
+
+    /// Returns an error if the files are JSON lists of records. INSERT writes one record per line,
+    /// and a table cannot be read if its files have both forms.
+    async fn refuse_lists(&self, state: &dyn Session, path: &ListingTableUrl) -> Result<()> {
+        if !["json", "jsonl", "ndjson"].contains(&self.table.options().format.get_ext().as_str()) {
+            return Ok(());
+        }
+        let store = state.runtime_env().object_store(path)?;
+        let listed = self.files.list_files(state).await?;
+        let objects = listed.into_iter().map(|file| file.meta).filter(|object| object.size > 0);
+        let objects: Vec<ObjectMeta> = objects.collect();
+        match are_arrays(state, &store, &objects).await? {
+            false => Ok(()),
+            true => plan_err!(
+                "cannot insert into the table, because its JSON files are lists of records, and INSERT writes one record per line; convert the files to one record per line, as with serrate convert IN OUT.ndjson"
+            ),
+        }
     }
 }

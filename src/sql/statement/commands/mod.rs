@@ -8,3 +8,4 @@ pub(super) mod created_tables;
 pub(super) mod own_settings;
 pub(super) mod repeated_targets;
 pub(super) mod row_structs;
+pub(super) mod unlisted_columns;
