@@ -228,9 +228,10 @@ fn default(plan: &CallPlan<'_>, i: usize, value: &DataType) -> Result<()> {
     )))
 }
 
-/// Calls `look_up` with the keys, which are the `keys` arguments after the first, and with the
-/// default, which is argument `default`. If no key is a list, there is one look-up per row.
-/// Otherwise, there is one per element of the lists, and the result has lists, too.
+/// Calls `look_up` with the keys and the default value of a call. The keys are the next `keys`
+/// arguments (a number) after the first, and `default` is the index of the argument with the
+/// default value, if there is one. If no key is a list, there is one look-up per row. Otherwise,
+/// there is one per element of the lists, and the result has lists, too.
 fn look_up_rows(
     call: &BatchCall<'_>,
     keys: usize,

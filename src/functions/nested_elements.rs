@@ -24,7 +24,7 @@ use super::{are_scalars, to_columnar};
 
 /// A call with a number in place of each element, and of each value that is compared with elements.
 /// Equal elements have equal numbers, and NULL stays NULL.
-struct NumberedCall {
+struct NumberedArguments {
     args: ScalarFunctionArgs,
     /// The elements of the lists in the first argument.
     elements: ArrayRef,
@@ -75,7 +75,7 @@ pub(super) fn change_nested_elements(
 
 /// Numbers the elements of the lists in the first argument, and the values of the next `count`
 /// arguments. Returns `None` if the elements are neither lists nor structs, or cannot be compared.
-fn number_elements(args: &ScalarFunctionArgs, count: usize) -> Result<Option<NumberedCall>> {
+fn number_elements(args: &ScalarFunctionArgs, count: usize) -> Result<Option<NumberedArguments>> {
     let Some(lists) = args.args.first() else { return Ok(None) };
     let (DataType::List(field) | DataType::LargeList(field)) = lists.data_type() else {
         return Ok(None);
@@ -117,7 +117,7 @@ fn number_elements(args: &ScalarFunctionArgs, count: usize) -> Result<Option<Num
             *arg = ColumnarValue::Array(numbers);
         }
     }
-    Ok(Some(NumberedCall { args: numbered, elements, values }))
+    Ok(Some(NumberedArguments { args: numbered, elements, values }))
 }
 
 /// Returns the number of each value: the same for values that are equal, also in different arrays.

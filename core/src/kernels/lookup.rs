@@ -204,8 +204,9 @@ impl LookupIndex {
         &self.data_type
     }
 
-    /// Returns the row of each value among the keys; null if the value is null or not a key. A dictionary
-    /// with at most as many values as elements is looked up once per value.
+    /// Returns the row of each value among the keys; null if the value is null or not a key. If
+    /// `values` is a dictionary array with at most as many dictionary values as rows, each dictionary
+    /// value is looked up once.
     ///
     /// ```
     /// # use serrate_core as serrate;

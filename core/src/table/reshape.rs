@@ -31,12 +31,13 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// The elements after the first get 0 or `false`, or null if the type of the column has neither.
+    /// The first element of a list gets the value of its row in the outer column. The other elements
+    /// get 0 or `false`, or null if the type of the column has neither.
     #[default]
     Zero,
-    /// The elements after the first get null.
+    /// The first element of a list gets the value of its row in the outer column, the others null.
     Null,
-    /// The elements after the first get the value of the list, too.
+    /// All elements of a list get the value of its row in the outer column.
     Repeat,
 }
 

@@ -259,7 +259,7 @@ fn check_url(url: &Url) -> Result<()> {
     }
     if url.query().is_some() || url.fragment().is_some() {
         return plan_err!(
-            "the URL {}://{host}{} has a part after ? or #, which cannot be sent to the store; write the path alone, with %3F for ? and %23 for #",
+            "the URL {}://{host}{} has a part after ? or #, which cannot be sent to the store; remove this part, or write %3F for ? and %23 for # if they belong to the name of the file",
             url.scheme(),
             url.path()
         );

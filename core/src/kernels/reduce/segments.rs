@@ -134,8 +134,8 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Number of lists after which their lanes are combined, with whole registers: eight lists at a
-/// time.
+/// Number of lists whose partial results, one per lane of a register, are kept before they are
+/// combined. It is a multiple of [`LANES`], so that whole registers of lists are combined.
 const BATCH: usize = 8 * LANES;
 
 /// Folds each list, chunk by chunk. The loop does not branch on the length of a list, because this

@@ -169,7 +169,8 @@ fn is_unnest(name: &ObjectName) -> bool {
 /// query.
 pub(in crate::sql::statement) const OUTER: &str = "__serrate_outer";
 
-/// Rewrites `t.s.a` to `(t.s).a` if FROM has a table `s` that is not in a schema `t`.
+/// Rewrites `t.s.a`, the field `a` of the struct column `s` of table `t`, to `(t.s).a` if FROM also has a table
+/// `s`. DataFusion would read `t.s.a` as the column `a` of this table, although it is not in a schema `t`.
 pub(in crate::sql) fn access_own_fields<S: VisitMut>(state: &SessionState, statement: &mut S) {
     let _ = statement.visit(&mut OwnFields::new(state));
 }
