@@ -72,7 +72,10 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_rows_in", "rows in front of IN are refused"),
     ("serrate_similar_patterns", "SIMILAR TO is not anchored"),
     ("serrate_sorted_distinct", "DISTINCT with LIMIT over sorted rows fails"),
-    ("serrate_sorted_inputs", "LIMIT over sorted inputs takes rows by their keys, not by their partitions"),
+    (
+        "serrate_sorted_inputs",
+        "LIMIT over sorted inputs takes rows by their keys, not by their partitions",
+    ),
     ("serrate_source_order", "rows come in another order than that of their source"),
     ("serrate_shared_once", "CTEs with random() have other rows in each place"),
     (

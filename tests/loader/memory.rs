@@ -115,7 +115,10 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
                 .unwrap();
             let out = String::from_utf8_lossy(&child.stdout).into_owned();
             let error = String::from_utf8_lossy(&child.stderr);
-            assert!(child.status.success() && out.contains("resident memory grew by "), "{out}{error}");
+            assert!(
+                child.status.success() && out.contains("resident memory grew by "),
+                "{out}{error}"
+            );
         }
         return;
     };

@@ -150,11 +150,14 @@ async fn limits_of_sorted_partitions_return_the_rows_of_the_first_partition_firs
     let dir = tempfile::tempdir().unwrap();
     let at = display_path(dir.path());
     let copy = |name: &str, rows: &str| {
-        format!("COPY (SELECT x FROM (VALUES {rows}) v(x)) TO '{at}/{name}.parquet' OPTIONS (overwrite true)")
+        format!(
+            "COPY (SELECT x FROM (VALUES {rows}) v(x)) TO '{at}/{name}.parquet' OPTIONS (overwrite true)"
+        )
     };
     let first = copy("a", "(1), (4), (4), (7)");
     let second = copy("b", "(0), (4), (5), (8)");
-    let sorted = format!("CREATE EXTERNAL TABLE sorted STORED AS PARQUET LOCATION '{at}/' WITH ORDER (x)");
+    let sorted =
+        format!("CREATE EXTERNAL TABLE sorted STORED AS PARQUET LOCATION '{at}/' WITH ORDER (x)");
     expect_rows(&[ROWS, &first, &second, &sorted], &SORTED_INPUTS).await;
 }
 

@@ -347,9 +347,12 @@ async fn stock_lambdas_of_empty_lists_still_fail() {
 async fn stock_empty_large_lists_still_differ() {
     let config = SessionConfig::new().set_str("datafusion.sql_parser.dialect", "duckdb");
     let ctx = SessionContext::new_with_config(config);
-    stock_batches(&ctx, "CREATE TABLE e AS SELECT arrow_cast(make_array(), 'LargeList(Int64)') AS x")
-        .await
-        .unwrap();
+    stock_batches(
+        &ctx,
+        "CREATE TABLE e AS SELECT arrow_cast(make_array(), 'LargeList(Int64)') AS x",
+    )
+    .await
+    .unwrap();
     let e = stock_error(&ctx, "SELECT array_transform(x, v -> v IS NULL) FROM e").await;
     assert!(e.contains("column types must match schema types"), "{e}");
 }
@@ -571,16 +574,31 @@ async fn lists_and_structs_are_found_removed_and_replaced() {
         ("SELECT array_position(x, [NULL]::INT[]) FROM l WHERE id < 3 ORDER BY id", "NULL; 1"),
         ("SELECT array_remove(x, e) FROM l ORDER BY id", "[[], , [1]]; NULL; NULL; []"),
         ("SELECT array_remove_all(x, e) FROM l WHERE id = 1", "[[], ]"),
-        ("SELECT array_replace(x, e, f) FROM l ORDER BY id", "[[7], [], , [1]]; [[], []]; NULL; []"),
+        (
+            "SELECT array_replace(x, e, f) FROM l ORDER BY id",
+            "[[7], [], , [1]]; [[], []]; NULL; []",
+        ),
         ("SELECT array_replace_all(x, e, f) FROM l WHERE id = 1", "[[7], [], , [7]]"),
-        ("SELECT array_replace_n(x, [1], f, 1) FROM (FROM l ORDER BY id OFFSET 1) ORDER BY id", "[[], []]; NULL; []"),
-        ("SELECT array_position(x, e), array_positions(x, e), array_position(x, NULL) FROM s", "1 [1, 4] 2"),
+        (
+            "SELECT array_replace_n(x, [1], f, 1) FROM (FROM l ORDER BY id OFFSET 1) ORDER BY id",
+            "[[], []]; NULL; []",
+        ),
+        (
+            "SELECT array_position(x, e), array_positions(x, e), array_position(x, NULL) FROM s",
+            "1 [1, 4] 2",
+        ),
         ("SELECT array_remove(x, e) FROM s", "[, {p: , q: b}, {p: 1, q: a}]"),
         ("SELECT array_remove_n(x, e, 5) FROM s", "[, {p: , q: b}]"),
-        ("SELECT array_replace_all(x, e, {'p': 2, 'q': 'c'}) FROM s", "[{p: 2, q: c}, , {p: , q: b}, {p: 2, q: c}]"),
+        (
+            "SELECT array_replace_all(x, e, {'p': 2, 'q': 'c'}) FROM s",
+            "[{p: 2, q: c}, , {p: , q: b}, {p: 2, q: c}]",
+        ),
         ("SELECT e = ANY (x), {'p': 9, 'q': 'a'} = ANY (x) FROM s", "true NULL"),
         ("SELECT [5] = ANY ([[1], []]), [5] = ANY ([[1], NULL])", "false NULL"),
-        ("SELECT array_remove([[0.0], [1.0]], [-0.0]), array_position([['NaN'::DOUBLE]], ['NaN'::DOUBLE])", "[[1.0]] 1"),
+        (
+            "SELECT array_remove([[0.0], [1.0]], [-0.0]), array_position([['NaN'::DOUBLE]], ['NaN'::DOUBLE])",
+            "[[1.0]] 1",
+        ),
     ];
     expect_rows(&setup, &cases).await;
 }

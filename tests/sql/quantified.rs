@@ -150,12 +150,11 @@ async fn stock_constant_lists_still_contain_null() {
 
 #[tokio::test]
 async fn any_and_all_compare_with_lists_in_a_list() {
-    let setup = ["CREATE TABLE l AS SELECT * FROM (VALUES (1, [[]::INT[]]), (2, [[], NULL]), (3, []), (4, NULL), (5, [[1]])) v(id, x)"];
+    let setup = [
+        "CREATE TABLE l AS SELECT * FROM (VALUES (1, [[]::INT[]]), (2, [[], NULL]), (3, []), (4, NULL), (5, [[1]])) v(id, x)",
+    ];
     let cases = [
-        (
-            "SELECT id, [1] = ANY (x) FROM l ORDER BY id",
-            "1 false; 2 NULL; 3 false; 4 NULL; 5 true",
-        ),
+        ("SELECT id, [1] = ANY (x) FROM l ORDER BY id", "1 false; 2 NULL; 3 false; 4 NULL; 5 true"),
         (
             "SELECT id, []::INT[] = ANY (x) FROM l ORDER BY id",
             "1 true; 2 true; 3 false; 4 NULL; 5 false",

@@ -20,9 +20,7 @@ use crate::sql::exec::nest::NestExec;
 use crate::sql::exec::table_rows::TableRowsExec;
 use crate::sql::order::ordered_sink::OrderedSinkExec;
 use crate::sql::order::source_order::SourceOrderExec;
-use crate::sql::order::{
-    fix_memory, has_window_keys, is_sorted_output, is_window, rewrite_plan,
-};
+use crate::sql::order::{fix_memory, has_window_keys, is_sorted_output, is_window, rewrite_plan};
 
 /// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without
 /// keys, CREATE TABLE AS and Serrate's sinks.

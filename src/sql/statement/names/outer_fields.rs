@@ -123,9 +123,11 @@ fn list_factors(query: &Query) -> Vec<&TableFactor> {
     while let Some(body) = open.pop() {
         match body {
             SetExpr::Select(select) => {
-                factors.extend(select.from.iter().flat_map(|TableWithJoins { relation, joins }| {
-                    std::iter::once(relation).chain(joins.iter().map(|join| &join.relation))
-                }));
+                factors.extend(select.from.iter().flat_map(
+                    |TableWithJoins { relation, joins }| {
+                        std::iter::once(relation).chain(joins.iter().map(|join| &join.relation))
+                    },
+                ));
             }
             SetExpr::Query(inner) => open.push(inner.body.as_ref()),
             SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
