@@ -181,7 +181,7 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When a uniform axis has lists of more than 2^31 - 1 elements, the maximum of a FixedSizeList.
+    /// If a uniform axis has lists of more than 2^31 - 1 elements, the maximum of a FixedSizeList.
     pub fn to_arrow(&self) -> Result<ArrayRef> {
         let mut current = self.leaves().clone();
         for axis in self.axes().iter().rev() {
@@ -216,7 +216,7 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the types do not match, or a list that is not null does not have the size of its FixedSizeList.
+    /// If the types do not match, or a list that is not null does not have the size of its FixedSizeList.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
         let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
         build_lists_as(levels, self.leaves().clone(), target)

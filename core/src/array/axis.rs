@@ -200,7 +200,7 @@ impl Layout {
     /// ```
     ///
     /// # Errors
-    /// When the number of children exceeds 2^63 - 1.
+    /// If the number of children exceeds 2^63 - 1.
     pub fn to_offsets(&self) -> Result<Offsets> {
         match self {
             Self::Ragged(o) => Ok(o.clone()),
@@ -285,7 +285,7 @@ pub(crate) fn make_lists_like(
 /// ```
 ///
 /// # Errors
-/// When there is no such axis; `what` names the array in the message.
+/// If there is no such axis; `what` names the array in the message.
 pub fn resolve_axis(axis: i64, ndim: usize, what: &str) -> Result<usize> {
     let n = i64::try_from(ndim).unwrap_or(i64::MAX);
     let resolved = if axis < 0 { axis.saturating_add(n) } else { axis };

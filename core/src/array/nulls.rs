@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Returns the array `values` with the validity bitmap `nulls` instead of its own.
 ///
 /// # Errors
-/// When the validity and the values differ in length, or the type has no validity bitmap.
+/// If the validity and the values differ in length, or the type has no validity bitmap.
 pub fn replace_validity(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let nulls = nulls.filter(|n| n.null_count() > 0);
     if let Some(nulls) = nulls.as_ref().filter(|n| n.len() != values.len()) {

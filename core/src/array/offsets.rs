@@ -69,7 +69,7 @@ impl Offsets {
     /// ```
     ///
     /// # Errors
-    /// When the total length exceeds 2^63 - 1; the message names the list at which this occurs.
+    /// If the total length exceeds 2^63 - 1; the message names the list at which this occurs.
     pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
         let lengths = lengths.into_iter();
         let mut offsets = Vec::with_capacity(lengths.size_hint().0.saturating_add(1));
@@ -99,7 +99,7 @@ impl Offsets {
     /// ```
     ///
     /// # Errors
-    /// When an end is negative or less than the previous end; `what` names the ends in the message.
+    /// If an end is negative or less than the previous end; `what` names the ends in the message.
     pub fn from_bounds(bounds: impl IntoIterator<Item = i64>, what: &str) -> Result<Self> {
         let bounds = bounds.into_iter();
         let mut offsets = Vec::with_capacity(bounds.size_hint().0.saturating_add(1));
@@ -134,7 +134,7 @@ impl Offsets {
     /// ```
     ///
     /// # Errors
-    /// When there are no integers, the first is negative, or they decrease.
+    /// If there are no integers, the first is negative, or they decrease.
     pub fn try_new<O: OffsetSizeTrait>(offsets: impl Into<ScalarBuffer<O>>) -> Result<Self> {
         let offsets: ScalarBuffer<O> = offsets.into();
         let wrong = |position, message: String| Error::Offsets {
@@ -361,7 +361,7 @@ impl Offsets {
     /// ```
     ///
     /// # Errors
-    /// When the lists have more than 2^31 - 1 children in total; use [`to_i64`](Self::to_i64) then.
+    /// If the lists have more than 2^31 - 1 children in total; use [`to_i64`](Self::to_i64) then.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
         match self.rebased() {
             Self::I32(o) => Ok(o),

@@ -41,7 +41,7 @@ impl ListAxis {
     /// ```
     ///
     /// # Errors
-    /// When the validity does not have one bit per list, or a null list has children.
+    /// If the validity does not have one bit per list, or a null list has children.
     pub fn try_new(layout: impl Into<Layout>, nulls: Option<NullBuffer>) -> Result<Self> {
         let layout = layout.into();
         let nulls = nulls.filter(|n| n.null_count() > 0);
@@ -158,7 +158,7 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the number of lists of a level, or of leaves, is not the number of elements of the level above.
+    /// If the number of lists of a level, or of leaves, is not the number of elements of the level above.
     pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
         let mut expected = rows;
         for (i, axis) in axes.iter().enumerate() {
@@ -429,7 +429,7 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the range is outside the rows.
+    /// If the range is outside the rows.
     pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
         if offset.checked_add(length).is_none_or(|end| end > self.rows) {
             return Err(Error::OutOfRange {
@@ -463,7 +463,7 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the number of leaves differs.
+    /// If the number of leaves differs.
     pub fn with_leaves(&self, leaves: ArrayRef) -> Result<Self> {
         Self::try_new(self.rows, self.axes.clone(), leaves)
     }

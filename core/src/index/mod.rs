@@ -182,7 +182,7 @@ impl<T> IndexArray<T> {
     /// ```
     ///
     /// # Errors
-    /// When the number of values differs from the number of elements of the shape.
+    /// If the number of values differs from the number of elements of the shape.
     pub fn try_new(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
         let shape = shape.into();
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));

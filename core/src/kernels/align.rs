@@ -32,7 +32,7 @@ pub(super) fn check_mask(mask: &RaggedArray) -> Result<()> {
 /// Copies nothing if every list that must become empty is empty already.
 ///
 /// # Errors
-/// When the numbers of rows differ, or two valid lists differ in length; the message has axis,
+/// If the numbers of rows differ, or two valid lists differ in length; the message has axis,
 /// list, row and both lengths.
 pub fn align_arrays(
     left: &RaggedArray,

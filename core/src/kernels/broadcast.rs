@@ -59,7 +59,7 @@ impl FromStr for BroadcastMode {
 /// ```
 ///
 /// # Errors
-/// When `outer` does not have fewer levels than `inner`, or a list of `outer` differs in length
+/// If `outer` does not have fewer levels than `inner`, or a list of `outer` differs in length
 /// from the same list of `inner`.
 pub fn broadcast(
     outer: &RaggedArray,

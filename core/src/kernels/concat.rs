@@ -27,7 +27,7 @@ use crate::table::join_layouts;
 /// ```
 ///
 /// # Errors
-/// When there is no array, the arrays have different numbers of axes, or the leaves have different
+/// If there is no array, the arrays have different numbers of axes, or the leaves have different
 /// types ([`cast`](super::select::cast) them first).
 pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
     let [first, rest @ ..] = arrays else {

@@ -29,7 +29,7 @@ use crate::error::Result;
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis.
+/// If the array has no such axis.
 pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let axis = resolve_axis(axis, array.ndim(), "the array")?;
     let count = |n: usize| 0..i64::try_from(n).unwrap_or(i64::MAX);

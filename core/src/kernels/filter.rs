@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When the mask is not boolean, has no levels of lists or more levels than the array, or two valid
+/// If the mask is not boolean, has no levels of lists or more levels than the array, or two valid
 /// lists differ in length.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = find_masked_axis(array, mask)?;

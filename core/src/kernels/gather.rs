@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When a range is outside the rows.
+/// If a range is outside the rows.
 pub fn take_ranges(
     array: &RaggedArray,
     ranges: impl IntoIterator<Item = Range<usize>>,
@@ -73,7 +73,7 @@ pub fn take_ranges(
 /// ```
 ///
 /// # Errors
-/// When an index is out of range.
+/// If an index is out of range.
 pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray> {
     let n = array.len();
     if let Some(row) = rows.iter().flatten().find(|r| usize::try_from(*r).map_or(true, |r| r >= n))
@@ -122,7 +122,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
 /// ```
 ///
 /// # Errors
-/// When `keep` does not have one value per row.
+/// If `keep` does not have one value per row.
 pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArray> {
     if keep.len() != array.len() {
         return Err(Error::invalid(format!(

@@ -62,7 +62,7 @@ impl Histogram {
     /// ```
     ///
     /// # Errors
-    /// When values of the type cannot be compared.
+    /// If values of the type cannot be compared.
     pub fn new(values: &DataType) -> Result<Self> {
         let values = match values {
             DataType::Dictionary(_, values) => values,
@@ -114,7 +114,7 @@ impl Histogram {
     /// ```
     ///
     /// # Errors
-    /// When the values have another type than the histogram.
+    /// If the values have another type than the histogram.
     pub fn add(&mut self, values: &ArrayRef) -> Result<()> {
         if let Some(dictionary) = values.as_any_dictionary_opt() {
             let keys: ArrayRef = dictionary.keys().slice(0, values.len());
@@ -180,7 +180,7 @@ impl Histogram {
     /// ```
     ///
     /// # Errors
-    /// When the types differ.
+    /// If the types differ.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         self.check_type(&other.value_type)?;
         if self.table.len() < other.table.len() {
@@ -214,7 +214,7 @@ impl Histogram {
     /// ```
     ///
     /// # Errors
-    /// When the values have another type than the histogram, or `values` and `counts` differ in
+    /// If the values have another type than the histogram, or `values` and `counts` differ in
     /// length.
     pub fn add_counted(&mut self, values: &ArrayRef, counts: &UInt64Array) -> Result<()> {
         self.check_type(values.data_type())?;
@@ -248,7 +248,7 @@ impl Histogram {
     /// ```
     ///
     /// # Errors
-    /// When values cannot be compared.
+    /// If values cannot be compared.
     pub fn counts(&self) -> Result<(ArrayRef, UInt64Array)> {
         let mut parts = self.parts.clone();
         let indices: Vec<usize> = (0..self.table.len()).filter(|i| self.table[*i] > 0).collect();
@@ -357,7 +357,7 @@ impl Histogram {
 /// ```
 ///
 /// # Errors
-/// When the values cannot be compared.
+/// If the values cannot be compared.
 pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     let mut counts = Histogram::new(values.data_type())?;
     counts.add(values)?;

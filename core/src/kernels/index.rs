@@ -40,7 +40,7 @@ use crate::with_offsets;
 /// ```
 ///
 /// # Errors
-/// When there is no such axis, a step is 0, or a per-row argument does not have one value per row.
+/// If there is no such axis, a step is 0, or a per-row argument does not have one value per row.
 pub fn slice(
     array: &RaggedArray,
     axis: i64,
@@ -273,7 +273,7 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the index is out of range for a valid list; otherwise same as [`slice`](fn@slice).
+/// If the index is out of range for a valid list; otherwise same as [`slice`](fn@slice).
 pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;
@@ -321,7 +321,7 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When an index is out of range for a valid list; otherwise same as [`slice`](fn@slice).
+/// If an index is out of range for a valid list; otherwise same as [`slice`](fn@slice).
 pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedArray> {
     take_positions(array, axis, positions, None)
 }
@@ -345,7 +345,7 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
 /// ```
 ///
 /// # Errors
-/// When a valid list does not have as many elements as `keep`; otherwise same as [`slice`](fn@slice).
+/// If a valid list does not have as many elements as `keep`; otherwise same as [`slice`](fn@slice).
 pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
     take_positions(array, axis, &list_true_positions(keep), Some(keep.len()))
 }
@@ -411,7 +411,7 @@ fn take_positions(
 /// ```
 ///
 /// # Errors
-/// When `axis` is 0 or greater than the number of axes.
+/// If `axis` is 0 or greater than the number of axes.
 pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     let lists = axis.checked_sub(1).and_then(|outer| array.axis_len(outer).ok());
     let lists = lists.ok_or_else(|| Error::NoSuchAxis {
@@ -448,7 +448,7 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the index is for more axes than the array has, or an integer is out of range for a valid
+/// If the index is for more axes than the array has, or an integer is out of range for a valid
 /// list. Also when an array or mask is combined with another array, mask or integer, because NumPy
 /// would pair their elements; index in two steps instead. Messages count the axes of `array`, even
 /// if an earlier index drops one of them.

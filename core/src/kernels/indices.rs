@@ -36,7 +36,7 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// When the leaves are not boolean or there are no lists.
+/// If the leaves are not boolean or there are no lists.
 pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     check_mask(mask)?;
     let axis = mask.axes().len();
@@ -82,7 +82,7 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), indices
+/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), indices
 /// or sizes are not integers, or the result exceeds
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn mask_from_indices(indices: &RaggedArray, sizes: CountArgument<'_>) -> Result<RaggedArray> {

@@ -56,7 +56,7 @@ const BITMAP_LIMIT: u32 = 1 << 20;
 /// ```
 ///
 /// # Errors
-/// When values and leaves cannot be compared, or a string cannot be parsed.
+/// If values and leaves cannot be compared, or a string cannot be parsed.
 pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
     let leaves = array.leaves();
     if leaves.data_type().is_null() {
@@ -89,7 +89,7 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the types cannot be compared; the message names both.
+/// If the types cannot be compared; the message names both.
 #[doc(hidden)]
 pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let (leaf, value) = (value_type(leaves), value_type(values));
@@ -137,7 +137,7 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// When a cast fails.
+/// If a cast fails.
 #[doc(hidden)]
 pub fn round_literals(literals: &ArrayRef, leaves: &DataType) -> Result<ArrayRef> {
     let (leaf, given) = (value_type(leaves), value_type(literals.data_type()));

@@ -71,7 +71,7 @@ const ABSENT: u32 = u32::MAX;
 /// ```
 ///
 /// # Errors
-/// When the types cannot be compared.
+/// If the types cannot be compared.
 pub fn check_comparable(values: &DataType, keys: &DataType) -> Result<()> {
     let kind = |t: &DataType| match value_type(t) {
         t if is_text(t) => 1,
@@ -221,7 +221,7 @@ impl LookupIndex {
     /// ```
     ///
     /// # Errors
-    /// When the type of the values cannot be compared with the keys.
+    /// If the type of the values cannot be compared with the keys.
     pub fn find_places(&self, values: &ArrayRef) -> Result<UInt32Array> {
         check_comparable(values.data_type(), &self.data_type)?;
         if let Some(dictionary) = values.as_any_dictionary_opt() {
@@ -356,7 +356,7 @@ pub fn look_up_values(
 /// ```
 ///
 /// # Errors
-/// When lists differ in length, codes have more levels than values, values are not numbers, or `cuts` has fewer
+/// If lists differ in length, codes have more levels than values, values are not numbers, or `cuts` has fewer
 /// lists than there are keys.
 pub fn find_bins(
     values: &RaggedArray,

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When the leaves are not numbers.
+/// If the leaves are not numbers.
 #[doc(hidden)]
 pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
     match leaf {
@@ -65,7 +65,7 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, `axis` is 0, or the leaves are not numbers.
+/// If the array has no such axis, `axis` is 0, or the leaves are not numbers.
 pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     apply_to_groups("softmax", array, axis, |values| {
         subtract_largest(values);

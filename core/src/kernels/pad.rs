@@ -66,7 +66,7 @@ struct ElementRun {
 /// ```
 ///
 /// # Errors
-/// When the number of sizes is wrong, a size is negative, the fill is not one value of the type of
+/// If the number of sizes is wrong, a size is negative, the fill is not one value of the type of
 /// the leaves, or the result exceeds [`PadOptions::limit`].
 pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Result<RaggedArray> {
     if sizes.len() != array.axes().len() {

@@ -33,7 +33,7 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0, counts are negative or not integers, lists of
+/// If the array has no such axis or `axis` is 0, counts are negative or not integers, lists of
 /// `counts` and of the array differ in length, or the result exceeds
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn repeat(array: &RaggedArray, axis: i64, counts: CountArgument<'_>) -> Result<RaggedArray> {

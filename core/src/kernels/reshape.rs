@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, and for axis 1, which would merge rows.
+/// If the array has no such axis, and for axis 1, which would merge rows.
 pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let inner = list_axis(array, axis)?;
     if inner == 1 {
@@ -91,7 +91,7 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, `axis` is 0, or a valid list does not have exactly one element
+/// If the array has no such axis, `axis` is 0, or a valid list does not have exactly one element
 /// (the message names the list).
 pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;
@@ -127,7 +127,7 @@ pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `axis` is 0, or the result cannot have such an axis.
+/// If `axis` is 0, or the result cannot have such an axis.
 pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     new_axis(array, resolve_axis(axis, array.ndim() + 1, "the array with a new axis")?)
 }
@@ -154,7 +154,7 @@ pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0; when there are no sizes, two sizes of -1 or other negative
+/// If the array has no such axis or `axis` is 0; when there are no sizes, two sizes of -1 or other negative
 /// sizes; when the elements of a list do not fit the sizes (the message names the list).
 pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;

@@ -76,7 +76,7 @@ impl RunningOp {
     /// ```
     ///
     /// # Errors
-    /// When leaves of this type do not support the operation.
+    /// If leaves of this type do not support the operation.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         let how = match self {
             Self::Sum => Reduction::Sum,
@@ -135,7 +135,7 @@ fn find_native_type(leaf: &DataType) -> Option<DataType> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, the leaves do not support the operation, or an integer overflows.
+/// If the array has no such axis, the leaves do not support the operation, or an integer overflows.
 pub fn running(array: &RaggedArray, how: RunningOp, axis: i64) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
@@ -370,7 +370,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, or `fill` is not one value of the type of the leaves.
+/// If the array has no such axis, or `fill` is not one value of the type of the leaves.
 pub fn shift(
     array: &RaggedArray,
     n: i64,
@@ -500,7 +500,7 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, the leaves cannot be subtracted, or an integer overflows.
+/// If the array has no such axis, the leaves cannot be subtracted, or an integer overflows.
 pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     find_diff_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
@@ -580,7 +580,7 @@ fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<Arr
 /// ```
 ///
 /// # Errors
-/// When leaves of this type cannot be subtracted.
+/// If leaves of this type cannot be subtracted.
 #[doc(hidden)]
 pub fn find_diff_type(leaf: &DataType) -> Result<DataType> {
     Ok(match leaf {
@@ -636,7 +636,7 @@ fn compute_unsigned_diff(array: &RaggedArray, n: i64, axis: i64) -> Result<Ragge
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis.
+/// If the array has no such axis.
 pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, false)
 }
@@ -658,7 +658,7 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis.
+/// If the array has no such axis.
 pub fn backward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, true)
 }

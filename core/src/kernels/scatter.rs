@@ -63,7 +63,7 @@ pub enum DuplicateWrites {
 /// ```
 ///
 /// # Errors
-/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size) or is
+/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size) or is
 /// repeated with [`DuplicateWrites::Refuse`], lists differ in length, or a value does not fit the type.
 pub fn scatter(
     into: &RaggedArray,

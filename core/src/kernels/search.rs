@@ -59,7 +59,7 @@ pub enum SearchSide {
 /// ```
 ///
 /// # Errors
-/// When the array does not have exactly one level of lists, needles per row do not match the number
+/// If the array does not have exactly one level of lists, needles per row do not match the number
 /// of rows, or the two types cannot be compared.
 pub fn searchsorted(
     array: &RaggedArray,
@@ -115,7 +115,7 @@ pub fn searchsorted(
 /// ```
 ///
 /// # Errors
-/// When the array has no lists, its levels do not match the levels of the needles, outer lists that
+/// If the array has no lists, its levels do not match the levels of the needles, outer lists that
 /// are not null differ in length, or the two types cannot be compared.
 pub fn searchsorted_lists(
     array: &RaggedArray,

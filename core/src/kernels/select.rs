@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When the types are incompatible.
+/// If the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
     // Use the types of `minimum`, which also returns one of its two operands.
     OperationTypes::new(BinaryOp::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| {
@@ -68,7 +68,7 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 /// ```
 ///
 /// # Errors
-/// When the mask is not boolean, the types are incompatible, or lists differ in length.
+/// If the mask is not boolean, the types are incompatible, or lists differ in length.
 pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<RaggedArray> {
     check_mask(mask)?;
     let to = common_type(yes.operand_type(), no.operand_type())?;
@@ -135,7 +135,7 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 /// ```
 ///
 /// # Errors
-/// When the types are incompatible or lists differ in length.
+/// If the types are incompatible or lists differ in length.
 pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray> {
     let to = common_type(OperandType::Leaves(array.leaf_type()), value.operand_type())?;
     if array.leaves().logical_null_count() == 0
@@ -169,7 +169,7 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
 /// ```
 ///
 /// # Errors
-/// When the type cannot represent a value (300 as uint8, a string that is not a number); with
+/// If the type cannot represent a value (300 as uint8, a string that is not a number); with
 /// `or_null` such values become null instead. Also when there is no conversion between the types.
 pub fn cast(array: &RaggedArray, to: &DataType, or_null: bool) -> Result<RaggedArray> {
     if array.leaf_type() == to {

@@ -38,7 +38,7 @@ fn to_i64(n: usize) -> i64 {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, or `axis` is 0.
+/// If the array has no such axis, or `axis` is 0.
 pub fn lengths(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;
@@ -111,7 +111,7 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
 /// ```
 ///
 /// # Errors
-/// When the array has no lists.
+/// If the array has no lists.
 pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     let deeper: Vec<i64> = array
         .axes()
@@ -148,7 +148,7 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no lists.
+/// If the array has no lists.
 pub fn row_max_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     // For each level, the length of the longest list of each row.
     let mut columns: Vec<Vec<i64>> = Vec::new();

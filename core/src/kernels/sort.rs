@@ -59,7 +59,7 @@ impl SortOrder {
 /// ```
 ///
 /// # Errors
-/// When the array is flat, or its leaves cannot be compared.
+/// If the array is flat, or its leaves cannot be compared.
 pub fn sort(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let lists = find_innermost_level(array)?.layout();
     let leaves = array.leaves();
@@ -160,7 +160,7 @@ pub fn rank(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `by` is flat or has more levels than the array, lists differ in length, or values cannot be compared.
+/// If `by` is flat or has more levels than the array, lists differ in length, or values cannot be compared.
 pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let axis = by.axes().len();
     if axis == 0 || axis > array.axes().len() {

@@ -43,7 +43,7 @@ use crate::index::resolve_position;
 /// ```
 ///
 /// # Errors
-/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), the
+/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), the
 /// indices are not integers, have no levels or more levels than the array, or outer lists differ in length.
 pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     let (axis, array, indices, at) = align_indices("take", array, indices)?;
@@ -115,7 +115,7 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0.
+/// If the array has no such axis or `axis` is 0.
 pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let axis = i64::try_from(axis).unwrap_or(i64::MAX);

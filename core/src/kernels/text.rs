@@ -41,7 +41,7 @@ impl TextTest<'_> {
     /// ```
     ///
     /// # Errors
-    /// When a regular expression is malformed; the message shows the position of the fault.
+    /// If a regular expression is malformed; the message shows the position of the fault.
     pub fn check(&self) -> Result<()> {
         self.evaluate(&(Arc::new(StringArray::new_null(0)) as ArrayRef)).map(|_| ())
     }
@@ -135,7 +135,7 @@ pub fn is_text(leaf: &DataType) -> bool {
 /// ```
 ///
 /// # Errors
-/// When the leaves are not strings, or a regular expression is malformed.
+/// If the leaves are not strings, or a regular expression is malformed.
 pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
     let leaves = array.leaves();
     if leaves.data_type().is_null() {

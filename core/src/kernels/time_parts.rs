@@ -49,7 +49,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// about 246,000 years from 1970.
 ///
 /// # Errors
-/// When Arrow cannot cast the times to integers, which does not occur for the types above.
+/// If Arrow cannot cast the times to integers, which does not occur for the types above.
 pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int32Array>> {
     let parts = match times.data_type() {
         DataType::Date32 => {

@@ -106,7 +106,7 @@ impl UnaryOp {
     /// ```
     ///
     /// # Errors
-    /// When leaves of this type do not support the function.
+    /// If leaves of this type do not support the function.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         let unsupported = |expected: &str| Err(Error::type_of(self.name(), expected, leaf));
         match self {
@@ -151,7 +151,7 @@ impl UnaryOp {
 /// ```
 ///
 /// # Errors
-/// When the leaves do not support the function, or the result of an integer overflows.
+/// If the leaves do not support the function, or the result of an integer overflows.
 pub fn unary(function: UnaryOp, array: &RaggedArray) -> Result<RaggedArray> {
     function.output_type(array.leaf_type())?;
     let leaves = array.leaves();

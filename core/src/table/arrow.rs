@@ -157,7 +157,7 @@ fn add_struct_nulls(path: &[String], array: &ArrayRef, nulls: &NullBuffer) -> Re
     if matches!(array.data_type(), DataType::Union(..) | DataType::RunEndEncoded(..)) {
         return Err(Error::type_of(
             format!("field {:?} of a struct column with nulls", path.join(".")),
-            "a type with a validity bitmap (cast the field first)",
+            "a type that can hold nulls of its own (cast the field first)",
             array.data_type(),
         ));
     }
@@ -300,7 +300,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When a uniform axis has lists of more than 2^31 - 1 elements, the limit of a FixedSizeList.
+    /// If a uniform axis has lists of more than 2^31 - 1 elements, the limit of a FixedSizeList.
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
         let fields =
             self.columns().iter().map(|c| self.make_arrow_field(c)).collect::<Result<_>>()?;
@@ -330,7 +330,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the table has [`scalars`](Self::scalars), which a batch cannot hold.
+    /// If the table has [`scalars`](Self::scalars), which a batch cannot hold.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         self.check_no_scalars("a record batch")?;
         let deepest = self.columns().iter().map(Column::axis).max().unwrap_or(0);
@@ -376,7 +376,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
+    /// If a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
         // Columns of `plain` that have the type of `schema` need no conversion.
         let plain = self.to_batch()?;
@@ -417,7 +417,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When an axis has the name of a column on the axis above, or a list is null in only one of
+    /// If an axis has the name of a column on the axis above, or a list is null in only one of
     /// several columns, because a null list of structs is null for all its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes null lists empty).
     pub fn to_struct_batch(&self) -> Result<RecordBatch> {

@@ -77,7 +77,7 @@ impl RaggedTableBuilder {
     /// ```
     ///
     /// # Errors
-    /// When the total length exceeds 2^63 - 1.
+    /// If the total length exceeds 2^63 - 1.
     pub fn lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
         self.layouts.push(Offsets::from_lengths(lengths)?.into());
         Ok(self)
@@ -114,7 +114,7 @@ impl RaggedTableBuilder {
     /// ```
     ///
     /// # Errors
-    /// When an end is negative or less than the previous end; the message names the axis.
+    /// If an end is negative or less than the previous end; the message names the axis.
     pub fn bounds(mut self, bounds: impl IntoIterator<Item = i64>) -> Result<Self> {
         let what = format!("dim{}/bounds", self.layouts.len() + 1);
         self.layouts.push(Offsets::from_bounds(bounds, &what)?.into());

@@ -30,7 +30,7 @@ impl RaggedTable {
     /// [`Scalars`](Self::scalars) are kept if they are equal. A single table is returned unchanged.
     ///
     /// # Errors
-    /// When there are no tables, they differ in their number of axes or have none, a column is
+    /// If there are no tables, they differ in their number of axes or have none, a column is
     /// missing from a table or on another axis, its types have no common type, or a scalar differs
     /// ([`vstack`](Self::vstack) makes it a column).
     ///

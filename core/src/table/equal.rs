@@ -30,7 +30,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When Arrow cannot convert the numbers.
+    /// If Arrow cannot convert the numbers.
     pub fn equals(&self, other: &Self, equal_nan: bool) -> Result<bool> {
         let same_axes = self.num_rows() == other.num_rows()
             && self.ndim() == other.ndim()

@@ -85,7 +85,7 @@ impl RaggedTable {
     /// last; dictionaries sort by value.
     ///
     /// # Errors
-    /// When there are no keys, a key is given twice, is not a column or has lists or structs as values, or rows
+    /// If there are no keys, a key is given twice, is not a column or has lists or structs as values, or rows
     /// are out of order with [`UnsortedRows::Refuse`].
     ///
     /// ```
@@ -274,7 +274,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the table has [`scalars`](Self::scalars), which a long table cannot hold, or the repeated
+    /// If the table has [`scalars`](Self::scalars), which a long table cannot hold, or the repeated
     /// values do not fit in memory or in the offsets of their type.
     pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
         self.check_no_scalars("a long table")?;

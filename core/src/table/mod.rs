@@ -180,7 +180,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the number of lists of an axis differs from the number of elements of the axis above,
+    /// If the number of lists of an axis differs from the number of elements of the axis above,
     /// the length of a column differs from its axis, or two columns share a name.
     pub fn try_new(
         rows: usize,
@@ -233,7 +233,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When two columns share a name, a column has the name of a scalar, the axis of a column does not
+    /// If two columns share a name, a column has the name of a scalar, the axis of a column does not
     /// exist, its length differs from the axis, or a null list of a column has elements.
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
         for (i, column) in columns.iter().enumerate() {
@@ -617,7 +617,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the column comes from another table whose lists or null lists do not fit the axes of
+    /// If the column comes from another table whose lists or null lists do not fit the axes of
     /// this table.
     ///
     /// # Panics
@@ -681,7 +681,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there are more names than axes.
+    /// If there are more names than axes.
     pub fn with_axis_names<S: AsRef<str>>(
         mut self,
         names: impl IntoIterator<Item = S>,

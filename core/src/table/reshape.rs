@@ -64,7 +64,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or a list (which the message names) does not have one element.
+    /// If there is no such axis, or a list (which the message names) does not have one element.
     pub fn squeeze(&self, axis: i64) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -121,7 +121,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When `axis` exceeds the number of axes.
+    /// If `axis` exceeds the number of axes.
     pub fn unsqueeze(&self, axis: i64) -> Result<Self> {
         let axis = resolve_axis(axis, self.ndim() + 1, "the table with a new axis")?;
         let mut out = self.clone();
@@ -184,7 +184,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or it is axis 0, which has no axis above.
+    /// If there is no such axis, or it is axis 0, which has no axis above.
     pub fn flatten(&self, axis: i64) -> Result<Self> {
         self.flatten_with(axis, FlattenFill::Zero)
     }

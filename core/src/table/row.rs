@@ -77,7 +77,7 @@ impl<'a> Row<'a> {
     /// ```
     ///
     /// # Errors
-    /// When the table has no such axis.
+    /// If the table has no such axis.
     pub fn range(&self, axis: usize) -> Result<Range<usize>> {
         self.windows.get(axis).cloned().ok_or_else(|| Error::NoSuchAxis {
             what: "the table".into(),
@@ -165,7 +165,7 @@ impl<'a> Row<'a> {
     /// ```
     ///
     /// # Errors
-    /// When there is no such column, or it has another type.
+    /// If there is no such column, or it has another type.
     pub fn typed<T: ArrowPrimitiveType>(&self, column: &str) -> Result<&'a [T::Native]> {
         let column = self.table.column(column)?;
         let values = column.values().as_primitive_opt::<T>().ok_or_else(|| {
@@ -198,7 +198,7 @@ impl<'a> Row<'a> {
     /// ```
     ///
     /// # Errors
-    /// When the range exceeds the row.
+    /// If the range exceeds the row.
     pub fn events(&self, events: Range<usize>) -> Result<Self> {
         if events.start > events.end || events.end > self.len() {
             return Err(Error::OutOfRange {

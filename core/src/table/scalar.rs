@@ -140,7 +140,7 @@ impl Scalar {
     /// ```
     ///
     /// # Errors
-    /// When the scalar has another type.
+    /// If the scalar has another type.
     pub fn typed<T: ArrowPrimitiveType>(&self) -> Result<Option<T::Native>> {
         let value = self.value.as_primitive_opt::<T>().ok_or_else(|| {
             Error::type_of(
@@ -209,7 +209,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no scalar with this name.
+    /// If there is no scalar with this name.
     pub fn scalar(&self, name: &str) -> Result<&Scalar> {
         self.scalars.iter().find(|s| s.name() == name).ok_or_else(|| Error::NoSuchColumn {
             name: name.into(),

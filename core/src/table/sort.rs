@@ -80,7 +80,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there are no keys, or a key is not a column of axis 0 or has a type without an order.
+    /// If there are no keys, or a key is not a column of axis 0 or has a type without an order.
     pub fn sort_indices(&self, keys: &[SortKey]) -> Result<Vec<usize>> {
         if keys.is_empty() {
             return Err(Error::invalid(

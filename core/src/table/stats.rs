@@ -265,7 +265,7 @@ impl TableStats {
     /// ```
     ///
     /// # Errors
-    /// When columns or axes differ from the earlier tables, or the types of a column have no common type.
+    /// If columns or axes differ from the earlier tables, or the types of a column have no common type.
     pub fn push(&mut self, table: &RaggedTable) -> Result<()> {
         if self.tables == 0 {
             self.names = (0..table.ndim()).map(|a| table.axis_name(a).map(str::to_owned)).collect();
@@ -386,7 +386,7 @@ impl TableStats {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis.
+    /// If there is no such axis.
     pub fn lengths(&self, axis: usize) -> Result<&LengthHistogram> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
             what: "the table".into(),

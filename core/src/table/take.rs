@@ -60,7 +60,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the length of the mask differs from the number of rows.
+    /// If the length of the mask differs from the number of rows.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         if keep.len() != self.num_rows() {
             return Err(Error::invalid(format!(
@@ -98,7 +98,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or the length of the mask differs from the length of the axis.
+    /// If there is no such axis, or the length of the mask differs from the length of the axis.
     pub fn filter_axis(&self, axis: i64, keep: &BooleanArray) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {

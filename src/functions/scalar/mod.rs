@@ -8,12 +8,12 @@ pub(super) mod documents;
 mod epochs;
 mod log;
 mod mode;
-mod padding;
 mod regexp_extract;
 mod regexp_lists;
 mod regexp_replace;
 mod rounding;
 mod strftime;
+mod string_padding;
 mod string_split;
 
 use arrow::datatypes::DataType;
@@ -32,7 +32,7 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
         string_split::string_split(),
     ];
     let mut functions = Vec::from(single);
-    functions.extend(padding::build_paddings());
+    functions.extend(string_padding::build_paddings());
     functions.extend(rounding::build_wide_ceilings());
     functions.extend(bit_functions::bit_functions());
     functions.extend(epochs::build_epoch_functions());

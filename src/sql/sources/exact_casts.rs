@@ -298,7 +298,7 @@ fn convert_struct(
             fields.iter().map(|f| format!("'{}'", f.name())).collect::<Vec<_>>().join(", ")
         };
         return Err(ArrowError::CastError(format!(
-            "the struct has the fields {}, but its type in the table has none of them, only {}; declare at least one field of the struct",
+            "a struct in the file has the fields {}, but the type that the table declares for it has none of them, only {}; declare at least one of the fields of the file",
             list(array.fields()),
             list(fields)
         )));

@@ -77,7 +77,7 @@ impl RaggedTableProvider {
     /// ```
     ///
     /// # Errors
-    /// When the table has no Arrow schema, because a uniform axis, whose lists all have the same
+    /// If the table has no Arrow schema, because a uniform axis, whose lists all have the same
     /// length, has lists of more than 2^31 - 1 elements.
     pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
         let schema = table.arrow_schema()?;

@@ -442,7 +442,7 @@ impl CohortShard {
                 return Err(Error::file(
                     &self.tensors,
                     format!(
-                        "row {next} has {found} event(s), but row {row} of the schema file {} has {expected} time(s); create the cohort again",
+                        "row {next} has {found} event(s), but row {row} of the schema file {}, which is the same subject, has {expected} time(s); create the cohort again",
                         self.schema.display()
                     ),
                 ));

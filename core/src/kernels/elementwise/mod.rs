@@ -206,7 +206,7 @@ impl<'a> Operand<'a> {
 /// ```
 ///
 /// # Errors
-/// When two valid lists differ in length and neither has one element, the types are incompatible,
+/// If two valid lists differ in length and neither has one element, the types are incompatible,
 /// on integer overflow, on division by an integer zero, and for negative powers of integers.
 pub fn binary(op: BinaryOp, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
     let types = OperationTypes::new(op, left.operand_type(), right.operand_type())?;
@@ -250,7 +250,7 @@ pub fn binary(op: BinaryOp, left: Operand<'_>, right: Operand<'_>) -> Result<Rag
 /// ```
 ///
 /// # Errors
-/// When the leaves are not Boolean.
+/// If the leaves are not Boolean.
 pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
     let leaves = array.leaves().as_boolean_opt().ok_or_else(|| {
         Error::type_of("NOT", "booleans (compare or cast the values first)", array.leaf_type())

@@ -91,7 +91,7 @@ impl OperationTypes {
     /// ```
     ///
     /// # Errors
-    /// When the operation does not exist for these types, or a literal string cannot be parsed.
+    /// If the operation does not exist for these types, or a literal string cannot be parsed.
     pub fn new(op: BinaryOp, left: OperandType<'_>, right: OperandType<'_>) -> Result<Self> {
         let (a, b) = (left.data_type()?, right.data_type()?);
         let incompatible = || {

@@ -63,7 +63,7 @@ pub(super) fn choose_span_types(
 /// away from zero. The quotient of two spans is a `Float64`; a divisor of length 0 gives an infinity or NaN.
 ///
 /// # Errors
-/// When a result does not fit its type, for a division by a number that is 0, and for the quotient of an
+/// If a result does not fit its type, for a division by a number that is 0, and for the quotient of an
 /// interval with months, which has no fixed length.
 pub fn compute_spans(divides: bool, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let is_factor = |values: &ArrayRef| {

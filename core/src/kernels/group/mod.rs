@@ -41,7 +41,7 @@ pub use fixed_keys::group_on;
 /// ```
 ///
 /// # Errors
-/// When the array is flat, or its leaves cannot be compared.
+/// If the array is flat, or its leaves cannot be compared.
 pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
     SortedKeys::from_keys(keys)?.keys()
 }
@@ -70,7 +70,7 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `keys` is flat or has more levels than the array, lists differ in length, or keys cannot be compared.
+/// If `keys` is flat or has more levels than the array, lists differ in length, or keys cannot be compared.
 pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let axis = check_levels(array, keys)?;
     let (array, keys) = share_lists(array, keys, axis)?;

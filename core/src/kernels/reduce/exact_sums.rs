@@ -90,7 +90,7 @@ impl ExactSumKind {
     /// list has the words of one sum.
     ///
     /// # Errors
-    /// When the sums are not lists.
+    /// If the sums are not lists.
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(format!(
@@ -131,7 +131,7 @@ impl ExactSumKind {
     /// Converts serialized sums to numbers of type `Float64`, `Int64` or `UInt64`, one per sum.
     ///
     /// # Errors
-    /// When the sums are not lists, or an integer sum does not fit 64 bits.
+    /// If the sums are not lists, or an integer sum does not fit 64 bits.
     pub fn to_numbers(self, sums: &RaggedArray) -> Result<RaggedArray> {
         self.read_sums(sums, |sum| match self {
             Self::Float => Ok(sum.to_f64(0)),

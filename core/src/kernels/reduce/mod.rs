@@ -157,7 +157,7 @@ impl Reduction {
     /// ```
     ///
     /// # Errors
-    /// When leaves of this type do not support the reduction.
+    /// If leaves of this type do not support the reduction.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         use DataType::{Boolean, Duration, Float16, Float32, Float64, Int64, Null, UInt64};
         if let (Self::First | Self::Last, _) = (self, leaf) {
@@ -232,7 +232,7 @@ impl Reduction {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, the leaves do not support the reduction, or an integer overflows 64 bits.
+/// If the array has no such axis, the leaves do not support the reduction, or an integer overflows 64 bits.
 pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let target = ReduceTarget::new(array, how, axis)?;

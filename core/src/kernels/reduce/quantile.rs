@@ -35,7 +35,7 @@ use crate::kernels::native::reinterpret_values;
 /// ```
 ///
 /// # Errors
-/// When `q` is not between 0 and 1, the leaves are neither numbers nor durations, or the array has no such axis.
+/// If `q` is not between 0 and 1, the leaves are neither numbers nor durations, or the array has no such axis.
 pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<RaggedArray> {
     check_quantile(q)?;
     let out = Reduction::Median.output_type(array.leaf_type())?;

@@ -61,7 +61,7 @@ pub use time_window::{TimeWindow, WindowReach};
 /// ```
 ///
 /// # Errors
-/// When the levels of lists do not match, two lists differ in length, the times cannot be compared
+/// If the levels of lists do not match, two lists differ in length, the times cannot be compared
 /// with each other or with the spans, or the elements of the result, at 8 bytes each, would exceed
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn window(
@@ -179,7 +179,7 @@ pub fn window_quantile(
 /// ```
 ///
 /// # Errors
-/// When the array is flat; otherwise same as [`window_reduce`].
+/// If the array is flat; otherwise same as [`window_reduce`].
 pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> Result<RaggedArray> {
     let windows = make_rolling_windows(array, n, least)?;
     array.with_leaves(windows.reduce_leaves(array.leaves(), how)?)
@@ -204,7 +204,7 @@ pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> R
 /// ```
 ///
 /// # Errors
-/// When the array is flat, `q` is not between 0 and 1, or the leaves are not numbers.
+/// If the array is flat, `q` is not between 0 and 1, or the leaves are not numbers.
 pub fn rolling_quantile(
     array: &RaggedArray,
     n: usize,
@@ -252,7 +252,7 @@ fn make_rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<L
 /// ```
 ///
 /// # Errors
-/// When the array is flat, `n` is 0, or the leaves of the result, at 8 bytes each, would exceed
+/// If the array is flat, `n` is 0, or the leaves of the result, at 8 bytes each, would exceed
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     let Some((level, outer)) = array.axes().split_last() else {

@@ -141,8 +141,8 @@ impl IndexCursor {
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The array is empty, such as a mask without true, so the loop below checks no index.
-            // Check the length of a mask here. Later masks apply to no list.
+            // The array is empty, such as a mask without true, so the loop below checks nothing. The
+            // length of the first mask is therefore checked here. Later masks apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {

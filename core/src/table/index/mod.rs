@@ -58,7 +58,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there are more items than axes; an index is out of range (the message names axis, index and size,
+    /// If there are more items than axes; an index is out of range (the message names axis, index and size,
     /// and for lists of several rows the row); arrays differ in length or have more than one dimension; or the
     /// length of a mask differs from one of its lists.
     pub fn index(&self, index: &[Index]) -> Result<Self> {

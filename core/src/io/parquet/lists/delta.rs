@@ -54,7 +54,7 @@ impl DeltaDecoder {
         let part = block.checked_div(parts).unwrap_or(0);
         if block > LARGEST_BLOCK || part == 0 || !part.is_multiple_of(8) || part * parts != block {
             return Err(DecodeFault::new(format!(
-                "the page declares blocks of {block} integers in {parts} miniblocks, but a block must have at most {LARGEST_BLOCK} integers, and the number of integers in a miniblock must be a multiple of 8; create the file again"
+                "a page with delta encoding is damaged: it declares blocks of {block} integers in {parts} miniblocks, but a block has at most {LARGEST_BLOCK} integers, and a miniblock a multiple of 8; create the file again"
             )));
         }
         let small = |n: u64| usize::try_from(n).map_err(DecodeFault::new);
