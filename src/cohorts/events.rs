@@ -32,17 +32,19 @@ impl ShardEvents {
     pub(super) fn try_new(shard: &MedsShard, criteria: &CohortCriteria) -> Result<Self> {
         let ids = shard.events.column("subject_id")?.values();
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
-            return Err(Error::invalid(format!(
-                "column subject_id has the type {}, but MEDS data has Int64; convert the column to Int64",
-                ids.data_type()
-            )));
+            return Err(Error::type_of(
+                "column subject_id",
+                "Int64, as in MEDS data (convert the column)",
+                ids.data_type(),
+            ));
         };
         let times = shard.events.column("time")?.values();
         let Some(times) = times.as_primitive_opt::<TimestampMicrosecondType>() else {
-            return Err(Error::invalid(format!(
-                "column time has the type {}, but MEDS data has Timestamp(µs); convert the column to Timestamp(µs)",
-                times.data_type()
-            )));
+            return Err(Error::type_of(
+                "column time",
+                "Timestamp(µs), as in MEDS data (convert the column)",
+                times.data_type(),
+            ));
         };
         let measurements = |table: &RaggedTable, prefix: &str| {
             ShardMeasurements::try_new(table, prefix, &criteria.plain)

@@ -158,10 +158,11 @@ impl ShardMeasurements {
         };
         let codes = column("code")?;
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
-            return Err(Error::invalid(format!(
-                "column {prefix}code has the type {}, but codes of MEDS data are read as Dictionary(UInt32, Utf8); convert the column to this type",
-                codes.data_type()
-            )));
+            return Err(Error::type_of(
+                format!("column {prefix}code"),
+                "Dictionary(UInt32, Utf8), as codes of MEDS data are read (convert the column)",
+                codes.data_type(),
+            ));
         };
         let values = match plain.iter().any(PlainPredicate::has_bounds) {
             false => None,
@@ -170,10 +171,11 @@ impl ShardMeasurements {
                 match values.as_primitive_opt::<Float32Type>() {
                     Some(values) => Some(values.clone()),
                     None => {
-                        return Err(Error::invalid(format!(
-                            "column {prefix}numeric_value has the type {}, but MEDS data has Float32; convert the column to Float32",
-                            values.data_type()
-                        )));
+                        return Err(Error::type_of(
+                            format!("column {prefix}numeric_value"),
+                            "Float32, as in MEDS data (convert the column)",
+                            values.data_type(),
+                        ));
                     }
                 }
             }
