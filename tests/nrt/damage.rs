@@ -92,7 +92,7 @@ fn invalid_headers_are_errors() {
                 ),
                 b"x",
             ),
-            "f: the header of the safetensors file cannot be read; create the file again: \"a\": the shape of a tensor has more than 32 dimensions, the maximum; reshape the tensor at line 1 column 94",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": reshape the tensor, because its shape has more than 32 dimensions at line 1 column 94",
         ),
         (
             "twice",

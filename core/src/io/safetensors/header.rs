@@ -500,7 +500,7 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 while let Some(size) = seq.next_element::<usize>()? {
                     if sizes.len() == MAX_RANK {
                         return Err(A::Error::custom(format!(
-                            "the shape of a tensor has more than {MAX_RANK} dimensions, the maximum; reshape the tensor"
+                            "reshape the tensor, because its shape has more than {MAX_RANK} dimensions"
                         )));
                     }
                     sizes.push(size);
