@@ -322,7 +322,7 @@ async fn functions_of_duckdb_are_computed() {
             "2 [3, 2, 1, ] [2, 3]",
         ),
         (
-            "SELECT list_unique([[1, 2], [1, 2], NULL]), array_unique([{'a': 1}, {'a': 1}]), list_unique([]), list_unique(NULL)",
+            "SELECT list_unique([[1, 2], [1, 2], NULL]), array_unique([{'a': 1}, {'a': 1}]), list_unique([]), list_unique(NULL::INT[])",
             "1 1 0 NULL",
         ),
         ("SELECT strlen('aé'), unicode('a')", "3 97"),
