@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base64::QueryEngine;
+use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
