@@ -130,7 +130,7 @@ fn number_values(arrays: &[ArrayRef], converter: &RowConverter) -> Result<Vec<In
     let mut numbers = Vec::with_capacity(arrays.len());
     for (values, rows) in arrays.iter().zip(&all) {
         let each = (0..values.len()).map(|at| {
-            let next = known.len() as i64;
+            let next = i64::try_from(known.len()).unwrap_or(i64::MAX);
             values.is_valid(at).then(|| *known.entry(rows.row(at)).or_insert(next))
         });
         numbers.push(each.collect::<Int64Array>());
