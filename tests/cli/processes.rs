@@ -426,8 +426,8 @@ const LARGE: &str = "COPY (SELECT value AS id, value * 1.5 AS f, [value, 1] AS x
 fn on_full_disk(place: &Place, args: &[&str]) -> std::process::Output {
     let own = place.command();
     let mut limited = Command::new("bash");
-    // The signal for exceeding the limit is ignored, so that the process goes on and `write`
-    // returns an error.
+    // Beyond the limit of `ulimit -f`, the kernel sends SIGXFSZ, which would end the process. The
+    // process ignores this signal, so `write` returns an error instead.
     limited
         .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
         .arg(own.get_program())

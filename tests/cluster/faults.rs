@@ -327,7 +327,8 @@ async fn datafusion_collect(
     batches.map(|b| b.len()).map_err(|e| e.strip_backtrace())
 }
 
-/// Each worker has its own memory limit. A query that exceeds it may fail, but the worker goes on.
+/// Each worker has its own memory limit. A query beyond this limit may fail, but the worker then
+/// runs other queries.
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_of_each_worker_is_limited() {
     let workers: Vec<_> =
@@ -343,8 +344,9 @@ async fn memory_of_each_worker_is_limited() {
     pair.check_divided(FAST).await;
 }
 
-/// A sort that exceeds the memory limit of a worker spills to disk. If the disk is full, which a
-/// limit on the size of files simulates, the query fails, but the worker goes on.
+/// A sort that exceeds the memory limit of a worker spills to disk. If the disk is full, the query
+/// fails, and the worker then runs other queries. A limit on the size of files simulates the full
+/// disk.
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_on_workers_spill_to_disk() {
     const SORT: &str = "SELECT subject_id, subject_id || repeat('x', 4000) AS s FROM p ORDER BY s";

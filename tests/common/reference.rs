@@ -174,8 +174,8 @@ impl Plan {
         self.apart
     }
 
-    /// Indexes one column with `levels` levels of lists, of which the rows are the first. Returns
-    /// the result and its number of levels, or `None` if a position is out of range.
+    /// Indexes one column. `levels` is its number of levels: 1 for the rows, and 1 for each level of
+    /// lists. Returns the result and its number of levels, or `None` if a position is out of range.
     pub(crate) fn apply<L: Clone>(
         &self,
         column: &Nested<L>,

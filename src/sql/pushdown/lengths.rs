@@ -197,7 +197,8 @@ fn find_projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
 }
 
 /// Returns the scan below a plan or, if the scan has an alias, the node of the alias. Returns
-/// `None` if there is no scan, or if the scan cannot read the lengths of lists without their values.
+/// `None` for a plan without a scan, and for a scan that always reads the values of lists together
+/// with their lengths.
 fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {

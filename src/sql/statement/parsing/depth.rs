@@ -13,8 +13,8 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 /// one function call.
 const OPERATORS: usize = 2_500;
 
-/// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of
-/// the next, as in `x[1]::INT IS NULL`.
+/// Maximum number of nested casts, subscripts and predicates. `x[1]::INT IS NULL` has three: the
+/// subscript is the operand of the cast, and the cast is the operand of IS NULL.
 ///
 /// The optimizer copies and compares expressions recursively on its caller's stack. In a debug build, 300
 /// levels fill the default thread stack of 2 MiB.

@@ -78,8 +78,8 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
     }
 }
 
-/// Whether a bound is a negative number or an INTERVAL with a negative part. A number such as 15e-1,
-/// of which only the exponent is negative, is not negative.
+/// Whether a bound is a negative number or an INTERVAL with a negative part. The number
+/// 15e-1 is not negative, because only its exponent is.
 fn is_negative(bound: &str) -> bool {
     match bound.parse::<f64>() {
         Ok(number) => number.is_sign_negative(),
