@@ -24,6 +24,7 @@ mod nested_joins;
 mod outer_conditions;
 mod outer_tests;
 mod shared_queries;
+mod sorted_unions;
 mod stacked_windows;
 mod subquery_arguments;
 mod top_rows;
@@ -50,6 +51,7 @@ use nested_joins::NESTED_JOINS;
 use outer_conditions::MERGED;
 use outer_tests::OUTER_TESTS;
 use shared_queries::SHARED;
+use sorted_unions::SORTED_UNIONS;
 use stacked_windows::STACKED;
 use subquery_arguments::SUBQUERY_ARGUMENTS;
 use top_rows::TOPMOST;
@@ -99,7 +101,7 @@ const FRAMES: &[&str] = &[
 ];
 
 /// All templates, by subject.
-pub(super) const SHAPES: [&[Shape]; 22] = [
+pub(super) const SHAPES: [&[Shape]; 23] = [
     UNNAMED,
     MERGED,
     BRANCHES,
@@ -122,6 +124,7 @@ pub(super) const SHAPES: [&[Shape]; 22] = [
     LAZY_LAMBDAS,
     WIDENED_STRUCTS,
     NESTED_JOINS,
+    SORTED_UNIONS,
 ];
 
 impl Queries {
