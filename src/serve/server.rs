@@ -11,7 +11,7 @@ use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::stream;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
@@ -125,12 +125,7 @@ pub(crate) async fn serve_clients(
     let runtime = find_process_runtime();
     let base = new_session_in(SessionConfig::new(), &runtime);
     watch(&base);
-    for (name, text) in &config.scripts {
-        let (base, text) = (base.clone(), text.clone());
-        let run = queries.spawn(async move { run_script(&base, &text).await });
-        let done = run.await.map_err(|e| exec_datafusion_err!("{name}: {e}"))?;
-        done.map_err(|e| plan_datafusion_err!("{name}: {}", crate::sql::describe_error(&e)))?;
-    }
+    run_scripts(&base, &config.scripts, &queries).await?;
     let metrics = Arc::new(ServerMetrics::default());
     let sessions = Arc::new(ServerSessions::new(
         base,
@@ -140,18 +135,7 @@ pub(crate) async fn serve_clients(
         config.idle_timeout,
         Arc::clone(&metrics),
     ));
-    let engine = Arc::new(QueryEngine {
-        queries,
-        admission: QueryAdmission::new(
-            config.max_queries,
-            config.queue_timeout,
-            Arc::clone(&metrics),
-        ),
-        metrics: Arc::clone(&metrics),
-        max_message: config.max_message,
-        idle: config.idle_timeout,
-        stopping: AtomicBool::new(false),
-    });
+    let engine = Arc::new(build_engine(&config, queries, &metrics));
     let listener = bind_address(config.listen, "--listen").await?;
     let http = match config.metrics {
         Some(address) => Some(bind_address(address, "--metrics-listen").await?),
@@ -219,6 +203,25 @@ async fn wait_for_queries(metrics: &ServerMetrics) {
     tokio::time::sleep(LAST).await;
 }
 
+fn build_engine(
+    config: &ServeConfig,
+    queries: Handle,
+    metrics: &Arc<ServerMetrics>,
+) -> QueryEngine {
+    QueryEngine {
+        queries,
+        admission: QueryAdmission::new(
+            config.max_queries,
+            config.queue_timeout,
+            Arc::clone(metrics),
+        ),
+        metrics: Arc::clone(metrics),
+        max_message: config.max_message,
+        idle: config.idle_timeout,
+        stopping: AtomicBool::new(false),
+    }
+}
+
 fn build_server(config: &ServeConfig) -> Result<Server> {
     let server = Server::builder()
         .tcp_nodelay(true)
@@ -256,6 +259,21 @@ async fn sweep_sessions(sessions: Arc<ServerSessions>, idle: Duration) {
         tokio::time::sleep(period).await;
         sessions.end_idle();
     }
+}
+
+/// Runs the scripts, each with its name, in the session `base` on the threads of `queries`.
+async fn run_scripts(
+    base: &SessionContext,
+    scripts: &[(String, String)],
+    queries: &Handle,
+) -> Result<()> {
+    for (name, text) in scripts {
+        let (base, text) = (base.clone(), text.clone());
+        let run = queries.spawn(async move { run_script(&base, &text).await });
+        let done = run.await.map_err(|e| exec_datafusion_err!("{name}: {e}"))?;
+        done.map_err(|e| plan_datafusion_err!("{name}: {}", crate::sql::describe_error(&e)))?;
+    }
+    Ok(())
 }
 
 async fn run_script(ctx: &SessionContext, text: &str) -> Result<()> {
