@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use clap::Args;
 
 use super::arguments::parse_value;
@@ -131,27 +133,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
         return Ok(file.read(rows.start..end, names.as_deref())?);
     }
     let all = source.schema()?;
-    let schema = match &args.columns {
-        None => all.clone(),
-        // Drops the columns that are not selected. Their lists may differ in length from the lists
-        // of the selected columns, and a table with both would be an error.
-        Some(names) => {
-            let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
-            let indices = names
-                .iter()
-                .map(|n| {
-                    all.index_of(n).map_err(|_| {
-                        Failure::from_message(format!(
-                            "{}: there is no column {n:?}; the columns are {}",
-                            args.input.display(),
-                            known.join(", ")
-                        ))
-                    })
-                })
-                .collect::<Outcome<Vec<_>>>()?;
-            all.project(&indices)?.into()
-        }
-    };
+    let schema = select_columns(args, &all)?;
     let whole = rows.start..rows.end.unwrap_or(usize::MAX);
     let mut tables = Vec::new();
     let mut position = 0;
@@ -179,6 +161,23 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
         tables.push(RaggedTable::try_from_batch(&empty)?);
     }
     Ok(RaggedTable::concat(&tables)?)
+}
+
+/// Drops the columns that are not selected. Their lists may differ in length from the lists of the
+/// selected columns, and a table with both would be an error.
+fn select_columns(args: &DensifyArgs, all: &SchemaRef) -> Outcome<SchemaRef> {
+    let Some(names) = &args.columns else { return Ok(Arc::clone(all)) };
+    let indices = names.iter().map(|n| {
+        all.index_of(n).map_err(|_| {
+            let known: Vec<&str> = all.fields().iter().map(|f| f.name().as_str()).collect();
+            Failure::from_message(format!(
+                "{}: there is no column {n:?}; the columns are {}",
+                args.input.display(),
+                known.join(", ")
+            ))
+        })
+    });
+    Ok(all.project(&indices.collect::<Outcome<Vec<_>>>()?)?.into())
 }
 
 fn intersect_ranges(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
