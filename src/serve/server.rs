@@ -13,7 +13,7 @@ use futures::stream;
 use tokio::net::TcpListener;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
-use tonic::service::interceptor::InterceptedService;
+use tonic::service::interceptor::{InterceptedService, Interceptor};
 use tonic::transport::Server;
 
 use super::admission::QueryAdmission;
@@ -144,13 +144,7 @@ pub(crate) async fn serve_clients(
     let server = build_server(&config)?;
     let http_address = http.as_ref().map(TcpListener::local_addr).transpose()?;
     ready(listener.local_addr()?, http_address);
-    let gate = TokenGate::new(config.token.as_deref(), Arc::clone(&sessions));
-    let service = SqlService::new(Arc::clone(&sessions), Arc::clone(&engine));
-    let service = FlightServiceServer::new(service)
-        .max_decoding_message_size(config.max_message)
-        .max_encoding_message_size(usize::MAX);
-    let check = move |request| gate.check_request(request);
-    let service = InterceptedService::new(service, check);
+    let service = build_service(&config, &sessions, &engine);
     let (close, closed) = oneshot::channel::<()>();
     let clients = accept_clients(listener, Arc::clone(&sessions));
     let mut server = server;
@@ -159,15 +153,8 @@ pub(crate) async fn serve_clients(
         // cases, the server must stop, so the result is ignored.
         let _ = closed.await;
     });
-    let sweep = sweep_sessions(Arc::clone(&sessions), config.idle_timeout);
-    let helpers = async {
-        match http {
-            Some(listener) => {
-                tokio::join!(serve_metrics(listener, Arc::clone(&metrics)), sweep);
-            }
-            None => sweep.await,
-        }
-    };
+    let helpers =
+        run_helpers(http, Arc::clone(&metrics), Arc::clone(&sessions), config.idle_timeout);
     tokio::pin!(serving, helpers, stop);
     tokio::select! {
         served = &mut serving => {
@@ -222,6 +209,20 @@ fn build_engine(
     }
 }
 
+/// Returns the service of Flight SQL, which checks the token of each request.
+fn build_service(
+    config: &ServeConfig,
+    sessions: &Arc<ServerSessions>,
+    engine: &Arc<QueryEngine>,
+) -> InterceptedService<FlightServiceServer<SqlService>, impl Interceptor + Clone + use<>> {
+    let gate = TokenGate::new(config.token.as_deref(), Arc::clone(sessions));
+    let service = SqlService::new(Arc::clone(sessions), Arc::clone(engine));
+    let service = FlightServiceServer::new(service)
+        .max_decoding_message_size(config.max_message)
+        .max_encoding_message_size(usize::MAX);
+    InterceptedService::new(service, move |request| gate.check_request(request))
+}
+
 fn build_server(config: &ServeConfig) -> Result<Server> {
     let server = Server::builder()
         .tcp_nodelay(true)
@@ -251,6 +252,22 @@ fn accept_clients(
             }
         }
     })
+}
+
+/// Serves the metrics on `http`, if any, and ends idle sessions.
+async fn run_helpers(
+    http: Option<TcpListener>,
+    metrics: Arc<ServerMetrics>,
+    sessions: Arc<ServerSessions>,
+    idle: Duration,
+) {
+    let sweep = sweep_sessions(sessions, idle);
+    match http {
+        Some(listener) => {
+            tokio::join!(serve_metrics(listener, metrics), sweep);
+        }
+        None => sweep.await,
+    }
 }
 
 async fn sweep_sessions(sessions: Arc<ServerSessions>, idle: Duration) {
