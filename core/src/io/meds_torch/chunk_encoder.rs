@@ -82,6 +82,58 @@ enum RowTarget {
     Collect(Vec<Measurement>),
 }
 
+/// Appends the rows of the file `source` to the tensors of its output shards.
+struct RowSink<'a> {
+    source: &'a MedsFile,
+    target: RowTarget,
+    /// The tensors of each output shard.
+    builders: Vec<CohortShardBuilder>,
+    route: SplitRoute<'a>,
+}
+
+impl RowSink<'_> {
+    /// Appends rows of one time to the tensors. Returns false if they are out of order.
+    #[inline]
+    fn push_run(
+        &mut self,
+        subject: i64,
+        time: i64,
+        tokens: &[u32],
+        values: &[f32],
+    ) -> Result<bool> {
+        let to = self.route.route_to(self.source, subject)?;
+        Ok(self.builders[to].push_run(subject, time, tokens, values))
+    }
+
+    /// Appends a row to the tensors, or to the rows to be sorted. Returns false if a row of tensors
+    /// is out of order.
+    #[inline]
+    fn push(&mut self, row: Measurement) -> Result<bool> {
+        match &mut self.target {
+            RowTarget::Collect(rows) => {
+                rows.push(row);
+                Ok(true)
+            }
+            RowTarget::Build => {
+                let to = self.route.route_to(self.source, row.subject)?;
+                Ok(self.builders[to].push(row))
+            }
+        }
+    }
+
+    /// Returns the tensors of each output shard. Collected rows are sorted and appended first.
+    fn finish(mut self) -> Result<Vec<CohortShardBuilder>> {
+        if let RowTarget::Collect(mut rows) = self.target {
+            sort_rows(&mut rows);
+            for row in rows {
+                let to = self.route.route_to(self.source, row.subject)?;
+                self.builders[to].push(row);
+            }
+        }
+        Ok(self.builders)
+    }
+}
+
 impl ChunkEncoder<'_> {
     /// Encodes a shard while reading it. If its rows are out of order, reads the file again and
     /// sorts them.
@@ -100,7 +152,7 @@ impl ChunkEncoder<'_> {
         &self,
         source: &MedsFile,
         names: &[String],
-        mut target: RowTarget,
+        target: RowTarget,
     ) -> Result<Option<EncodedShard>> {
         let mut builders: Vec<CohortShardBuilder> =
             names.iter().map(|_| CohortShardBuilder::default()).collect();
@@ -109,8 +161,9 @@ impl ChunkEncoder<'_> {
         }
         let mut codes = ChunkCodes::default();
         let mut scratch = ChunkScratch::default();
-        let mut route =
-            SplitRoute { of: (names.len() > 1).then_some(self.splits), subject: None, to: 0 };
+        let of = (names.len() > 1).then_some(self.splits);
+        let route = SplitRoute { of, subject: None, to: 0 };
+        let mut sink = RowSink { source, target, builders, route };
         for chunk in MedsChunk::read(source)? {
             let chunk = chunk?;
             if codes.known.as_ref().is_none_or(|k| !chunk.has_same_codes(k)) {
@@ -128,31 +181,20 @@ impl ChunkEncoder<'_> {
                 row = rows.end;
                 let (subject, time) = (chunk.subjects[rows.start], chunk.time(rows.start));
                 let tokens = &scratch.tokens[rows.clone()];
-                match (&mut target, time) {
+                match (&sink.target, time) {
                     (RowTarget::Build, Some(time)) => {
-                        let to = route.route_to(source, subject)?;
-                        if !builders[to].push_run(subject, time, tokens, &scratch.values[rows]) {
+                        if !sink.push_run(subject, time, tokens, &scratch.values[rows])? {
                             return Ok(None);
                         }
                     }
                     // Compute the value again, because `scratch.values` has NaN for a missing
                     // value, but static facts and rows to be sorted have NULL.
-                    (target, _) => {
+                    _ => {
                         for (row, token) in rows.zip(tokens) {
-                            let value = self.scale_value(
-                                &chunk.values,
-                                row,
-                                &find_entry_of_row(&codes.entries, &chunk, row),
-                            );
-                            let row = Measurement { subject, time, token: *token, value };
-                            match target {
-                                RowTarget::Collect(collected) => collected.push(row),
-                                RowTarget::Build => {
-                                    let to = route.route_to(source, subject)?;
-                                    if !builders[to].push(row) {
-                                        return Ok(None);
-                                    }
-                                }
+                            let entry = find_entry_of_row(&codes.entries, &chunk, row);
+                            let value = self.scale_value(&chunk.values, row, &entry);
+                            if !sink.push(Measurement { subject, time, token: *token, value })? {
+                                return Ok(None);
                             }
                         }
                     }
@@ -160,16 +202,9 @@ impl ChunkEncoder<'_> {
             }
         }
         codes.count_missed();
-        let sorted = matches!(target, RowTarget::Collect(_));
-        if let RowTarget::Collect(mut rows) = target {
-            sort_rows(&mut rows);
-            for row in rows {
-                let to = route.route_to(source, row.subject)?;
-                builders[to].push(row);
-            }
-        }
+        let sorted = matches!(sink.target, RowTarget::Collect(_));
         let mut parts: Vec<(String, CohortShardBuilder)> =
-            names.iter().cloned().zip(builders).collect();
+            names.iter().cloned().zip(sink.finish()?).collect();
         if parts.len() > 1 {
             parts.retain(|(_, builder)| !builder.subjects.is_empty());
         }
