@@ -209,8 +209,8 @@ impl OutputPlan {
     }
 }
 
-/// Where the files of an output are written. Files of the folder `folder` are written to the folder
-/// `temporary`, and move to their paths only when all of them are complete.
+/// The folder of the output files. They are written to the folder `temporary`, if any, and move to
+/// `folder` only when all of them are complete.
 pub(super) struct StagedOutput<'a> {
     folder: &'a Path,
     temporary: Option<AtomicFiles>,

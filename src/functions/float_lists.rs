@@ -205,8 +205,8 @@ impl FloatList {
         Ok(Some(make_array(lists.build()?)))
     }
 
-    /// Returns the elements of the lists from which the result takes elements. Returns `None` if the
-    /// type of a list is not supported.
+    /// Returns the elements of the lists from which the result takes elements. Returns `None` if
+    /// the type of a list is not supported.
     fn collect_elements(&self, lists: &[ArrayRef]) -> Result<Option<SourceElements>> {
         let lists = lists.iter().take(self.count_sources());
         let Some(all) = lists.map(find_list_elements).collect::<Option<Vec<_>>>() else {

@@ -157,7 +157,8 @@ impl BatchDraft {
 
     /// Returns the number of bytes of the padded tensors `outputs` that are not padding.
     fn count_occupied_bytes(&self, outputs: &[TensorOutput]) -> usize {
-        // `count_occupied` walks over all lists, so call it once per axis instead of once per tensor.
+        // `count_occupied` walks over all lists, so call it once per axis instead of once per
+        // tensor.
         let count = |lists: &BatchLists, axes: usize| -> Vec<usize> {
             let grid = lists.grid.as_ref();
             (0..axes).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()

@@ -215,9 +215,9 @@ fn format_list(
     let find_limit = |others: usize| limit.saturating_sub(more(others).width() + 2);
     let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
     // The elements share the line with the ending `… 999 more`, whose width depends on how many
-    // elements are omitted. Therefore, chooses the elements twice: first as if the number of omitted
-    // elements had its maximum, then, if the actual number has fewer digits, with the width that
-    // this leaves.
+    // elements are omitted. Therefore, chooses the elements twice: first as if the number of
+    // omitted elements had its maximum, then, if the actual number has fewer digits, with the width
+    // that this leaves.
     let mut limit = find_limit(range.len().saturating_sub(1).max(1));
     let mut parts = fit(limit);
     if outermost && !parts.is_empty() {

@@ -97,7 +97,8 @@ impl<'a> OptionTexts<'a> {
             if NAMES.contains(&name) {
                 texts.insert(name, value.as_str());
             } else if !name.starts_with("execution.") {
-                // Options `execution.*` of COPY are ignored; others that are not in `NAMES` are errors.
+                // Options `execution.*` of COPY are ignored; others that are not in `NAMES` are
+                // errors.
                 return plan_err!(
                     "the format BATCHES has no option '{name}'; the options of this format are {}",
                     NAMES.join(", ")

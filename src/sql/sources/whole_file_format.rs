@@ -348,8 +348,8 @@ impl WholeFileFormat {
         }
     }
 
-    /// Returns an error if an option of CSV has no effect on the file to write, or if strings cannot
-    /// be written with it. `is_quoted` is whether this format quotes strings itself.
+    /// Returns an error if an option of CSV has no effect on the file to write, or if strings
+    /// cannot be written with it. `is_quoted` is whether this format quotes strings itself.
     fn check_csv_options(
         &self,
         conf: &FileSinkConfig,

@@ -100,7 +100,8 @@ impl<'a> TableMerger<'a> {
             use JoinOperator as J;
             let before = self.tables.len();
             match &join.join_operator {
-                // These joins return only the columns of the left input, so USING merges no columns.
+                // These joins return only the columns of the left input, so USING merges no
+                // columns.
                 J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
                 J::RightSemi(_) | J::RightAnti(_) => return None,
                 operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {

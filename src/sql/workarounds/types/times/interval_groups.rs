@@ -165,8 +165,8 @@ fn choose_values(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Projection(shown)))
 }
 
-/// Returns `chosen`, the interval of the group with the index `at`, or NULL in the rows of a grouping
-/// set without this group, in which the key is NULL.
+/// Returns `chosen`, the interval of the group with the index `at`, or NULL in the rows of a
+/// grouping set without this group, in which the key is NULL.
 fn hide_other_sets(chosen: Expr, aggregate: &Aggregate, at: usize) -> Expr {
     let key = Expr::Column(Column::from(aggregate.schema.qualified_field(at)));
     let is_grouped = Expr::IsNotNull(Box::new(key));
@@ -174,8 +174,8 @@ fn hide_other_sets(chosen: Expr, aggregate: &Aggregate, at: usize) -> Expr {
     Expr::Case(Case::new(None, when, None))
 }
 
-/// Replaces each of `groups`, also in grouping sets, that is the first part of a pair in `keys` with
-/// the second part.
+/// Replaces each of `groups`, also in grouping sets, that is the first part of a pair in `keys`
+/// with the second part.
 fn replace_groups(groups: &[Expr], keys: &[(&Expr, Expr)]) -> Vec<Expr> {
     let replace_group = |group: &mut Expr| {
         if let Some((_, key)) = keys.iter().find(|(from, _)| **from == *group) {
