@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::command_failure::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
-    SinkOptions, check_name, describe_losses, describe_times, find_format,
+    SinkOptions, check_absent, check_name, describe_losses, describe_times, find_format,
 };
 use super::interrupt;
 use super::output::{group_digits, print_line};
@@ -426,14 +426,9 @@ fn check_targets<'a>(
                 target.display()
             )));
         }
+        check_absent(target, overwrite)?;
         if !access::exists(target) {
             continue;
-        }
-        if !overwrite {
-            return Err(Failure::from_message(format!(
-                "{} exists; use --overwrite to replace it",
-                target.display()
-            )));
         }
         let same = |s: &InputShard| matches!((access::canonicalize_path(&s.path), access::canonicalize_path(target)), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {

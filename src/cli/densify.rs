@@ -10,10 +10,11 @@ use clap::Args;
 use super::arguments::parse_value;
 use super::command_failure::{Failure, Outcome};
 use super::convert_files::print_written_rows;
-use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
+use super::files::{
+    DeclaredTypes, FileFormat, InputSource, MedsPart, check_absent, check_name, conform_batch,
+};
 use super::interrupt;
 use super::output::print_line;
-use crate::access;
 use crate::config::parse_bytes;
 use crate::dense::{AxisSize, DenseOptions, Fill, PaddingSide, TableDenseOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
@@ -78,12 +79,7 @@ struct RowRange {
 
 pub(super) fn run(args: &DensifyArgs) -> Outcome {
     check_name(&args.output, Some(FileFormat::Safetensors), "a safetensors file")?;
-    if access::exists(&args.output) && !args.overwrite {
-        return Err(Failure::from_message(format!(
-            "{} exists; use --overwrite to replace it",
-            args.output.display()
-        )));
-    }
+    check_absent(&args.output, args.overwrite)?;
     let table = read_rows(args)?;
     let options = TableDenseOptions {
         dense: DenseOptions {

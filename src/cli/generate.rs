@@ -7,7 +7,7 @@ use clap::Args;
 use super::arguments::{PATIENTS, SHARDS};
 use super::command_failure::{Failure, Outcome};
 use super::convert_files::{StagedOutput, list_formats, names_folder, print_written_rows};
-use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_absent, describe_times};
 use super::interrupt;
 use super::output::{group_digits, print_line};
 use super::progress::Progress;
@@ -76,12 +76,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             (0..shards).map(|i| args.output.join(format!("{i}.{}", format.extension()))).collect()
         }
     };
-    if let Some(exists) = targets.iter().find(|t| access::exists(t) && !args.overwrite) {
-        return Err(Failure::from_message(format!(
-            "{} exists; use --overwrite to replace it",
-            exists.display()
-        )));
-    }
+    targets.iter().try_for_each(|target| check_absent(target, args.overwrite))?;
     let progress = Progress::from_rows(args.patients);
     let patients = SyntheticPatients::new(args.seed, args.patients)?;
     let mut patients = PatientWriter { patients, rest: None, progress: &progress };
