@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::command_failure::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
-    SinkOptions, check_name, describe_losses, describe_times, find_format,
+    SinkOptions, check_absent, check_name, describe_losses, describe_times, find_format,
 };
 use super::interrupt;
 use super::output::{group_digits, print_line};
@@ -79,70 +79,173 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         )));
     }
     let mut source = InputSource::open(&args.input)?;
-    let by_name = FileFormat::from_path(&args.output);
     source.declare_types(&args.declared)?;
     if args.to.is_none() && names_csv(&args.output) {
         return Err(suggest_sql(&source, &args.output));
     }
-    // If the input is a folder, the output is a folder, too, unless OUT has the extension of a file
-    // format: then one file receives all rows.
-    let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
-    let format = match args.to.or(by_name.filter(|_| !to_folder)) {
-        Some(format) => format,
-        None if to_folder => {
-            return Err(Failure::from_usage(format!(
-                "{} is a folder, so its format is unknown; set --to FORMAT",
-                args.output.display()
-            )));
-        }
-        None => find_format(&args.output)?,
-    };
-    if !to_folder && by_name.is_some() {
-        let what = format!("data in the format {}", format.name());
-        check_name(&args.output, Some(format), &what)?;
-    }
-    let options = SinkOptions {
-        overwrite: args.overwrite,
-        plain: args.plain,
-        nan_is_null: !args.keep_nan,
-        dense: TableDenseOptions { tokens_as_i64: true, ..TableDenseOptions::default() },
-    };
-    let targets: Vec<PathBuf> = match to_folder {
-        false => vec![args.output.clone()],
-        true => source
-            .shards
-            .iter()
-            .map(|s| {
-                let mut name = args.output.join(&s.relative).into_os_string();
-                name.push(".");
-                name.push(format.extension());
-                name.into()
-            })
-            .collect(),
-    };
-    let mut written = targets.clone();
-    let vocabulary = find_vocabulary_path(&source, &args.output, format, to_folder);
-    written.extend(vocabulary.clone());
-    check_targets(&written, &source, args.overwrite)?;
-    if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
-        check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
-    }
-    let _folders = NewFolders::from_targets(&written);
-    // A file of tokens and its vocabulary belong together. Like the files of a folder, both are
-    // written to a temporary folder, and move to their paths only when both are complete.
-    let (folder, staged) = match (to_folder, &vocabulary) {
-        (true, _) => {
-            (args.output.as_path(), Some(AtomicFiles::create(&args.output, args.overwrite)?))
-        }
-        (false, Some(_)) => {
-            let folder = args.output.parent().unwrap_or(Path::new(""));
-            let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            access::create_dir_all(place).map_err(|e| crate::Error::io(place, e))?;
-            (folder, Some(AtomicFiles::create(place, args.overwrite)?))
-        }
-        (false, None) => (args.output.as_path(), None),
-    };
+    let plan = OutputPlan::new(args, &source)?;
+    let _folders = NewFolders::from_targets(plan.list_files());
+    let staged = plan.stage_files(args)?;
     let progress = Progress::new(source.shards.len());
+    let schema = select_content(args, plan.format, &mut source, &progress)?;
+    let rows = plan.write_rows(args, &source, &schema, &staged, &progress)?;
+    progress.finish();
+    let vocabulary = match (&plan.vocabulary, &source.meds) {
+        (Some(path), Some(folder)) => Some((path, folder.vocabulary()?)),
+        _ => None,
+    };
+    if let Some((path, vocabulary)) = vocabulary {
+        write_vocabulary(vocabulary, path, &staged, args.overwrite)?;
+    }
+    staged.commit()?;
+    if let Some((path, vocabulary)) = vocabulary {
+        let codes = group_digits(vocabulary.len());
+        print_line(&format!("wrote {codes} codes to {}", path.display()))?;
+    }
+    print_written_rows(rows, &args.output, plan.to_folder.then_some(plan.targets.len()))
+}
+
+/// The files that a conversion writes.
+struct OutputPlan {
+    format: FileFormat,
+    /// Whether the output is a folder, with one file for each input file.
+    to_folder: bool,
+    targets: Vec<PathBuf>,
+    /// The file that lists the codes of the tokens in `targets`.
+    vocabulary: Option<PathBuf>,
+}
+
+impl OutputPlan {
+    /// Chooses the files to write for the input `source`. Returns an error if the files must not be
+    /// written.
+    fn new(args: &ConvertArgs, source: &InputSource) -> Outcome<Self> {
+        let by_name = FileFormat::from_path(&args.output);
+        // If the input is a folder, the output is a folder, too, unless OUT has the extension of a
+        // file format: then one file receives all rows.
+        let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
+        let format = match args.to.or(by_name.filter(|_| !to_folder)) {
+            Some(format) => format,
+            None if to_folder => {
+                return Err(Failure::from_usage(format!(
+                    "{} is a folder, so its format is unknown; set --to FORMAT",
+                    args.output.display()
+                )));
+            }
+            None => find_format(&args.output)?,
+        };
+        if !to_folder && by_name.is_some() {
+            let what = format!("data in the format {}", format.name());
+            check_name(&args.output, Some(format), &what)?;
+        }
+        let targets: Vec<PathBuf> = match to_folder {
+            false => vec![args.output.clone()],
+            true => source
+                .shards
+                .iter()
+                .map(|s| {
+                    let mut name = args.output.join(&s.relative).into_os_string();
+                    name.push(".");
+                    name.push(format.extension());
+                    name.into()
+                })
+                .collect(),
+        };
+        let vocabulary = find_vocabulary_path(source, &args.output, format, to_folder);
+        let plan = Self { format, to_folder, targets, vocabulary };
+        check_targets(plan.list_files(), source, args.overwrite)?;
+        if let (Some(path), Some(dataset)) = (&plan.vocabulary, &source.meds) {
+            check_vocabulary(path, dataset.vocabulary()?, &plan.targets, &args.output)?;
+        }
+        Ok(plan)
+    }
+
+    fn list_files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.targets.iter().chain(&self.vocabulary)
+    }
+
+    /// Creates a temporary folder for the files, unless the output is a single file. A file of
+    /// tokens and its vocabulary belong together, like the files of a folder.
+    fn stage_files<'a>(&self, args: &'a ConvertArgs) -> Outcome<StagedOutput<'a>> {
+        let output = args.output.as_path();
+        let (folder, temporary) = match (self.to_folder, &self.vocabulary) {
+            (true, _) => (output, Some(AtomicFiles::create(output, args.overwrite)?)),
+            (false, Some(_)) => {
+                let folder = output.parent().unwrap_or(Path::new(""));
+                let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+                access::create_dir_all(place).map_err(|e| crate::Error::io(place, e))?;
+                (folder, Some(AtomicFiles::create(place, args.overwrite)?))
+            }
+            (false, None) => (output, None),
+        };
+        Ok(StagedOutput::new(folder, temporary))
+    }
+
+    /// Writes the rows of `source` to the targets. Returns the number of rows.
+    fn write_rows(
+        &self,
+        args: &ConvertArgs,
+        source: &InputSource,
+        schema: &SchemaRef,
+        staged: &StagedOutput<'_>,
+        progress: &Progress,
+    ) -> Outcome<u64> {
+        let options = SinkOptions {
+            overwrite: args.overwrite,
+            plain: args.plain,
+            nan_is_null: !args.keep_nan,
+            dense: TableDenseOptions { tokens_as_i64: true, ..TableDenseOptions::default() },
+        };
+        let parts: Vec<&[InputShard]> = match self.to_folder {
+            true => source.shards.chunks(1).collect(),
+            false => vec![source.shards.as_slice()],
+        };
+        let mut rows = 0;
+        for (shards, target) in parts.into_iter().zip(&self.targets) {
+            let path = staged.find_path(target);
+            rows += write_shards(shards, &path, self.format, schema, &options, progress)
+                .map_err(|failure| failure.with_target_name(&path, target))?;
+        }
+        Ok(rows)
+    }
+}
+
+/// The folder of the output files. They are written to the folder `temporary`, if any, and move to
+/// `folder` only when all of them are complete.
+pub(super) struct StagedOutput<'a> {
+    folder: &'a Path,
+    temporary: Option<AtomicFiles>,
+}
+
+impl<'a> StagedOutput<'a> {
+    pub(super) fn new(folder: &'a Path, temporary: Option<AtomicFiles>) -> Self {
+        Self { folder, temporary }
+    }
+
+    /// Returns the path at which the output file `target` is written first. If there is no
+    /// temporary folder, or if `target` is not below `folder`, returns `target` itself.
+    pub(super) fn find_path(&self, target: &Path) -> PathBuf {
+        match (&self.temporary, target.strip_prefix(self.folder)) {
+            (Some(temporary), Ok(relative)) => temporary.path().join(relative),
+            _ => target.to_path_buf(),
+        }
+    }
+
+    pub(super) fn commit(self) -> Outcome {
+        match self.temporary {
+            Some(temporary) => Ok(temporary.commit()?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Selects what is read from `source` for a file of the format `format`. Returns the schema of the
+/// rows. Shows a note about each part of the data that the format does not keep.
+fn select_content(
+    args: &ConvertArgs,
+    format: FileFormat,
+    source: &mut InputSource,
+    progress: &Progress,
+) -> Outcome<SchemaRef> {
     if source.meds.is_some() {
         let part = choose_part(format);
         describe_losses(&source.schema()?, part).iter().for_each(|note| progress.show_note(note));
@@ -153,60 +256,25 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
     let schema = source.schema()?;
     if format == FileFormat::Nrt {
-        check_strings(&source, &schema)?;
+        check_strings(source, &schema)?;
         describe_times(&schema).iter().for_each(|note| progress.show_note(note));
     }
-    let rows = match targets.as_slice() {
-        [target] if !to_folder => {
-            let staged = find_staged_path(staged.as_ref(), folder, target);
-            write_shards(&source.shards, &staged, format, &schema, &options, &progress)
-                .map_err(|failure| failure.with_target_name(&staged, target))?
-        }
-        targets => {
-            let mut rows = 0;
-            for (shard, target) in source.shards.iter().zip(targets) {
-                let one = std::slice::from_ref(shard);
-                let staged = find_staged_path(staged.as_ref(), folder, target);
-                rows += write_shards(one, &staged, format, &schema, &options, &progress)
-                    .map_err(|failure| failure.with_target_name(&staged, target))?;
-            }
-            rows
-        }
-    };
-    progress.finish();
-    let mut codes = None;
-    if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
-        let target = find_staged_path(staged.as_ref(), folder, path);
-        if let Some(folder) = target.parent() {
-            access::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
-        }
-        let vocabulary = dataset.vocabulary()?;
-        vocabulary
-            .write(&target, |_| None, args.overwrite)
-            .map_err(|e| Failure::from(e).with_target_name(&target, path))?;
-        codes = Some((vocabulary.len(), path));
-    }
-    if let Some(staged) = staged {
-        staged.commit()?;
-    }
-    if let Some((codes, path)) = codes {
-        print_line(&format!("wrote {} codes to {}", group_digits(codes), path.display()))?;
-    }
-    print_written_rows(rows, &args.output, to_folder.then_some(targets.len()))
+    Ok(schema)
 }
 
-/// Returns the path at which the output file `target` is written first. Files of the output folder
-/// `folder` are written to the temporary folder `staged` until all of them are complete. If
-/// `staged` is `None`, or if `target` is not below `folder`, returns `target` itself.
-pub(super) fn find_staged_path(
-    staged: Option<&AtomicFiles>,
-    folder: &Path,
-    target: &Path,
-) -> PathBuf {
-    match (staged, target.strip_prefix(folder)) {
-        (Some(staged), Ok(relative)) => staged.path().join(relative),
-        _ => target.to_path_buf(),
+fn write_vocabulary(
+    vocabulary: &Vocabulary,
+    path: &Path,
+    staged: &StagedOutput<'_>,
+    overwrite: bool,
+) -> Outcome {
+    let target = staged.find_path(path);
+    if let Some(folder) = target.parent() {
+        access::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
     }
+    vocabulary
+        .write(&target, |_| None, overwrite)
+        .map_err(|e| Failure::from(e).with_target_name(&target, path))
 }
 
 /// Returns a parser for the names of file formats. It does not accept `unwritable`, a format that
@@ -345,7 +413,11 @@ fn write_shards(
 
 /// Returns an error if two of the output files `targets` have the same path, or if one of them
 /// exists. With `overwrite`, an existing file is an error only if it is also an input file.
-fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
+fn check_targets<'a>(
+    targets: impl Iterator<Item = &'a PathBuf>,
+    source: &InputSource,
+    overwrite: bool,
+) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {
         if !seen.insert(target) {
@@ -354,14 +426,9 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
                 target.display()
             )));
         }
+        check_absent(target, overwrite)?;
         if !access::exists(target) {
             continue;
-        }
-        if !overwrite {
-            return Err(Failure::from_message(format!(
-                "{} exists; use --overwrite to replace it",
-                target.display()
-            )));
         }
         let same = |s: &InputShard| matches!((access::canonicalize_path(&s.path), access::canonicalize_path(target)), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {

@@ -2,16 +2,19 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use clap::Args;
 
 use super::arguments::parse_value;
 use super::command_failure::{Failure, Outcome};
 use super::convert_files::print_written_rows;
-use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
+use super::files::{
+    DeclaredTypes, FileFormat, InputSource, MedsPart, check_absent, check_name, conform_batch,
+};
 use super::interrupt;
 use super::output::print_line;
-use crate::access;
 use crate::config::parse_bytes;
 use crate::dense::{AxisSize, DenseOptions, Fill, PaddingSide, TableDenseOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
@@ -76,12 +79,7 @@ struct RowRange {
 
 pub(super) fn run(args: &DensifyArgs) -> Outcome {
     check_name(&args.output, Some(FileFormat::Safetensors), "a safetensors file")?;
-    if access::exists(&args.output) && !args.overwrite {
-        return Err(Failure::from_message(format!(
-            "{} exists; use --overwrite to replace it",
-            args.output.display()
-        )));
-    }
+    check_absent(&args.output, args.overwrite)?;
     let table = read_rows(args)?;
     let options = TableDenseOptions {
         dense: DenseOptions {
@@ -131,27 +129,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
         return Ok(file.read(rows.start..end, names.as_deref())?);
     }
     let all = source.schema()?;
-    let schema = match &args.columns {
-        None => all.clone(),
-        // Drops the columns that are not selected. Their lists may differ in length from the lists
-        // of the selected columns, and a table with both would be an error.
-        Some(names) => {
-            let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
-            let indices = names
-                .iter()
-                .map(|n| {
-                    all.index_of(n).map_err(|_| {
-                        Failure::from_message(format!(
-                            "{}: there is no column {n:?}; the columns are {}",
-                            args.input.display(),
-                            known.join(", ")
-                        ))
-                    })
-                })
-                .collect::<Outcome<Vec<_>>>()?;
-            all.project(&indices)?.into()
-        }
-    };
+    let schema = select_columns(args, &all)?;
     let whole = rows.start..rows.end.unwrap_or(usize::MAX);
     let mut tables = Vec::new();
     let mut position = 0;
@@ -179,6 +157,23 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
         tables.push(RaggedTable::try_from_batch(&empty)?);
     }
     Ok(RaggedTable::concat(&tables)?)
+}
+
+/// Drops the columns that are not selected. Their lists may differ in length from the lists of the
+/// selected columns, and a table with both would be an error.
+fn select_columns(args: &DensifyArgs, all: &SchemaRef) -> Outcome<SchemaRef> {
+    let Some(names) = &args.columns else { return Ok(Arc::clone(all)) };
+    let indices = names.iter().map(|n| {
+        all.index_of(n).map_err(|_| {
+            let known: Vec<&str> = all.fields().iter().map(|f| f.name().as_str()).collect();
+            Failure::from_message(format!(
+                "{}: there is no column {n:?}; the columns are {}",
+                args.input.display(),
+                known.join(", ")
+            ))
+        })
+    });
+    Ok(all.project(&indices.collect::<Outcome<Vec<_>>>()?)?.into())
 }
 
 fn intersect_ranges(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {

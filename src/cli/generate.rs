@@ -6,14 +6,15 @@ use clap::Args;
 
 use super::arguments::{PATIENTS, SHARDS};
 use super::command_failure::{Failure, Outcome};
-use super::convert_files::{find_staged_path, list_formats, names_folder, print_written_rows};
-use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
+use super::convert_files::{StagedOutput, list_formats, names_folder, print_written_rows};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_absent, describe_times};
 use super::interrupt;
 use super::output::{group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::generate::{MedsWriteOptions, SyntheticPatients};
 use crate::io::parquet::ParquetWriteOptions;
+use crate::table::RaggedTable;
 use serrate_core::internal::AtomicFiles;
 
 const EXAMPLES: &str = "\
@@ -75,14 +76,10 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             (0..shards).map(|i| args.output.join(format!("{i}.{}", format.extension()))).collect()
         }
     };
-    if let Some(exists) = targets.iter().find(|t| access::exists(t) && !args.overwrite) {
-        return Err(Failure::from_message(format!(
-            "{} exists; use --overwrite to replace it",
-            exists.display()
-        )));
-    }
+    targets.iter().try_for_each(|target| check_absent(target, args.overwrite))?;
     let progress = Progress::from_rows(args.patients);
-    let mut patients = SyntheticPatients::new(args.seed, args.patients)?;
+    let patients = SyntheticPatients::new(args.seed, args.patients)?;
+    let mut patients = PatientWriter { patients, rest: None, progress: &progress };
     let schema = SyntheticPatients::new(args.seed, 1)?
         .next()
         .ok_or_else(|| {
@@ -94,43 +91,56 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     }
     let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
     let _folders = NewFolders::from_targets(&targets);
-    let staged = match folder {
+    let temporary = match folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
         false => None,
     };
-    let mut rest = None;
+    let staged = StagedOutput::new(&args.output, temporary);
     for (i, target) in targets.iter().enumerate() {
-        let staged = find_staged_path(staged.as_ref(), &args.output, target);
-        let renamed = |failure: Failure| failure.with_target_name(&staged, target);
-        // Divides the patients so that the numbers of patients per file differ by at most one.
-        let i = i as u64;
-        let mut left =
-            usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))
-                .map_err(|_| {
-                    Failure::from_message(format!(
-                        "--patients {} is too large for the address space; use fewer patients",
-                        args.patients
-                    ))
-                })?;
-        let mut sink = OutputFile::create(&staged, format, &schema, &options).map_err(renamed)?;
-        while left > 0 {
-            interrupt::check_interrupt()?;
-            let Some(chunk) = rest.take().or_else(|| patients.next()).transpose()? else { break };
-            let here = left.min(chunk.num_rows());
-            sink.write(&chunk.slice(0, here)?.to_batch()?).map_err(renamed)?;
-            if here < chunk.num_rows() {
-                rest = Some(Ok(chunk.slice(here, chunk.num_rows() - here)?));
-            }
-            left -= here;
-            progress.add_rows(here);
-        }
-        sink.finish().map_err(renamed)?;
+        let path = staged.find_path(target);
+        // The numbers of patients per file differ by at most one.
+        let extra = u64::from((i as u64) < args.patients % shards);
+        let rows = usize::try_from(args.patients / shards + extra).map_err(|_| {
+            Failure::from_message(format!(
+                "--patients {} is too large for the address space; use fewer patients",
+                args.patients
+            ))
+        })?;
+        OutputFile::create(&path, format, &schema, &options)
+            .and_then(|file| patients.write_file(file, rows))
+            .map_err(|failure| failure.with_target_name(&path, target))?;
     }
-    if let Some(staged) = staged {
-        staged.commit()?;
-    }
+    staged.commit()?;
     progress.finish();
     print_written_rows(args.patients, &args.output, folder.then_some(targets.len()))
+}
+
+/// Writes synthetic patients to one file after another.
+struct PatientWriter<'a> {
+    patients: SyntheticPatients,
+    /// Patients that were drawn with those of the last file, and belong to the next one.
+    rest: Option<RaggedTable>,
+    progress: &'a Progress,
+}
+
+impl PatientWriter<'_> {
+    fn write_file(&mut self, mut file: OutputFile, patients: usize) -> Outcome {
+        let mut left = patients;
+        while left > 0 {
+            interrupt::check_interrupt()?;
+            let drawn = self.rest.take().map(Ok).or_else(|| self.patients.next());
+            let Some(chunk) = drawn.transpose()? else { break };
+            let here = left.min(chunk.num_rows());
+            file.write(&chunk.slice(0, here)?.to_batch()?)?;
+            if here < chunk.num_rows() {
+                self.rest = Some(chunk.slice(here, chunk.num_rows() - here)?);
+            }
+            left -= here;
+            self.progress.add_rows(here);
+        }
+        file.finish()?;
+        Ok(())
+    }
 }
 
 fn write_meds(args: &GenerateArgs) -> Outcome {

@@ -14,7 +14,7 @@ use super::boundary::{
     ANY_EVENT, BoundarySearch, RECORD_END, RECORD_START, WindowBoundary, WindowSide, is_name,
 };
 use super::matches::PlainPredicate;
-use super::tree::{CohortWindow, CountConstraint, build_tree};
+use super::tree::{CohortWindow, CountConstraint, EdgeToEnd, build_tree};
 use super::yaml::{YamlEntry, YamlNode, YamlValue};
 use crate::error::Result;
 
@@ -176,6 +176,51 @@ struct WindowEntry<'a> {
     index_timestamp: Option<(WindowSide, usize)>,
 }
 
+/// Values of the keys of a window; `None` for keys that are missing or null.
+#[derive(Default)]
+struct WindowKeys<'a> {
+    start: Option<WindowBoundary>,
+    end: Option<WindowBoundary>,
+    start_inclusive: Option<bool>,
+    end_inclusive: Option<bool>,
+    has: &'a [YamlEntry],
+    label: Option<(&'a str, usize)>,
+    index_timestamp: Option<(WindowSide, usize)>,
+}
+
+/// The edges of the windows that have the keys `index_timestamp` and `label`.
+#[derive(Default)]
+struct MarkedEdges {
+    index_timestamp: Option<(usize, WindowSide)>,
+    label: Option<EdgeCount>,
+}
+
+/// Finds the columns of the predicates that the configuration `source` counts.
+struct ColumnFinder<'a> {
+    source: &'a ConfigFile,
+    columns: &'a [CountColumn],
+    by_name: HashMap<&'a str, usize>,
+}
+
+impl<'a> ColumnFinder<'a> {
+    fn new(source: &'a ConfigFile, columns: &'a [CountColumn]) -> Self {
+        let by_name = columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), i)).collect();
+        Self { source, columns, by_name }
+    }
+
+    /// Returns the index of the column of the predicate `name`, which `key` at `line` refers to.
+    fn find_column(&self, name: &str, line: usize, key: &str) -> Result<usize> {
+        let message = match self.by_name.get(name) {
+            Some(column) if self.columns[*column].is_static => format!(
+                "the predicate {name} is static: it selects subjects, not events, so windows cannot count it; use a predicate of events"
+            ),
+            Some(column) => return Ok(*column),
+            None => format!("there is no predicate {name:?}; define it under the key predicates"),
+        };
+        Err(self.source.make_fault(line, key, message))
+    }
+}
+
 impl<'a> ConfigReader<'a> {
     fn new(main: &'a ConfigFile, other: Option<&'a ConfigFile>) -> Result<Self> {
         let (mut trigger, mut windows): (Option<&YamlNode>, &[YamlEntry]) = (None, &[]);
@@ -226,6 +271,34 @@ impl<'a> ConfigReader<'a> {
             self.main.as_text(self.trigger, "trigger", "expected the name of a predicate")?;
         let windows = self.read_windows()?;
         let (names, specials) = self.find_names(trigger, &windows)?;
+        let mut notes = self.note_unused_statics(&names);
+        let (plain, mut columns) = self.read_predicates(&names)?;
+        columns.extend(specials.into_iter().map(|(name, counted, definition)| CountColumn {
+            name: name.into(),
+            counted,
+            is_static: false,
+            definition: definition.into(),
+        }));
+        let finder = ColumnFinder::new(self.main, &columns);
+        let trigger = finder.find_column(trigger, self.trigger.line, "trigger")?;
+        let edges = self.build_edges(&windows, &finder)?;
+        let marked = self.find_marked_edges(&windows, &edges, &finder, &mut notes)?;
+        let statics = (0..columns.len()).filter(|c| columns[*c].is_static).collect();
+        Ok(CohortCriteria {
+            path: self.main.path.clone(),
+            plain,
+            columns,
+            statics,
+            trigger,
+            edges,
+            index_timestamp: marked.index_timestamp,
+            label: marked.label,
+            notes,
+        })
+    }
+
+    /// Returns a note for each static predicate that is not one of `names`, the names in use.
+    fn note_unused_statics(&self, names: &HashSet<String>) -> Vec<String> {
         let mut notes = Vec::new();
         for definition in &self.definitions {
             let unused = !definition.of_patients && !names.contains(definition.entry.name.as_str());
@@ -238,95 +311,51 @@ impl<'a> ConfigReader<'a> {
                 ));
             }
         }
-        let (plain, mut columns) = self.read_predicates(&names)?;
-        columns.extend(specials.into_iter().map(|(name, counted, definition)| CountColumn {
-            name: name.into(),
-            counted,
-            is_static: false,
-            definition: definition.into(),
-        }));
-        let by_name: HashMap<&str, usize> =
-            columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), i)).collect();
-        let find = |source: &ConfigFile, name: &str, line: usize, key: &str| -> Result<usize> {
-            match by_name.get(name) {
-                Some(column) if columns[*column].is_static => Err(source.make_fault(
-                    line,
-                    key,
-                    format!(
-                        "the predicate {name} is static: it selects subjects, not events, so windows cannot count it; use a predicate of events"
-                    ),
-                )),
-                Some(column) => Ok(*column),
-                None => Err(source.make_fault(
-                    line,
-                    key,
-                    format!("there is no predicate {name:?}; define it under the key predicates"),
-                )),
-            }
-        };
-        let trigger = find(self.main, trigger, self.trigger.line, "trigger")?;
+        notes
+    }
 
+    fn build_edges(
+        &self,
+        windows: &[WindowEntry<'a>],
+        finder: &ColumnFinder<'_>,
+    ) -> Result<Vec<WindowEdge>> {
         let parts: Vec<CohortWindow> = windows.iter().map(|w| w.window.clone()).collect();
         let tree = build_tree(&parts).map_err(|(window, message)| {
             let WindowEntry { window, line, .. } = &windows[window];
             let key = format!("windows.{}.{}", window.name, window.root_side());
             self.main.make_fault(*line, &key, message)
         })?;
-        let mut edges = Vec::new();
-        for edge in &tree {
-            let window = edge.window;
-            let line = windows.iter().find(|w| w.window.name == window.name).map_or(1, |w| w.line);
-            let key = format!("windows.{}.{}", window.name, edge.side);
-            let target = match edge.way {
-                BoundarySearch::Offset(micros) => EdgeEnd::Offset(*micros),
-                BoundarySearch::Event { predicate, .. } if predicate == RECORD_START => {
-                    EdgeEnd::FirstEvent
-                }
-                BoundarySearch::Event { predicate, .. } if predicate == RECORD_END => {
-                    EdgeEnd::LastEvent
-                }
-                BoundarySearch::Event { predicate, backward } => EdgeEnd::Event {
-                    column: find(self.main, predicate, line, &key)?,
-                    backward: *backward,
-                },
-            };
-            let is_leaf = edge.side == window.leaf_side();
-            let constraints = match is_leaf {
-                true => window.has.clone(),
-                false => Vec::new(),
-            };
-            let constraints = constraints.into_iter().map(|mut constraint| {
-                let name = &constraint.predicate;
-                let key = format!("windows.{}.has.{name}", window.name);
-                constraint.column = find(self.main, name, constraint.line, &key)?;
-                Ok(constraint)
-            });
-            edges.push(WindowEdge {
-                name: format!("{}.{}", window.name, edge.side),
-                parent: edge.parent,
-                target,
-                closed: match is_leaf {
-                    true => (window.start_inclusive, window.end_inclusive),
-                    false => (false, false),
-                },
-                constraints: constraints.collect::<Result<_>>()?,
-                definition: describe_boundary(window.find_boundary_at(edge.side)),
-            });
-        }
+        let edges = tree.iter().map(|edge| {
+            let name = &edge.window.name;
+            let line = windows.iter().find(|w| w.window.name == *name).map_or(1, |w| w.line);
+            build_edge(edge, line, finder)
+        });
+        edges.collect()
+    }
+
+    /// Finds the edges of the windows with an index timestamp and a label. Adds a note if ACES
+    /// takes the other side of the window as the index timestamp.
+    fn find_marked_edges(
+        &self,
+        windows: &[WindowEntry<'a>],
+        edges: &[WindowEdge],
+        finder: &ColumnFinder<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<MarkedEdges> {
         let leaf_edge = |window: &CohortWindow| {
             let name = format!("{}.{}", window.name, window.leaf_side());
             edges.iter().position(|e| e.name == name)
         };
-        let (mut index_timestamp, mut label) = (None, None);
-        for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
+        let mut marked = MarkedEdges::default();
+        for WindowEntry { window, label, index_timestamp, .. } in windows {
             // A window without a length, such as `end: start`, has no edge to its leaf (the end
             // that is defined from the other). `read_window` accepts neither a label nor an index
             // timestamp for it.
             let Some(edge) = leaf_edge(window) else { continue };
-            if let Some((side, line)) = own_index {
+            if let Some((side, line)) = index_timestamp {
                 let key = format!("windows.{}.index_timestamp", window.name);
-                self.check_single(&index_timestamp, *line, &key)?;
-                index_timestamp = Some((edge, *side));
+                self.check_single(&marked.index_timestamp, *line, &key)?;
+                marked.index_timestamp = Some((edge, *side));
                 if matches!(edges[edge].target, EdgeEnd::Offset(micros) if micros < 0) {
                     notes.push(format!(
                         "{key}: the prediction time is the {side} of the window; ACES 0.7.3 exchanges the ends of windows such as `start: {}`",
@@ -334,30 +363,19 @@ impl<'a> ConfigReader<'a> {
                     ));
                 }
             }
-            if let Some((predicate, line)) = own_label {
+            if let Some((predicate, line)) = label {
                 let key = format!("windows.{}.label", window.name);
-                self.check_single(&label, *line, &key)?;
+                self.check_single(&marked.label, *line, &key)?;
                 if is_special(predicate) {
                     let message =
                         format!("{predicate} cannot be a label; name a defined predicate");
                     return Err(self.main.make_fault(*line, &key, message));
                 }
-                let column = find(self.main, predicate, *line, &key)?;
-                label = Some(EdgeCount { edge, column });
+                let column = finder.find_column(predicate, *line, &key)?;
+                marked.label = Some(EdgeCount { edge, column });
             }
         }
-        let statics = (0..columns.len()).filter(|c| columns[*c].is_static).collect();
-        Ok(CohortCriteria {
-            path: self.main.path.clone(),
-            plain,
-            columns,
-            statics,
-            trigger,
-            edges,
-            index_timestamp,
-            label,
-            notes,
-        })
+        Ok(marked)
     }
 
     fn check_single<T>(&self, known: &Option<T>, line: usize, key: &str) -> Result<()> {
@@ -386,76 +404,30 @@ impl<'a> ConfigReader<'a> {
                 "the name of a window must consist of letters, digits and _; rename the window";
             return Err(source.make_fault(entry.line, &window_key, message));
         }
-        let (mut start, mut end) = (None, None);
-        let (mut start_inclusive, mut end_inclusive) = (None, None);
-        let (mut label, mut index_timestamp) = (None, None);
-        let mut has: &[YamlEntry] = &[];
-        for own in source.map_entries(&entry.node, &window_key)? {
-            let key = format!("{window_key}.{}", own.name);
-            let (node, line) = (&own.node, own.line);
-            let is_null = node.value == YamlValue::Null;
-            match own.name.as_str() {
-                "start" | "end" if is_null => {}
-                "start" | "end" => {
-                    let expected = "expected a text such as \"trigger + 24h\", or null";
-                    let boundary = WindowBoundary::parse(source.as_text(node, &key, expected)?)
-                        .map_err(|message| source.make_fault(line, &key, message))?;
-                    match own.name.as_str() {
-                        "start" => start = Some(boundary),
-                        _ => end = Some(boundary),
-                    }
-                }
-                "start_inclusive" => start_inclusive = Some(source.as_bool(node, &key)?),
-                "end_inclusive" => end_inclusive = Some(source.as_bool(node, &key)?),
-                "has" => has = source.map_entries(node, &key)?,
-                "label" if is_null => {}
-                "label" => {
-                    label = Some((source.as_text(node, &key, "expected a predicate")?, line));
-                }
-                "index_timestamp" if is_null => {}
-                "index_timestamp" => {
-                    let side = match &node.value {
-                        YamlValue::Text(text) if text == "start" => WindowSide::Start,
-                        YamlValue::Text(text) if text == "end" => WindowSide::End,
-                        _ => {
-                            return Err(source.make_node_error(
-                                node,
-                                &key,
-                                "expected `start` or `end`, the side of the window that is the prediction time",
-                            ));
-                        }
-                    };
-                    index_timestamp = Some((side, line));
-                }
-                _ => {
-                    return Err(source.make_fault(
-                        line,
-                        &key,
-                        "unknown key; the keys of a window are start, end, start_inclusive, end_inclusive, has, label and index_timestamp",
-                    ));
-                }
-            }
-        }
+        let keys = self.read_window_keys(entry, &window_key)?;
         let required = |value: Option<bool>, key: &str| {
             value.ok_or_else(|| {
                 let key = format!("{window_key}.{key}");
                 source.make_fault(entry.line, &key, "the key is missing; set it to true or false")
             })
         };
-        if start.is_none() && end.is_none() {
+        if keys.start.is_none() && keys.end.is_none() {
             let message = "start and end are both null, so the window would be the whole record; one of them must refer to the trigger or to another window";
             return Err(source.make_fault(entry.line, &window_key, message));
         }
         let window = CohortWindow {
             name: name.clone(),
-            start: start.unwrap_or_else(|| WindowBoundary::from_record_edge(WindowSide::Start)),
-            end: end.unwrap_or_else(|| WindowBoundary::from_record_edge(WindowSide::End)),
-            start_inclusive: required(start_inclusive, "start_inclusive")?,
-            end_inclusive: required(end_inclusive, "end_inclusive")?,
-            has: self.read_constraints(has, &window_key)?,
+            start: keys
+                .start
+                .unwrap_or_else(|| WindowBoundary::from_record_edge(WindowSide::Start)),
+            end: keys.end.unwrap_or_else(|| WindowBoundary::from_record_edge(WindowSide::End)),
+            start_inclusive: required(keys.start_inclusive, "start_inclusive")?,
+            end_inclusive: required(keys.end_inclusive, "end_inclusive")?,
+            has: self.read_constraints(keys.has, &window_key)?,
         };
         check_order(&window)
             .map_err(|message| source.make_fault(entry.line, &window_key, message))?;
+        let (label, index_timestamp) = (keys.label, keys.index_timestamp);
         let used = [
             (!window.has.is_empty()).then_some("has"),
             label.map(|_| "label"),
@@ -469,6 +441,53 @@ impl<'a> ConfigReader<'a> {
             return Err(source.make_fault(entry.line, &key, message));
         }
         Ok(WindowEntry { window, line: entry.line, label, index_timestamp })
+    }
+
+    fn read_window_keys(&self, entry: &'a YamlEntry, window_key: &str) -> Result<WindowKeys<'a>> {
+        let source = self.main;
+        let mut keys = WindowKeys::default();
+        for own in source.map_entries(&entry.node, window_key)? {
+            let key = format!("{window_key}.{}", own.name);
+            let (node, line) = (&own.node, own.line);
+            let parse_boundary = || {
+                let expected = "expected a text such as \"trigger + 24h\", or null";
+                WindowBoundary::parse(source.as_text(node, &key, expected)?)
+                    .map_err(|message| source.make_fault(line, &key, message))
+            };
+            match own.name.as_str() {
+                "start" | "end" | "label" | "index_timestamp" if node.value == YamlValue::Null => {}
+                "start" => keys.start = Some(parse_boundary()?),
+                "end" => keys.end = Some(parse_boundary()?),
+                "start_inclusive" => keys.start_inclusive = Some(source.as_bool(node, &key)?),
+                "end_inclusive" => keys.end_inclusive = Some(source.as_bool(node, &key)?),
+                "has" => keys.has = source.map_entries(node, &key)?,
+                "label" => {
+                    keys.label = Some((source.as_text(node, &key, "expected a predicate")?, line));
+                }
+                "index_timestamp" => {
+                    let side = match &node.value {
+                        YamlValue::Text(text) if text == "start" => WindowSide::Start,
+                        YamlValue::Text(text) if text == "end" => WindowSide::End,
+                        _ => {
+                            return Err(source.make_node_error(
+                                node,
+                                &key,
+                                "expected `start` or `end`, the side of the window that is the prediction time",
+                            ));
+                        }
+                    };
+                    keys.index_timestamp = Some((side, line));
+                }
+                _ => {
+                    return Err(source.make_fault(
+                        line,
+                        &key,
+                        "unknown key; the keys of a window are start, end, start_inclusive, end_inclusive, has, label and index_timestamp",
+                    ));
+                }
+            }
+        }
+        Ok(keys)
     }
 
     fn read_constraints(
@@ -719,6 +738,43 @@ pub(super) const SUMMARY_FIELDS: [&str; 3] =
 
 fn is_special(name: &str) -> bool {
     [ANY_EVENT, RECORD_START, RECORD_END].contains(&name)
+}
+
+/// Builds an edge of the tree of window ends. `line` is the line of its window.
+fn build_edge(edge: &EdgeToEnd<'_>, line: usize, finder: &ColumnFinder<'_>) -> Result<WindowEdge> {
+    let window = edge.window;
+    let name = format!("{}.{}", window.name, edge.side);
+    let target = match edge.way {
+        BoundarySearch::Offset(micros) => EdgeEnd::Offset(*micros),
+        BoundarySearch::Event { predicate, .. } if predicate == RECORD_START => EdgeEnd::FirstEvent,
+        BoundarySearch::Event { predicate, .. } if predicate == RECORD_END => EdgeEnd::LastEvent,
+        BoundarySearch::Event { predicate, backward } => EdgeEnd::Event {
+            column: finder.find_column(predicate, line, &format!("windows.{name}"))?,
+            backward: *backward,
+        },
+    };
+    let is_leaf = edge.side == window.leaf_side();
+    let constraints = match is_leaf {
+        true => window.has.clone(),
+        false => Vec::new(),
+    };
+    let constraints = constraints.into_iter().map(|mut constraint| {
+        let name = &constraint.predicate;
+        let key = format!("windows.{}.has.{name}", window.name);
+        constraint.column = finder.find_column(name, constraint.line, &key)?;
+        Ok(constraint)
+    });
+    Ok(WindowEdge {
+        name,
+        parent: edge.parent,
+        target,
+        closed: match is_leaf {
+            true => (window.start_inclusive, window.end_inclusive),
+            false => (false, false),
+        },
+        constraints: constraints.collect::<Result<_>>()?,
+        definition: describe_boundary(window.find_boundary_at(edge.side)),
+    })
 }
 
 /// Adds the definitions in `section` of the file `source`: the section `predicates` or

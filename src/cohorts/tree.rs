@@ -71,54 +71,61 @@ struct NodeDraft {
 
 const TRIGGER: usize = 0;
 
+/// Returns the index of the node of the side `side` of a window.
+fn find_node(window: usize, side: WindowSide) -> usize {
+    match side {
+        WindowSide::Start => 1 + 2 * window,
+        WindowSide::End => 2 + 2 * window,
+    }
+}
+
+/// Returns the window and its side to which a node other than the trigger belongs.
+fn locate_node(node: usize) -> (usize, WindowSide) {
+    let side = if node % 2 == 1 { WindowSide::Start } else { WindowSide::End };
+    ((node - 1) / 2, side)
+}
+
+/// Returns the node from which the root of `window` is defined: the trigger, or an end of another
+/// window.
+fn find_root_parent(window: &CohortWindow, windows: &[CohortWindow]) -> Result<usize, String> {
+    match &window.find_boundary_at(window.root_side()).reference {
+        BoundaryReference::Word(word) if word == "trigger" => Ok(TRIGGER),
+        BoundaryReference::Window(name, side) => {
+            match windows.iter().position(|other| other.name == *name) {
+                Some(other) => Ok(find_node(other, *side)),
+                None => {
+                    let names: Vec<&str> = windows.iter().map(|w| w.name.as_str()).collect();
+                    let names = names.join(", ");
+                    Err(format!("there is no window {name:?}; the windows are {names}"))
+                }
+            }
+        }
+        other => Err(format!(
+            "expected \"trigger\" or an end of another window, such as \"input.end\", found \"{other}\""
+        )),
+    }
+}
+
 /// Returns the edges of the tree of the ends of `windows`, depth first. If the references of a
 /// window do not lead to the trigger, the error is the index of this window, and a message.
 pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>, (usize, String)> {
-    let node = |window: usize, side: WindowSide| match side {
-        WindowSide::Start => 1 + 2 * window,
-        WindowSide::End => 2 + 2 * window,
-    };
-    let place = |node: usize| {
-        let side = if node % 2 == 1 { WindowSide::Start } else { WindowSide::End };
-        ((node - 1) / 2, side)
-    };
     let mut drafts: Vec<NodeDraft> = (0..=2 * windows.len())
         .map(|_| NodeDraft { parent: TRIGGER, children: Vec::new() })
         .collect();
     for (w, window) in windows.iter().enumerate() {
-        let (root, leaf) = (node(w, window.root_side()), node(w, window.leaf_side()));
+        let (root, leaf) = (find_node(w, window.root_side()), find_node(w, window.leaf_side()));
         drafts[leaf].parent = root;
         drafts[root].children.push(leaf);
     }
     for (w, window) in windows.iter().enumerate() {
-        let parent = match &window.find_boundary_at(window.root_side()).reference {
-            BoundaryReference::Word(word) if word == "trigger" => TRIGGER,
-            BoundaryReference::Window(name, side) => {
-                match windows.iter().position(|other| other.name == *name) {
-                    Some(other) => node(other, *side),
-                    None => {
-                        let names: Vec<&str> = windows.iter().map(|w| w.name.as_str()).collect();
-                        let names = names.join(", ");
-                        let message =
-                            format!("there is no window {name:?}; the windows are {names}");
-                        return Err((w, message));
-                    }
-                }
-            }
-            other => {
-                let message = format!(
-                    "expected \"trigger\" or an end of another window, such as \"input.end\", found \"{other}\""
-                );
-                return Err((w, message));
-            }
-        };
-        let root = node(w, window.root_side());
+        let parent = find_root_parent(window, windows).map_err(|message| (w, message))?;
+        let root = find_node(w, window.root_side());
         drafts[root].parent = parent;
         drafts[parent].children.push(root);
     }
     // Windows that refer to each other in a circle never lead to the trigger.
     for (w, window) in windows.iter().enumerate() {
-        let mut at = node(w, window.root_side());
+        let mut at = find_node(w, window.root_side());
         for _ in 0..drafts.len() {
             at = drafts[at].parent;
         }
@@ -128,7 +135,7 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
         }
     }
     let way = |node: usize| {
-        let (window, side) = place(node);
+        let (window, side) = locate_node(node);
         windows[window].find_boundary_at(side).way.as_ref()
     };
     // Removes each node that is always at the time of its parent. Its children become children of
@@ -148,7 +155,7 @@ pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>,
         drafts[TRIGGER].children.iter().rev().map(|child| (*child, None)).collect();
     while let Some((at, parent)) = open.pop() {
         let Some(way) = way(at) else { continue };
-        let (window, side) = place(at);
+        let (window, side) = locate_node(at);
         open.extend(drafts[at].children.iter().rev().map(|child| (*child, Some(edges.len()))));
         edges.push(EdgeToEnd { parent, window: &windows[window], side, way });
     }

@@ -153,27 +153,15 @@ impl FloatList {
         keys: &[ArrayRef],
         found: &ArrayRef,
     ) -> Result<Option<ArrayRef>> {
-        let sources = self.count_sources();
-        let elements = |lists: &[ArrayRef]| {
-            let all: Option<Vec<ArrayRef>> =
-                lists.iter().take(sources).map(find_list_elements).collect();
-            all.map(|all| {
-                Ok::<_, datafusion::error::DataFusionError>((
-                    concat(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>())?,
-                    all.iter().map(|values| values.len()).collect::<Vec<_>>(),
-                ))
-            })
-            .transpose()
-        };
-        let (Some((values, lengths)), Some((value_keys, _))) = (elements(args)?, elements(keys)?)
+        let (Some(source), Some(source_keys)) =
+            (self.collect_elements(args)?, self.collect_elements(keys)?)
         else {
             return Ok(None);
         };
-        let is_list = find_list_elements(found).is_some() && !self.is_extreme();
-        let found_values = match find_list_elements(found).filter(|_| is_list) {
-            Some(values) => values,
-            None => Arc::clone(found),
-        };
+        let (values, value_keys) = (source.values, source_keys.values);
+        let found_elements = find_list_elements(found).filter(|_| !self.is_extreme());
+        let is_list = found_elements.is_some();
+        let found_values = found_elements.unwrap_or_else(|| Arc::clone(found));
         let compare = |a: &ArrayRef, b: &ArrayRef| -> Option<DynComparator> {
             make_comparator(a, b, SortOptions::default()).ok()
         };
@@ -192,72 +180,19 @@ impl FloatList {
             ("array_replace_n", Some(most)) => Some(cast(most, &DataType::Int64)?),
             _ => None,
         };
+        let pairing = ElementPairing { function: self, to_key, of_keys, of_found, wanted, most };
         let mut takes: Vec<(usize, usize)> = (0..found_values.len()).map(|at| (1, at)).collect();
         for row in 0..found.len() {
-            let mut within = Vec::new();
-            let mut base = 0usize;
-            for (list, length) in args.iter().zip(&lengths) {
-                let range = find_elements_at(list, row);
-                within.extend(range.map(|at| base.saturating_add(at)));
-                base = base.saturating_add(*length);
-            }
-            // One index for each set of equal elements of this row that includes a non-canonical
-            // float, such as -0.0: the index of the first such float in the set.
-            let mut classes: Vec<usize> = Vec::new();
-            for at in &within {
-                if to_key(*at, *at) != Ordering::Equal
-                    && !classes.iter().any(|class| of_keys(*class, *at) == Ordering::Equal)
-                {
-                    classes.push(*at);
-                }
-            }
+            let within = find_row_elements(args, &source.lengths, row);
             let results = match is_list {
                 true => find_elements_at(found, row),
                 false if found.is_null(row) => 0..0,
                 false => row..row.saturating_add(1),
             };
-            for class in classes {
-                let equal = within.iter().copied();
-                let equal: Vec<usize> =
-                    equal.filter(|at| of_keys(class, *at) == Ordering::Equal).collect();
-                let places = results.clone().filter(|at| of_found(*at, class) == Ordering::Equal);
-                let mut take = |place: usize, from: usize| {
-                    if let Some(taken) = takes.get_mut(place) {
+            for class in pairing.find_classes(&within) {
+                for (to, from) in pairing.pair_elements(class, &within, &results, row) {
+                    if let Some(taken) = takes.get_mut(to) {
                         *taken = (0, from);
-                    }
-                };
-                match self.returned {
-                    ReturnedElements::First => {
-                        let first = equal.first().copied();
-                        places.zip(first.into_iter().cycle()).for_each(|(to, from)| take(to, from));
-                    }
-                    ReturnedElements::All => {
-                        places.zip(equal).for_each(|(to, from)| take(to, from))
-                    }
-                    ReturnedElements::Last => {
-                        let places: Vec<usize> = places.collect();
-                        let last = equal.into_iter().rev();
-                        places.into_iter().rev().zip(last).for_each(|(to, from)| take(to, from));
-                    }
-                    ReturnedElements::InPlace => {
-                        let is_wanted =
-                            wanted.as_ref().is_some_and(|w| w(class, row) == Ordering::Equal);
-                        let replaced = match (is_wanted, &most) {
-                            (false, _) => 0,
-                            (true, Some(most)) => {
-                                let most = most.as_primitive::<Int64Type>().value(row);
-                                usize::try_from(most).unwrap_or(0)
-                            }
-                            (true, None) if self.name() == "array_replace" => 1,
-                            (true, None) => usize::MAX,
-                        };
-                        let first = within.first().copied().unwrap_or_default();
-                        for from in equal.into_iter().skip(replaced) {
-                            let to = results.start.saturating_add(from.saturating_sub(first));
-                            if to < results.end {
-                                take(to, from);
-                            }
-                        }
                     }
                 }
             }
@@ -268,6 +203,17 @@ impl FloatList {
         }
         let lists = found.to_data().into_builder().child_data(vec![restored.to_data()]);
         Ok(Some(make_array(lists.build()?)))
+    }
+
+    /// Returns the elements of the lists from which the result takes elements. Returns `None` if
+    /// the type of a list is not supported.
+    fn collect_elements(&self, lists: &[ArrayRef]) -> Result<Option<SourceElements>> {
+        let lists = lists.iter().take(self.count_sources());
+        let Some(all) = lists.map(find_list_elements).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let values = concat(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
+        Ok(Some(SourceElements { values, lengths: all.iter().map(|all| all.len()).collect() }))
     }
 
     fn is_extreme(&self) -> bool {
@@ -295,6 +241,101 @@ impl FloatList {
         });
         let places: UInt64Array = places.collect();
         Ok(Some(take(&values, &places, None)?))
+    }
+}
+
+/// The elements of several list arrays, one array after the other.
+struct SourceElements {
+    values: ArrayRef,
+    /// Number of elements of each list array.
+    lengths: Vec<usize>,
+}
+
+/// Returns the indices in [`SourceElements`] of the elements in row `row` of `lists`.
+fn find_row_elements(lists: &[ArrayRef], lengths: &[usize], row: usize) -> Vec<usize> {
+    let mut within = Vec::new();
+    let mut base = 0usize;
+    for (list, length) in lists.iter().zip(lengths) {
+        let range = find_elements_at(list, row);
+        within.extend(range.map(|at| base.saturating_add(at)));
+        base = base.saturating_add(*length);
+    }
+    within
+}
+
+/// Finds the source element whose value each element of a result receives.
+struct ElementPairing<'a> {
+    function: &'a FloatList,
+    /// Compares a source element with a key of a source element.
+    to_key: DynComparator,
+    /// Compares the keys of two source elements.
+    of_keys: DynComparator,
+    /// Compares an element of the result with the key of a source element.
+    of_found: DynComparator,
+    /// Compares the key of a source element with the element that the function replaces in a row.
+    wanted: Option<DynComparator>,
+    /// Maximum number of elements that the function replaces in each row.
+    most: Option<ArrayRef>,
+}
+
+impl ElementPairing<'_> {
+    /// Returns one index for each set of equal elements in `within` that includes a non-canonical
+    /// float, such as -0.0: the index of the first such float in the set.
+    fn find_classes(&self, within: &[usize]) -> Vec<usize> {
+        let mut classes: Vec<usize> = Vec::new();
+        for at in within {
+            if (self.to_key)(*at, *at) != Ordering::Equal
+                && !classes.iter().any(|class| (self.of_keys)(*class, *at) == Ordering::Equal)
+            {
+                classes.push(*at);
+            }
+        }
+        classes
+    }
+
+    /// Returns the index in the result, and the index of the source element, of each element in the
+    /// range `results` of the result that is equal to `class`. `within` has the source elements of
+    /// the row.
+    fn pair_elements(
+        &self,
+        class: usize,
+        within: &[usize],
+        results: &Range<usize>,
+        row: usize,
+    ) -> Vec<(usize, usize)> {
+        let equal = within.iter().copied();
+        let mut equal = equal.filter(|at| (self.of_keys)(class, *at) == Ordering::Equal);
+        let places = results.clone().filter(|at| (self.of_found)(*at, class) == Ordering::Equal);
+        match self.function.returned {
+            ReturnedElements::First => match equal.next() {
+                Some(first) => places.map(|to| (to, first)).collect(),
+                None => Vec::new(),
+            },
+            ReturnedElements::All => places.zip(equal).collect(),
+            ReturnedElements::Last => places.rev().zip(equal.rev()).collect(),
+            ReturnedElements::InPlace => {
+                let first = within.first().copied().unwrap_or_default();
+                equal
+                    .skip(self.count_replaced(class, row))
+                    .map(|from| (results.start.saturating_add(from.saturating_sub(first)), from))
+                    .filter(|(to, _)| *to < results.end)
+                    .collect()
+            }
+        }
+    }
+
+    /// Returns the number of elements equal to `class` that the function replaces in row `row`.
+    fn count_replaced(&self, class: usize, row: usize) -> usize {
+        let is_wanted = self.wanted.as_ref().is_some_and(|w| w(class, row) == Ordering::Equal);
+        match (is_wanted, &self.most) {
+            (false, _) => 0,
+            (true, Some(most)) => {
+                let most = most.as_primitive::<Int64Type>().value(row);
+                usize::try_from(most).unwrap_or(0)
+            }
+            (true, None) if self.function.name() == "array_replace" => 1,
+            (true, None) => usize::MAX,
+        }
     }
 }
 

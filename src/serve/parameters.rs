@@ -94,12 +94,14 @@ impl ParameterLiteral {
         }
         let shown = |column: &ArrayRef| array_value_to_string(column, row);
         match data_type {
-            DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
-                self.add(&shown(column)?);
-            }
-            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
-                self.add(&shown(column)?);
-            }
+            DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::UInt64 => self.add(&shown(column)?),
             DataType::Int64 => {
                 let text = shown(column)?;
                 // The least Int64 is written as a string and cast. As a number, it would fail: the
@@ -122,12 +124,7 @@ impl ParameterLiteral {
                 self.add_quoted(&text);
             }
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                let value = cast(&column.slice(row, 1), &DataType::Binary)?;
-                self.add("X'");
-                for byte in value.as_binary::<i32>().value(0) {
-                    write!(self.text, "{byte:02x}").map_err(|e| plan_datafusion_err!("{e}"))?;
-                }
-                self.add("'");
+                self.write_bytes(column, row)?
             }
             DataType::Float16
             | DataType::Float32
@@ -161,43 +158,56 @@ impl ParameterLiteral {
             | DataType::LargeList(_)
             | DataType::FixedSizeList(..)
             | DataType::ListView(_)
-            | DataType::LargeListView(_) => {
-                let values = list_values(column, row)?;
-                self.elements = self.elements.saturating_add(values.len());
-                if self.elements > ELEMENTS {
-                    return plan_err!(
-                        "a parameter value has more than {ELEMENTS} list elements; load them into a table, and join that table"
-                    );
-                }
-                self.add_cast(data_type, |this| {
-                    this.add("make_array(");
-                    for i in 0..values.len() {
-                        this.add(if i > 0 { ", " } else { "" });
-                        this.write_value(&values, i, depth + 1)?;
-                    }
-                    this.add(")");
-                    Ok(())
-                })?;
-            }
-            DataType::Struct(_) => {
-                let column = column.as_struct();
-                self.add("named_struct(");
-                for (i, (name, values)) in
-                    column.column_names().iter().zip(column.columns()).enumerate()
-                {
-                    self.add(if i > 0 { ", " } else { "" });
-                    self.add_quoted(name);
-                    self.add(", ");
-                    self.write_value(values, row, depth + 1)?;
-                }
-                self.add(")");
-            }
+            | DataType::LargeListView(_) => self.write_list(column, row, depth)?,
+            DataType::Struct(_) => self.write_struct(column, row, depth)?,
             other => {
                 return plan_err!(
                     "a parameter value cannot have the type {other}; pass a string, and cast it in the statement"
                 );
             }
         }
+        Ok(())
+    }
+
+    fn write_bytes(&mut self, column: &ArrayRef, row: usize) -> Result<()> {
+        let value = cast(&column.slice(row, 1), &DataType::Binary)?;
+        self.add("X'");
+        for byte in value.as_binary::<i32>().value(0) {
+            write!(self.text, "{byte:02x}").map_err(|e| plan_datafusion_err!("{e}"))?;
+        }
+        self.add("'");
+        Ok(())
+    }
+
+    fn write_list(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
+        let values = list_values(column, row)?;
+        self.elements = self.elements.saturating_add(values.len());
+        if self.elements > ELEMENTS {
+            return plan_err!(
+                "a parameter value has more than {ELEMENTS} list elements; load them into a table, and join that table"
+            );
+        }
+        self.add_cast(column.data_type(), |this| {
+            this.add("make_array(");
+            for i in 0..values.len() {
+                this.add(if i > 0 { ", " } else { "" });
+                this.write_value(&values, i, depth + 1)?;
+            }
+            this.add(")");
+            Ok(())
+        })
+    }
+
+    fn write_struct(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
+        let column = column.as_struct();
+        self.add("named_struct(");
+        for (i, (name, values)) in column.column_names().iter().zip(column.columns()).enumerate() {
+            self.add(if i > 0 { ", " } else { "" });
+            self.add_quoted(name);
+            self.add(", ");
+            self.write_value(values, row, depth + 1)?;
+        }
+        self.add(")");
         Ok(())
     }
 }

@@ -11,9 +11,9 @@ use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::stream;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
-use tonic::service::interceptor::InterceptedService;
+use tonic::service::interceptor::{InterceptedService, Interceptor};
 use tonic::transport::Server;
 
 use super::admission::QueryAdmission;
@@ -125,12 +125,7 @@ pub(crate) async fn serve_clients(
     let runtime = find_process_runtime();
     let base = new_session_in(SessionConfig::new(), &runtime);
     watch(&base);
-    for (name, text) in &config.scripts {
-        let (base, text) = (base.clone(), text.clone());
-        let run = queries.spawn(async move { run_script(&base, &text).await });
-        let done = run.await.map_err(|e| exec_datafusion_err!("{name}: {e}"))?;
-        done.map_err(|e| plan_datafusion_err!("{name}: {}", crate::sql::describe_error(&e)))?;
-    }
+    run_scripts(&base, &config.scripts, &queries).await?;
     let metrics = Arc::new(ServerMetrics::default());
     let sessions = Arc::new(ServerSessions::new(
         base,
@@ -140,18 +135,7 @@ pub(crate) async fn serve_clients(
         config.idle_timeout,
         Arc::clone(&metrics),
     ));
-    let engine = Arc::new(QueryEngine {
-        queries,
-        admission: QueryAdmission::new(
-            config.max_queries,
-            config.queue_timeout,
-            Arc::clone(&metrics),
-        ),
-        metrics: Arc::clone(&metrics),
-        max_message: config.max_message,
-        idle: config.idle_timeout,
-        stopping: AtomicBool::new(false),
-    });
+    let engine = Arc::new(build_engine(&config, queries, &metrics));
     let listener = bind_address(config.listen, "--listen").await?;
     let http = match config.metrics {
         Some(address) => Some(bind_address(address, "--metrics-listen").await?),
@@ -160,13 +144,7 @@ pub(crate) async fn serve_clients(
     let server = build_server(&config)?;
     let http_address = http.as_ref().map(TcpListener::local_addr).transpose()?;
     ready(listener.local_addr()?, http_address);
-    let gate = TokenGate::new(config.token.as_deref(), Arc::clone(&sessions));
-    let service = SqlService::new(Arc::clone(&sessions), Arc::clone(&engine));
-    let service = FlightServiceServer::new(service)
-        .max_decoding_message_size(config.max_message)
-        .max_encoding_message_size(usize::MAX);
-    let check = move |request| gate.check_request(request);
-    let service = InterceptedService::new(service, check);
+    let service = build_service(&config, &sessions, &engine);
     let (close, closed) = oneshot::channel::<()>();
     let clients = accept_clients(listener, Arc::clone(&sessions));
     let mut server = server;
@@ -175,15 +153,8 @@ pub(crate) async fn serve_clients(
         // cases, the server must stop, so the result is ignored.
         let _ = closed.await;
     });
-    let sweep = sweep_sessions(Arc::clone(&sessions), config.idle_timeout);
-    let helpers = async {
-        match http {
-            Some(listener) => {
-                tokio::join!(serve_metrics(listener, Arc::clone(&metrics)), sweep);
-            }
-            None => sweep.await,
-        }
-    };
+    let helpers =
+        run_helpers(http, Arc::clone(&metrics), Arc::clone(&sessions), config.idle_timeout);
     tokio::pin!(serving, helpers, stop);
     tokio::select! {
         served = &mut serving => {
@@ -219,6 +190,39 @@ async fn wait_for_queries(metrics: &ServerMetrics) {
     tokio::time::sleep(LAST).await;
 }
 
+fn build_engine(
+    config: &ServeConfig,
+    queries: Handle,
+    metrics: &Arc<ServerMetrics>,
+) -> QueryEngine {
+    QueryEngine {
+        queries,
+        admission: QueryAdmission::new(
+            config.max_queries,
+            config.queue_timeout,
+            Arc::clone(metrics),
+        ),
+        metrics: Arc::clone(metrics),
+        max_message: config.max_message,
+        idle: config.idle_timeout,
+        stopping: AtomicBool::new(false),
+    }
+}
+
+/// Returns the service of Flight SQL, which checks the token of each request.
+fn build_service(
+    config: &ServeConfig,
+    sessions: &Arc<ServerSessions>,
+    engine: &Arc<QueryEngine>,
+) -> InterceptedService<FlightServiceServer<SqlService>, impl Interceptor + Clone + use<>> {
+    let gate = TokenGate::new(config.token.as_deref(), Arc::clone(sessions));
+    let service = SqlService::new(Arc::clone(sessions), Arc::clone(engine));
+    let service = FlightServiceServer::new(service)
+        .max_decoding_message_size(config.max_message)
+        .max_encoding_message_size(usize::MAX);
+    InterceptedService::new(service, move |request| gate.check_request(request))
+}
+
 fn build_server(config: &ServeConfig) -> Result<Server> {
     let server = Server::builder()
         .tcp_nodelay(true)
@@ -250,12 +254,43 @@ fn accept_clients(
     })
 }
 
+/// Serves the metrics on `http`, if any, and ends idle sessions.
+async fn run_helpers(
+    http: Option<TcpListener>,
+    metrics: Arc<ServerMetrics>,
+    sessions: Arc<ServerSessions>,
+    idle: Duration,
+) {
+    let sweep = sweep_sessions(sessions, idle);
+    match http {
+        Some(listener) => {
+            tokio::join!(serve_metrics(listener, metrics), sweep);
+        }
+        None => sweep.await,
+    }
+}
+
 async fn sweep_sessions(sessions: Arc<ServerSessions>, idle: Duration) {
     let period = (idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(15));
     loop {
         tokio::time::sleep(period).await;
         sessions.end_idle();
     }
+}
+
+/// Runs the scripts, each with its name, in the session `base` on the threads of `queries`.
+async fn run_scripts(
+    base: &SessionContext,
+    scripts: &[(String, String)],
+    queries: &Handle,
+) -> Result<()> {
+    for (name, text) in scripts {
+        let (base, text) = (base.clone(), text.clone());
+        let run = queries.spawn(async move { run_script(&base, &text).await });
+        let done = run.await.map_err(|e| exec_datafusion_err!("{name}: {e}"))?;
+        done.map_err(|e| plan_datafusion_err!("{name}: {}", crate::sql::describe_error(&e)))?;
+    }
+    Ok(())
 }
 
 async fn run_script(ctx: &SessionContext, text: &str) -> Result<()> {

@@ -157,6 +157,23 @@ pub(crate) async fn new_session_like(
 }
 
 pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> SessionContext {
+    let builder = SessionStateBuilder::new()
+        .with_config(set_defaults(config))
+        .with_runtime_env(Arc::new(runtime.clone()))
+        .with_default_features();
+    let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
+    let ctx = add_path_tables(ctx);
+    for (name, factory) in ctx.state_ref().write().table_factories_mut() {
+        if name != DOK {
+            *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
+        }
+    }
+    add_functions(&ctx);
+    ctx
+}
+
+/// Sets the settings of DataFusion in which Serrate differs.
+fn set_defaults(config: SessionConfig) -> SessionConfig {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
@@ -181,17 +198,11 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
     // Without a zone in the settings, `now()` and TIMESTAMPTZ have no zone, so AT TIME ZONE reads
     // them as local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
-    let builder = SessionStateBuilder::new()
-        .with_config(config)
-        .with_runtime_env(Arc::new(runtime.clone()))
-        .with_default_features();
-    let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
-    let ctx = add_path_tables(ctx);
-    for (name, factory) in ctx.state_ref().write().table_factories_mut() {
-        if name != DOK {
-            *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
-        }
-    }
+    config
+}
+
+/// Adds Serrate's functions, and those that replace functions of DataFusion.
+fn add_functions(ctx: &SessionContext) {
     for function in all_scalar() {
         ctx.register_udf(function.as_ref().clone());
     }
@@ -201,8 +212,8 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
     for function in all_higher_order() {
         ctx.register_higher_order_function(function);
     }
-    add_operators(&ctx);
-    register_dok_names(&ctx);
+    add_operators(ctx);
+    register_dok_names(ctx);
     for function in build_lazy_lambdas() {
         ctx.register_higher_order_function(Arc::new(function));
     }
@@ -216,7 +227,7 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
             ctx.register_udaf(extend_to_times(stock));
         }
     }
-    register_wide(&ctx);
+    register_wide(ctx);
     let lists = build_null_subsets()
         .into_iter()
         .chain([list_contains(), build_clipped_slice(), build_clipped_element()])
@@ -242,7 +253,6 @@ pub(crate) fn new_session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Ses
             ctx.register_udf(replacement.as_ref().clone());
         }
     }
-    ctx
 }
 
 /// Adds [`PathTables`] to a session, which opens file paths in FROM and reports errors with

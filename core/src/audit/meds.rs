@@ -41,7 +41,7 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
             Some(SplitSource::Split(split)) => Some(split.to_string()),
             _ => None,
         };
-        log.shards.push(ShardPlace { name: name.clone(), split });
+        log.shards.push(ShardPlace { name: name.clone(), split: split.clone() });
         let opened = MedsFile::open(&path)
             .and_then(|source| Ok((check_columns(&source, &mut types, log)?, source)));
         let source = match opened {
@@ -55,6 +55,9 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
         let mut shard = ShardCheck {
             path: &path,
             splits: splits.as_ref(),
+            in_train: split.as_deref() == Some(TRAIN),
+            split,
+            seen: HashSet::new(),
             facts: ShardFacts { name, ..ShardFacts::default() },
         };
         match shard.check_rows(&source, &mut codes, log) {
@@ -91,9 +94,25 @@ fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog)
     Ok(refused.is_empty())
 }
 
+/// Returns the value of a row; `None` for NULL.
+#[inline]
+fn read_number(values: &ChunkValues, row: usize) -> Option<f64> {
+    match values {
+        ChunkValues::Absent => None,
+        ChunkValues::Single(v) => v.is_valid(row).then(|| f64::from(v.value(row))),
+        ChunkValues::Double(v) => v.is_valid(row).then(|| v.value(row)),
+    }
+}
+
 struct ShardCheck<'a> {
     path: &'a Path,
     splits: Option<&'a SubjectSplits>,
+    /// The split that the folder of the file names.
+    split: Option<String>,
+    /// The subjects of the rows that have been checked.
+    seen: HashSet<i64>,
+    /// Whether the current subject is in the split `train`.
+    in_train: bool,
     facts: ShardFacts,
 }
 
@@ -105,11 +124,8 @@ impl ShardCheck<'_> {
         log: &mut AuditLog,
     ) -> Result<()> {
         let path = self.path;
-        let place = log.shards.last().and_then(|s| s.split.clone());
-        let mut here = HashSet::new();
         let mut current: Option<i64> = None;
         let mut last_time: Option<i64> = None;
-        let mut train = place.as_deref() == Some(TRAIN);
         let mut known: Option<StringArray> = None;
         let mut ids: Vec<u32> = Vec::new();
         let mut timeline = SubjectTimeline::new(source);
@@ -134,24 +150,11 @@ impl ShardCheck<'_> {
                     }
                     current = Some(subject);
                     last_time = None;
-                    if here.insert(subject) {
-                        self.facts.subjects += 1;
-                        log.add_subject(path, at, subject);
-                        train = self.is_train(subject, place.as_deref(), log);
-                    } else {
-                        log.add_error_with("order", path, || {
-                            let found = format!("subject {subject} again, after other subjects");
-                            (position(), found, "all rows of a subject together".into())
-                        });
-                    }
+                    self.start_subject(subject, at, log);
                 }
                 let code = ids[chunk.keys[row] as usize];
-                codes.count(code, train);
-                let number = match &chunk.values {
-                    ChunkValues::Absent => None,
-                    ChunkValues::Single(v) => v.is_valid(row).then(|| f64::from(v.value(row))),
-                    ChunkValues::Double(v) => v.is_valid(row).then(|| v.value(row)),
-                };
+                codes.count(code, self.in_train);
+                let number = read_number(&chunk.values, row);
                 let time = chunk.time(row);
                 timeline.push(MeasurementFields {
                     time,
@@ -177,16 +180,7 @@ impl ShardCheck<'_> {
                 }
                 odd.check_time(time, subject, position);
                 last_time = Some(time);
-                match number {
-                    None => self.facts.missing += 1,
-                    Some(v) if v.is_nan() => self.facts.nan += 1,
-                    Some(v) if v.is_infinite() => {
-                        self.facts.infinite += 1;
-                        let found = format!("{v} of {}", codes.name(code));
-                        log.add_warning("infinite", path, position, found, "finite numbers");
-                    }
-                    Some(_) => {}
-                }
+                self.count_number(number, at, code, codes, log);
             }
         }
         if let Some((subject, first, last)) = timeline.end_subject(codes) {
@@ -196,9 +190,48 @@ impl ShardCheck<'_> {
         timeline.report_findings(source, log)
     }
 
+    /// Adds the subject whose rows start at `row`. Reports an error if the file has other rows of
+    /// this subject before those of another subject.
+    fn start_subject(&mut self, subject: i64, row: usize, log: &mut AuditLog) {
+        if self.seen.insert(subject) {
+            self.facts.subjects += 1;
+            log.add_subject(self.path, row, subject);
+            self.in_train = self.is_train(subject, log);
+        } else {
+            log.add_error_with("order", self.path, || {
+                let found = format!("subject {subject} again, after other subjects");
+                (format!("row {row}"), found, "all rows of a subject together".into())
+            });
+        }
+    }
+
+    /// Counts the numeric value of a measurement in `row` with the code `code`, and warns about an
+    /// infinite one.
+    fn count_number(
+        &mut self,
+        number: Option<f64>,
+        row: usize,
+        code: u32,
+        codes: &CodeTable,
+        log: &mut AuditLog,
+    ) {
+        match number {
+            None => self.facts.missing += 1,
+            Some(v) if v.is_nan() => self.facts.nan += 1,
+            Some(v) if v.is_infinite() => {
+                self.facts.infinite += 1;
+                let found = format!("{v} of {}", codes.name(code));
+                let position = || format!("row {row}");
+                log.add_warning("infinite", self.path, position, found, "finite numbers");
+            }
+            Some(_) => {}
+        }
+    }
+
     /// Returns whether a subject is in the split `train`. Reports a subject without a split, and a
-    /// subject whose split differs from `place`, the split that the folder of the file names.
-    fn is_train(&self, subject: i64, place: Option<&str>, log: &mut AuditLog) -> bool {
+    /// subject whose split differs from the one that the folder of the file names.
+    fn is_train(&self, subject: i64, log: &mut AuditLog) -> bool {
+        let place = self.split.as_deref();
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.find_split(subject).map(|s| splits.names()[s].as_str());
         let position = || format!("subject {subject}");

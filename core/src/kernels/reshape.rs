@@ -160,45 +160,20 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     let at = list_axis(array, axis)?;
     let level = array.axis(at)?;
     let layout = level.layout();
-    let refuse = |why: &str| Err(Error::invalid(format!("reshape to {sizes:?}: {why}")));
-    let open = sizes.iter().position(|s| *s == -1);
-    if sizes.is_empty() {
-        return refuse("the list of sizes is empty; give at least one size");
-    }
-    let mut fixed = 1usize;
-    for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
-        if *size == -1 {
-            return refuse(
-                "several sizes are -1, but only one size can be inferred; give 0 or more for the others",
-            );
-        }
-        let Ok(number) = usize::try_from(*size) else {
-            return refuse(&format!("size {i} is {size}; give 0 or more, or -1 to infer the size"));
-        };
-        let Some(product) = fixed.checked_mul(number) else {
-            return refuse("the product of the sizes does not fit in 64 bits; give smaller sizes");
-        };
-        fixed = product;
-    }
+    let refuse = |why: &str| Err(refuse_sizes(sizes, why));
+    let given = GivenSizes::parse(sizes)?;
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // The size that replaces -1 in a list of `n` elements (1 if no size is -1); `None` if `n` does
-    // not fit the sizes.
-    let share = |n: usize| match open {
-        None => (n == fixed).then_some(1),
-        Some(_) if fixed == 0 => (n == 0).then_some(0),
-        Some(_) => n.is_multiple_of(fixed).then_some(n / fixed),
-    };
     let lists = layout.lists();
     for list in (0..lists).filter(|i| valid(*i)) {
         let n = layout.length(list);
-        if share(n).is_none() {
+        if given.find_open_size(n).is_none() {
             return refuse(&format!(
                 "list {list} of axis {at} (row {}) has {n} element(s), which do not fill the given sizes exactly; give sizes whose product is the number of elements (one size may be -1, to be inferred)",
                 find_row_of_list(array, at, list)
             ));
         }
     }
-    let open_size = |list: usize| share(layout.length(list)).unwrap_or(0);
+    let open_size = |list: usize| given.find_open_size(layout.length(list)).unwrap_or(0);
     let same = match level.nulls() {
         None => (1..lists)
             .all(|i| open_size(i) == open_size(0))
@@ -209,7 +184,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     let mut parents = lists;
     // One new level per size; for -1, the length of a list depends on the input list.
     for (i, size) in sizes.iter().enumerate() {
-        let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
+        let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == given.open));
         let first = i == 0 && level.nulls().is_some();
         let next: Layout = match fixed_size {
             Some(size) if size.checked_mul(parents).is_none() => {
@@ -238,4 +213,56 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     }
     axes.extend_from_slice(&array.axes()[at..]);
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
+}
+
+/// Sizes of [`reshape`], of which one may be open (-1), that is, inferred.
+struct GivenSizes {
+    /// Index of the open size.
+    open: Option<usize>,
+    /// Product of the other sizes.
+    fixed: usize,
+}
+
+impl GivenSizes {
+    fn parse(sizes: &[i64]) -> Result<Self> {
+        let refuse = |why: &str| Err(refuse_sizes(sizes, why));
+        if sizes.is_empty() {
+            return refuse("the list of sizes is empty; give at least one size");
+        }
+        let open = sizes.iter().position(|s| *s == -1);
+        let mut fixed = 1usize;
+        for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
+            if *size == -1 {
+                return refuse(
+                    "several sizes are -1, but only one size can be inferred; give 0 or more for the others",
+                );
+            }
+            let Ok(number) = usize::try_from(*size) else {
+                return refuse(&format!(
+                    "size {i} is {size}; give 0 or more, or -1 to infer the size"
+                ));
+            };
+            let Some(product) = fixed.checked_mul(number) else {
+                return refuse(
+                    "the product of the sizes does not fit in 64 bits; give smaller sizes",
+                );
+            };
+            fixed = product;
+        }
+        Ok(Self { open, fixed })
+    }
+
+    /// Returns the size that replaces -1 in a list of `n` elements (1 if no size is -1); `None` if
+    /// `n` does not fit the sizes.
+    fn find_open_size(&self, n: usize) -> Option<usize> {
+        match self.open {
+            None => (n == self.fixed).then_some(1),
+            Some(_) if self.fixed == 0 => (n == 0).then_some(0),
+            Some(_) => n.is_multiple_of(self.fixed).then_some(n / self.fixed),
+        }
+    }
+}
+
+fn refuse_sizes(sizes: &[i64], why: &str) -> Error {
+    Error::invalid(format!("reshape to {sizes:?}: {why}"))
 }

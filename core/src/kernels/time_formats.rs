@@ -104,7 +104,6 @@ enum TimeField {
 }
 
 fn parse_format(format: &str) -> Result<Vec<FormatPart>> {
-    use TimeField as F;
     let (mut parts, mut text) = (Vec::new(), String::new());
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
@@ -117,59 +116,7 @@ fn parse_format(format: &str) -> Result<Vec<FormatPart>> {
         if unpadded {
             directive = chars.next();
         }
-        let number =
-            |field, digits| vec![FormatPart::Number(field, if unpadded { 1 } else { digits })];
-        let dash = || FormatPart::Text("-".to_owned());
-        let colon = || FormatPart::Text(":".to_owned());
-        let date = || {
-            let (month, day) = (FormatPart::Number(F::Month, 2), FormatPart::Number(F::Day, 2));
-            vec![FormatPart::Number(F::Year, 4), dash(), month, dash(), day]
-        };
-        let clock = || {
-            let (minute, second) =
-                (FormatPart::Number(F::Minute, 2), FormatPart::Number(F::Second, 2));
-            vec![FormatPart::Number(F::Hour, 2), colon(), minute, colon(), second]
-        };
-        let found = match directive {
-            Some('%') => vec![FormatPart::Text("%".to_owned())],
-            Some('Y') => number(F::Year, 4),
-            Some('y') => number(F::YearOfCentury, 2),
-            Some('G') => number(F::IsoYear, 4),
-            Some('m') => number(F::Month, 2),
-            Some('d') => number(F::Day, 2),
-            Some('j') => number(F::DayOfYear, 3),
-            Some('w') => number(F::Weekday, 1),
-            Some('u') => number(F::IsoWeekday, 1),
-            Some('V') => number(F::IsoWeek, 2),
-            Some('U') => number(F::WeekFromSunday, 2),
-            Some('W') => number(F::WeekFromMonday, 2),
-            Some('H') => number(F::Hour, 2),
-            Some('I') => number(F::HourOfHalf, 2),
-            Some('M') => number(F::Minute, 2),
-            Some('S') => number(F::Second, 2),
-            Some('g') => number(F::Millisecond, 3),
-            Some('f') => number(F::Microsecond, 6),
-            Some('n') => number(F::Nanosecond, 9),
-            Some('a') => vec![FormatPart::WeekdayName { short: true }],
-            Some('A') => vec![FormatPart::WeekdayName { short: false }],
-            Some('b' | 'h') => vec![FormatPart::MonthName { short: true }],
-            Some('B') => vec![FormatPart::MonthName { short: false }],
-            Some('p') => vec![FormatPart::HalfOfDay],
-            Some('z') => vec![FormatPart::Offset],
-            Some('Z') => vec![FormatPart::Zone],
-            Some('x' | 'F') => date(),
-            Some('X' | 'T') => clock(),
-            Some('c') => {
-                let blank = [FormatPart::Text(" ".to_owned())];
-                date().into_iter().chain(blank).chain(clock()).collect()
-            }
-            other => {
-                let other = other.map_or(String::new(), String::from);
-                return Err(Error::invalid(format!(
-                    "strftime: the format {format:?} has the unknown directive '%{other}'; use one of %Y %y %G %m %d %j %w %u %V %U %W %H %I %M %S %g %f %n %a %A %b %B %p %z %Z %x %X %c and %%"
-                )));
-            }
-        };
+        let found = parse_directive(format, directive, unpadded)?;
         for part in found {
             match part {
                 FormatPart::Text(more) => text.push_str(&more),
@@ -186,6 +133,67 @@ fn parse_format(format: &str) -> Result<Vec<FormatPart>> {
         parts.push(FormatPart::Text(text));
     }
     Ok(parts)
+}
+
+/// Returns the parts that a directive of `format` stands for. `unpadded` is whether it has a `-`
+/// after the `%`.
+fn parse_directive(
+    format: &str,
+    directive: Option<char>,
+    unpadded: bool,
+) -> Result<Vec<FormatPart>> {
+    use TimeField as F;
+    let number = |field, digits| vec![FormatPart::Number(field, if unpadded { 1 } else { digits })];
+    let dash = || FormatPart::Text("-".to_owned());
+    let colon = || FormatPart::Text(":".to_owned());
+    let date = || {
+        let (month, day) = (FormatPart::Number(F::Month, 2), FormatPart::Number(F::Day, 2));
+        vec![FormatPart::Number(F::Year, 4), dash(), month, dash(), day]
+    };
+    let clock = || {
+        let (minute, second) = (FormatPart::Number(F::Minute, 2), FormatPart::Number(F::Second, 2));
+        vec![FormatPart::Number(F::Hour, 2), colon(), minute, colon(), second]
+    };
+    Ok(match directive {
+        Some('%') => vec![FormatPart::Text("%".to_owned())],
+        Some('Y') => number(F::Year, 4),
+        Some('y') => number(F::YearOfCentury, 2),
+        Some('G') => number(F::IsoYear, 4),
+        Some('m') => number(F::Month, 2),
+        Some('d') => number(F::Day, 2),
+        Some('j') => number(F::DayOfYear, 3),
+        Some('w') => number(F::Weekday, 1),
+        Some('u') => number(F::IsoWeekday, 1),
+        Some('V') => number(F::IsoWeek, 2),
+        Some('U') => number(F::WeekFromSunday, 2),
+        Some('W') => number(F::WeekFromMonday, 2),
+        Some('H') => number(F::Hour, 2),
+        Some('I') => number(F::HourOfHalf, 2),
+        Some('M') => number(F::Minute, 2),
+        Some('S') => number(F::Second, 2),
+        Some('g') => number(F::Millisecond, 3),
+        Some('f') => number(F::Microsecond, 6),
+        Some('n') => number(F::Nanosecond, 9),
+        Some('a') => vec![FormatPart::WeekdayName { short: true }],
+        Some('A') => vec![FormatPart::WeekdayName { short: false }],
+        Some('b' | 'h') => vec![FormatPart::MonthName { short: true }],
+        Some('B') => vec![FormatPart::MonthName { short: false }],
+        Some('p') => vec![FormatPart::HalfOfDay],
+        Some('z') => vec![FormatPart::Offset],
+        Some('Z') => vec![FormatPart::Zone],
+        Some('x' | 'F') => date(),
+        Some('X' | 'T') => clock(),
+        Some('c') => {
+            let blank = [FormatPart::Text(" ".to_owned())];
+            date().into_iter().chain(blank).chain(clock()).collect()
+        }
+        other => {
+            let other = other.map_or(String::new(), String::from);
+            return Err(Error::invalid(format!(
+                "strftime: the format {format:?} has the unknown directive '%{other}'; use one of %Y %y %G %m %d %j %w %u %V %U %W %H %I %M %S %g %f %n %a %A %b %B %p %z %Z %x %X %c and %%"
+            )));
+        }
+    })
 }
 
 struct LocalClock {

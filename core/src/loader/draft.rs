@@ -8,7 +8,7 @@ use super::epoch_plan::EpochPlan;
 use super::frame::BatchFrame;
 use super::grid::PaddedGrid;
 use super::items::BatchItem;
-use super::loader_source::LoaderSource;
+use super::loader_source::{LoaderSource, StaticFacts};
 use super::options::{BatchForm, LoaderOptions};
 use super::shard_timeline::EventSpan;
 use super::tensor_output::{TensorContent, TensorOutput};
@@ -60,6 +60,25 @@ pub(super) struct BatchLists {
     pub(super) grid: Option<Arc<PaddedGrid>>,
 }
 
+impl BatchLists {
+    /// Finds the lists of static facts of the rows of `items`, up to axis `depth`.
+    fn from_facts(
+        facts: &StaticFacts,
+        items: &[BatchItem],
+        depth: usize,
+        padded: bool,
+    ) -> Result<Self> {
+        // Windows do not apply to static facts, so take all facts of the row.
+        let rows = items.iter().map(|item| {
+            let n = facts.source.shards[item.shard].layouts[0].length(item.row);
+            BatchItem { events: 0..n, ..*item }
+        });
+        let (mut frame, _) = BatchFrame::new(&facts.source, rows, depth)?;
+        let grid = padded.then(|| Arc::new(PaddedGrid::new(&mut frame, &[], PaddingSide::Right)));
+        Ok(Self { frame, grid })
+    }
+}
+
 impl EpochPlan {
     /// Determines the shapes of a batch. Returns an error if the batch exceeds
     /// [`LoaderOptions::limit`], or has more than 2^31 - 1 elements on an axis.
@@ -84,15 +103,7 @@ impl EpochPlan {
         let lists = BatchLists { frame, grid };
         let facts = match (&inner.source.facts, depth(true)) {
             (Some(facts), Some(depth)) => {
-                // Windows do not apply to static facts, so take all facts of the row.
-                let rows = items.iter().map(|item| {
-                    let n = facts.source.shards[item.shard].layouts[0].length(item.row);
-                    BatchItem { events: 0..n, ..*item }
-                });
-                let (mut frame, _) = BatchFrame::new(&facts.source, rows, depth).map_err(named)?;
-                let grid =
-                    padded.then(|| Arc::new(PaddedGrid::new(&mut frame, &[], PaddingSide::Right)));
-                Some(BatchLists { frame, grid })
+                Some(BatchLists::from_facts(facts, &items, depth, padded).map_err(named)?)
             }
             _ => None,
         };
@@ -109,44 +120,58 @@ impl EpochPlan {
             occupied: 0,
         };
         draft.collect_item_data(self, batch);
-        let bytes =
-            inner.outputs.iter().map(|o| draft.count_cells(o).saturating_mul(o.size() as u128));
-        let total = bytes.fold(0u128, u128::saturating_add);
-        let check = DenseOptions { limit: options.limit, ..DenseOptions::default() };
-        draft.bytes = check.check_bytes(
-            total,
-            || format!("batch {batch} of {} items", draft.items.len()),
-            || {
-                let shape = inner.outputs.iter().map(|o| (draft.count_cells(o), &o.name)).max();
-                let largest = shape.map_or("", |(_, name)| name.as_ref());
-                format!(
-                    "the largest tensor is {largest:?}; use smaller batches or shorter windows, \
-                     bucket items by length, set sizes, or raise the limit"
-                )
-            },
-        )?;
-        draft.occupied = match options.form {
-            BatchForm::Padded => {
-                // `count_occupied` walks over all lists, so call it once per axis instead of once per tensor.
-                let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
-                    let grid = lists.grid.as_ref();
-                    (0..=depth).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()
-                };
-                let own = count(&draft.lists, own);
-                let facts = draft.facts.as_ref().map(|f| count(f, 1)).unwrap_or_default();
-                let cells = |o: &TensorOutput| {
-                    let per_axis = if o.facts { &facts } else { &own };
-                    per_axis.get(o.axis).copied().unwrap_or(0)
-                };
-                inner.outputs.iter().map(|o| cells(o) * o.dtype.size()).sum()
-            }
-            BatchForm::Packed => draft.bytes,
+        draft.bytes = draft.check_size(batch, &inner.outputs, options.limit)?;
+        draft.occupied = match padded {
+            true => draft.count_occupied_bytes(&inner.outputs),
+            false => draft.bytes,
         };
         Ok(draft)
     }
 }
 
 impl BatchDraft {
+    /// Returns the size in bytes of the tensors `outputs` of the batch with the index `batch`.
+    /// Returns an error if it exceeds `limit`.
+    fn check_size(
+        &self,
+        batch: usize,
+        outputs: &[TensorOutput],
+        limit: Option<u64>,
+    ) -> Result<usize> {
+        let bytes = outputs.iter().map(|o| self.count_cells(o).saturating_mul(o.size() as u128));
+        let total = bytes.fold(0u128, u128::saturating_add);
+        let check = DenseOptions { limit, ..DenseOptions::default() };
+        check.check_bytes(
+            total,
+            || format!("batch {batch} of {} items", self.items.len()),
+            || {
+                let shape = outputs.iter().map(|o| (self.count_cells(o), &o.name)).max();
+                let largest = shape.map_or("", |(_, name)| name.as_ref());
+                format!(
+                    "the largest tensor is {largest:?}; use smaller batches or shorter windows, \
+                     bucket items by length, set sizes, or raise the limit"
+                )
+            },
+        )
+    }
+
+    /// Returns the number of bytes of the padded tensors `outputs` that are not padding.
+    fn count_occupied_bytes(&self, outputs: &[TensorOutput]) -> usize {
+        // `count_occupied` walks over all lists, so call it once per axis instead of once per
+        // tensor.
+        let count = |lists: &BatchLists, axes: usize| -> Vec<usize> {
+            let grid = lists.grid.as_ref();
+            (0..axes).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()
+        };
+        let own = count(&self.lists, self.axes.len());
+        let facts = self.facts.as_ref().map(|f| count(f, 2)).unwrap_or_default();
+        let cells = |o: &TensorOutput| {
+            let per_axis = if o.facts { &facts } else { &own };
+            per_axis.get(o.axis).copied().unwrap_or(0)
+        };
+        outputs.iter().map(|o| cells(o) * o.dtype.size()).sum()
+    }
+
     fn collect_item_data(&mut self, plan: &EpochPlan, batch: usize) {
         let inner = &plan.inner;
         let wants = |which: fn(TensorContent) -> bool| inner.outputs.iter().any(|o| which(o.what));

@@ -1,7 +1,8 @@
 //! Reads the values that one item (a window of a row) has in one tensor.
 
 use super::draft::BatchDraft;
-use super::loader_source::{LoaderSource, RowScratch, resize_buffer};
+use super::items::BatchItem;
+use super::loader_source::{LoaderSource, RowScratch, SourceColumn, resize_buffer};
 use super::state::LoaderState;
 use super::tensor_output::{TensorContent, TensorOutput};
 use crate::error::{Error, Result};
@@ -56,18 +57,8 @@ impl TensorOutput {
                 let size = column.dtype.size();
                 let combined = resize_buffer(&mut work.combined, (before + range.len()) * size);
                 let (first, rest) = combined.split_at_mut(before * size);
-                match (&inner.source.facts, column.fact) {
-                    (Some(facts), Some(fact)) => {
-                        let null = &facts.source.columns[fact].null;
-                        let shard = &facts.source.shards[source_item.shard];
-                        let start = shard.layouts[0].range(source_item.row).start;
-                        let range = start..start + before;
-                        let bytes =
-                            shard.values[fact].read_value_bytes(range, null, &mut work.scratch);
-                        first.copy_from_slice(bytes.ok_or_else(misfit)?);
-                    }
-                    _ => first.fill(0),
-                }
+                copy_fact_values(inner, column, source_item, before, first, &mut work.scratch)
+                    .ok_or_else(misfit)?;
                 let bytes = values.read_value_bytes(range, &column.null, &mut work.scratch);
                 rest.copy_from_slice(bytes.ok_or_else(misfit)?);
                 Ok(combined)
@@ -116,4 +107,26 @@ impl TensorOutput {
             | TensorContent::PositionIds => Ok(&[]),
         }
     }
+}
+
+/// Copies the values of the first `count` static facts of an item to `out`; zeros if `column` has
+/// no values of facts. Returns `None` if a value does not fit the type of the column.
+fn copy_fact_values(
+    inner: &LoaderState,
+    column: &SourceColumn,
+    item: &BatchItem,
+    count: usize,
+    out: &mut [u8],
+    scratch: &mut RowScratch,
+) -> Option<()> {
+    let (Some(facts), Some(fact)) = (&inner.source.facts, column.fact) else {
+        out.fill(0);
+        return Some(());
+    };
+    let shard = &facts.source.shards[item.shard];
+    let start = shard.layouts[0].range(item.row).start;
+    let null = &facts.source.columns[fact].null;
+    let bytes = shard.values[fact].read_value_bytes(start..start + count, null, scratch)?;
+    out.copy_from_slice(bytes);
+    Some(())
 }

@@ -120,6 +120,17 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     }))
 }
 
+/// Returns an error if `output` exists, unless `overwrite` is set.
+pub(super) fn check_absent(output: &Path, overwrite: bool) -> Outcome {
+    match !overwrite && access::exists(output) {
+        true => Err(Failure::from_message(format!(
+            "{} exists; use --overwrite to replace it",
+            output.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Extensions of file formats that Serrate never writes. [`check_name`] refuses them, so that no
 /// output has, for example, the name `x.npz` and another format.
 const OTHERS: [&str; 16] = [

@@ -162,48 +162,9 @@ fn write_report(
         }
         let stats = &group.stats;
         if stats.ndim() > 1 {
-            let has_names = (1..stats.ndim()).any(|axis| stats.axis_name(axis).is_some());
-            let texts = if has_names { vec!["axis", "name"] } else { vec!["axis"] };
-            let numbers = ["lists", "elements", "min", "median", "p99", "max", "occupied"];
-            let mut axes = TextTable::new(&[&texts[..], &numbers].concat(), texts.len());
-            for axis in 1..stats.ndim() {
-                let lengths = stats.lengths(axis)?;
-                let or_none = |n: Option<usize>| n.map_or("-".into(), group_digits);
-                let mut row = vec![axis.to_string()];
-                row.extend(has_names.then(|| stats.axis_name(axis).unwrap_or("").to_owned()));
-                row.extend([
-                    group_digits(lengths.lists()),
-                    group_digits(lengths.total()),
-                    or_none(lengths.min()),
-                    or_none(lengths.quantile(0.5)),
-                    or_none(lengths.quantile(0.99)),
-                    or_none(lengths.max()),
-                    stats.occupied(axis).map_or("-".into(), format_percent),
-                ]);
-                axes.add_row(row);
-            }
-            axes.write(out)?;
+            write_axes(stats, out)?;
         }
-        let mut columns = TextTable::new(&["column", "axis", "type", "values", "null", "NaN"], 3);
-        for column in stats.columns() {
-            let share = |n: u64| match (n, column.values) {
-                (0, _) => "0".into(),
-                (n, all) => format_percent(compute_safe_ratio(n, all)),
-            };
-            columns.add_row([
-                column.name.clone(),
-                column.axis.to_string(),
-                describe_type(&column.data_type),
-                group_digits(column.values),
-                share(column.nulls),
-                if is_float(column) { share(column.nans) } else { "-".into() },
-            ]);
-        }
-        columns.write(out)?;
-        for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
-            let lists = choose_plural(column.null_lists, "list is", "lists are");
-            writeln!(out, "{}: {} {lists} null", column.name, group_digits(column.null_lists))?;
-        }
+        write_columns(stats, out)?;
     }
     let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
     write!(out, "dense: {}", format_size(dense))?;
@@ -213,6 +174,57 @@ fn write_report(
         write!(out, ", {times:.1} times the {}", choose_plural(files, "file", "files"))?;
     }
     writeln!(out)?;
+    Ok(())
+}
+
+/// Writes a table with the lengths of the lists of each axis.
+fn write_axes(stats: &TableStats, out: &mut impl Write) -> Outcome {
+    let has_names = (1..stats.ndim()).any(|axis| stats.axis_name(axis).is_some());
+    let texts = if has_names { vec!["axis", "name"] } else { vec!["axis"] };
+    let numbers = ["lists", "elements", "min", "median", "p99", "max", "occupied"];
+    let mut axes = TextTable::new(&[&texts[..], &numbers].concat(), texts.len());
+    for axis in 1..stats.ndim() {
+        let lengths = stats.lengths(axis)?;
+        let or_none = |n: Option<usize>| n.map_or("-".into(), group_digits);
+        let mut row = vec![axis.to_string()];
+        row.extend(has_names.then(|| stats.axis_name(axis).unwrap_or("").to_owned()));
+        row.extend([
+            group_digits(lengths.lists()),
+            group_digits(lengths.total()),
+            or_none(lengths.min()),
+            or_none(lengths.quantile(0.5)),
+            or_none(lengths.quantile(0.99)),
+            or_none(lengths.max()),
+            stats.occupied(axis).map_or("-".into(), format_percent),
+        ]);
+        axes.add_row(row);
+    }
+    axes.write(out)?;
+    Ok(())
+}
+
+/// Writes a table of the columns, then the number of null lists of each column that has any.
+fn write_columns(stats: &TableStats, out: &mut impl Write) -> Outcome {
+    let mut columns = TextTable::new(&["column", "axis", "type", "values", "null", "NaN"], 3);
+    for column in stats.columns() {
+        let share = |n: u64| match (n, column.values) {
+            (0, _) => "0".into(),
+            (n, all) => format_percent(compute_safe_ratio(n, all)),
+        };
+        columns.add_row([
+            column.name.clone(),
+            column.axis.to_string(),
+            describe_type(&column.data_type),
+            group_digits(column.values),
+            share(column.nulls),
+            if is_float(column) { share(column.nans) } else { "-".into() },
+        ]);
+    }
+    columns.write(out)?;
+    for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
+        let lists = choose_plural(column.null_lists, "list is", "lists are");
+        writeln!(out, "{}: {} {lists} null", column.name, group_digits(column.null_lists))?;
+    }
     Ok(())
 }
 

@@ -36,6 +36,21 @@ enum ListEnding {
     Plain,
 }
 
+impl ListEnding {
+    /// Describes the last `more` elements of an outermost list of `width` terminal columns.
+    fn describe_rest(&self, element: &CellNode<'_>, more: usize, width: usize) -> String {
+        let unit = match (self, element, more) {
+            (Self::Shape(shape), ..) => return format!("… {shape}"),
+            (Self::Plain, ..) if width < UNIT_WIDTH => "",
+            (Self::Plain, CellNode::List { .. }, 1) => " list",
+            (Self::Plain, CellNode::List { .. }, _) => " lists",
+            (Self::Plain, _, 1) => " value",
+            (Self::Plain, ..) => " values",
+        };
+        format!("… {} more{unit}", group_digits(more))
+    }
+}
+
 enum CellNode<'a> {
     List {
         range: Box<dyn Fn(usize) -> Range<usize> + 'a>,
@@ -144,87 +159,87 @@ impl<'a> CellNode<'a> {
                 NULL.into()
             }
             Self::Duration { text, .. } => text(i),
-            Self::Struct { fields, .. } => {
-                let mut text = String::from("{");
-                for (k, (name, node)) in fields.iter().enumerate() {
-                    let left = width.map(|w| w.saturating_sub(text.width() + name.width()));
-                    if left.is_some_and(|left| k > 0 && left < 6) {
-                        text.push_str(", …");
-                        break;
-                    }
-                    let separator = if k == 0 { "" } else { ", " };
-                    let value = node.format_value(i, left, end);
-                    text.push_str(&format!("{separator}{name}: {value}"));
-                }
-                text.push('}');
-                text
-            }
-            Self::List { range, child, .. } => {
-                let range = range(i);
-                let Some(width) = width else {
-                    return join_list(range.map(|k| child.format_value(k, None, None)), "");
-                };
-                let limit = width.saturating_sub(2);
-                if let Some(parts) =
-                    format_fitting(child, range.clone(), limit, Some(limit)).into_complete()
-                {
-                    return join_list(parts.into_iter(), "");
-                }
-                let outermost = end.is_some();
-                let more = |more: usize| match (end, child.as_ref()) {
-                    (Some(ListEnding::Shape(shape)), _) => format!("… {shape}"),
-                    (Some(ListEnding::Plain), _) if width < UNIT_WIDTH => {
-                        format!("… {} more", group_digits(more))
-                    }
-                    (Some(ListEnding::Plain), element) => {
-                        let unit = match (element, more) {
-                            (Self::List { .. }, 1) => "list",
-                            (Self::List { .. }, _) => "lists",
-                            (_, 1) => "value",
-                            _ => "values",
-                        };
-                        format!("… {} more {unit}", group_digits(more))
-                    }
-                    (None, _) => {
-                        let last = child.format_value(range.end - 1, Some(INNER_WIDTH), None);
-                        format!("… {}", cut_text(last, Some(INNER_WIDTH)))
-                    }
-                };
-                let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
-                // A list inside another list shows its last element after `…`, so `first` ends
-                // before the last element.
-                let first = range.start..range.end - usize::from(!outermost);
-                let find_limit = |others: usize| limit.saturating_sub(more(others).width() + 2);
-                let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
-                // The elements share the line with the ending `… 999 more`, whose width depends on
-                // how many elements are omitted. Therefore, chooses the elements twice: first as if
-                // the number of omitted elements had its maximum, then, if the actual number has
-                // fewer digits, with the width that this leaves.
-                let mut limit = find_limit(range.len().saturating_sub(1).max(1));
-                let mut parts = fit(limit);
-                if outermost && !parts.is_empty() {
-                    let wider = find_limit(range.len().saturating_sub(parts.len()).max(1));
-                    if wider > limit {
-                        limit = wider;
-                        parts = fit(limit);
-                    }
-                }
-                if parts.is_empty() && !first.is_empty() {
-                    let narrow = outermost && width < UNIT_WIDTH;
-                    let room = if narrow { limit.max(FIRST_WIDTH) } else { inner };
-                    let text = child.format_value(first.start, Some(room), None);
-                    parts.push(match narrow {
-                        true => child.cut_first(text, room),
-                        false => cut_text(text, Some(room)),
-                    });
-                }
-                let left = range.len().saturating_sub(parts.len());
-                let is_shape = matches!(end, Some(ListEnding::Shape(_)));
-                let ending = if left == 0 && !is_shape { String::new() } else { more(left) };
-                join_list(parts.into_iter(), &ending)
-            }
+            Self::Struct { fields, .. } => format_struct(fields, i, width, end),
+            Self::List { range, child, .. } => format_list(child, range(i), width, end),
         }
     }
+}
+
+fn format_struct(
+    fields: &[(&str, CellNode<'_>)],
+    i: usize,
+    width: Option<usize>,
+    end: Option<&ListEnding>,
+) -> String {
+    let mut text = String::from("{");
+    for (k, (name, node)) in fields.iter().enumerate() {
+        let left = width.map(|w| w.saturating_sub(text.width() + name.width()));
+        if left.is_some_and(|left| k > 0 && left < 6) {
+            text.push_str(", …");
+            break;
+        }
+        let separator = if k == 0 { "" } else { ", " };
+        let value = node.format_value(i, left, end);
+        text.push_str(&format!("{separator}{name}: {value}"));
+    }
+    text.push('}');
+    text
+}
+
+/// Formats the list that consists of the elements `range` of `child`.
+fn format_list(
+    child: &CellNode<'_>,
+    range: Range<usize>,
+    width: Option<usize>,
+    end: Option<&ListEnding>,
+) -> String {
+    let Some(width) = width else {
+        return join_list(range.map(|k| child.format_value(k, None, None)), "");
+    };
+    let limit = width.saturating_sub(2);
+    if let Some(parts) = format_fitting(child, range.clone(), limit, Some(limit)).into_complete() {
+        return join_list(parts.into_iter(), "");
+    }
+    let outermost = end.is_some();
+    let more = |more: usize| match end {
+        Some(end) => end.describe_rest(child, more, width),
+        None => {
+            let last = child.format_value(range.end - 1, Some(INNER_WIDTH), None);
+            format!("… {}", cut_text(last, Some(INNER_WIDTH)))
+        }
+    };
+    let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
+    // A list inside another list shows its last element after `…`, so `first` ends before the last
+    // element.
+    let first = range.start..range.end - usize::from(!outermost);
+    let find_limit = |others: usize| limit.saturating_sub(more(others).width() + 2);
+    let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
+    // The elements share the line with the ending `… 999 more`, whose width depends on how many
+    // elements are omitted. Therefore, chooses the elements twice: first as if the number of
+    // omitted elements had its maximum, then, if the actual number has fewer digits, with the width
+    // that this leaves.
+    let mut limit = find_limit(range.len().saturating_sub(1).max(1));
+    let mut parts = fit(limit);
+    if outermost && !parts.is_empty() {
+        let wider = find_limit(range.len().saturating_sub(parts.len()).max(1));
+        if wider > limit {
+            limit = wider;
+            parts = fit(limit);
+        }
+    }
+    if parts.is_empty() && !first.is_empty() {
+        let narrow = outermost && width < UNIT_WIDTH;
+        let room = if narrow { limit.max(FIRST_WIDTH) } else { inner };
+        let text = child.format_value(first.start, Some(room), None);
+        parts.push(match narrow {
+            true => child.cut_first(text, room),
+            false => cut_text(text, Some(room)),
+        });
+    }
+    let left = range.len().saturating_sub(parts.len());
+    let is_shape = matches!(end, Some(ListEnding::Shape(_)));
+    let ending = if left == 0 && !is_shape { String::new() } else { more(left) };
+    join_list(parts.into_iter(), &ending)
 }
 
 /// Formats the elements of `range` one by one, each shortened to at most `each` terminal columns.

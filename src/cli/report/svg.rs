@@ -42,48 +42,14 @@ pub(super) fn draw_bars(
     let most = bars.iter().map(|b| b.count).max().unwrap_or(0).max(1);
     for tick in choose_ticks(most) {
         let y = bottom - HEIGHT * compute_share(tick, most);
-        write_line(html, "grid", (0.0, y), (1.0, y));
-        let label = shorten_count(tick);
-        html.write_element(
-            "text",
-            &[("x", "-6"), ("y", &to_pixels(y + 4.0)), ("class", "end")],
-            label,
-        );
+        draw_grid_line(html, y, &shorten_count(tick));
     }
     let width = 1.0 / bars.len().max(SLOTS) as f64;
     // A label takes about 60 pixels, and the chart has at least 250, so about four labels fit.
     let step = bars.len().div_ceil(4).max(1);
     for (i, bar) in bars.iter().enumerate() {
         let x = width * i as f64;
-        // A bar that counts any value has a minimum height, so that it is visible.
-        let height =
-            (HEIGHT * compute_share(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
-        // The tooltip belongs to an invisible area of the full height of the chart, so that it is
-        // also shown above a low bar.
-        html.open("g", &[("class", "hit")]);
-        html.write_empty(
-            "rect",
-            &[
-                ("x", &to_percent(x)),
-                ("width", &to_percent(width)),
-                ("y", &to_pixels(top)),
-                ("height", &to_pixels(HEIGHT)),
-                ("class", "area"),
-            ],
-        );
-        let gap = width * 0.06;
-        html.write_empty(
-            "rect",
-            &[
-                ("x", &to_percent(x + gap)),
-                ("width", &to_percent(width - 2.0 * gap)),
-                ("y", &to_pixels(bottom - height)),
-                ("height", &to_pixels(height)),
-                ("class", "bar"),
-            ],
-        );
-        html.write_element("title", &[], &bar.tip);
-        html.close("g");
+        draw_bar(html, bar, x, width, top, most);
         if i % step == 0 {
             let label =
                 [("x", &*to_percent(x)), ("y", &*to_pixels(bottom + ROW)), ("class", "start")];
@@ -91,15 +57,61 @@ pub(super) fn draw_bars(
         }
     }
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
-    let place = |mark: &SvgMark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
-    let fits = |mark: &SvgMark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
+    draw_marks(html, marks, |at| at.clamp(0.0, 1.0) * width * bars.len() as f64, bottom);
+    html.close("svg");
+}
+
+/// Draws a horizontal line of the grid, and its label on the left.
+fn draw_grid_line(html: &mut HtmlWriter, y: f64, label: &str) {
+    write_line(html, "grid", (0.0, y), (1.0, y));
+    html.write_element("text", &[("x", "-6"), ("y", &to_pixels(y + 4.0)), ("class", "end")], label);
+}
+
+/// Draws a bar with its tooltip. A bar with the count `most` has the full height of the chart.
+fn draw_bar(html: &mut HtmlWriter, bar: &SvgBar, x: f64, width: f64, top: f64, most: u64) {
+    // A bar that counts any value has a minimum height, so that it is visible.
+    let height =
+        (HEIGHT * compute_share(bar.count, most)).max(if bar.count > 0 { 1.5 } else { 0.0 });
+    // The tooltip belongs to an invisible area of the full height of the chart, so that it is also
+    // shown above a low bar.
+    html.open("g", &[("class", "hit")]);
+    html.write_empty(
+        "rect",
+        &[
+            ("x", &to_percent(x)),
+            ("width", &to_percent(width)),
+            ("y", &to_pixels(top)),
+            ("height", &to_pixels(HEIGHT)),
+            ("class", "area"),
+        ],
+    );
+    let gap = width * 0.06;
+    html.write_empty(
+        "rect",
+        &[
+            ("x", &to_percent(x + gap)),
+            ("width", &to_percent(width - 2.0 * gap)),
+            ("y", &to_pixels(top + HEIGHT - height)),
+            ("height", &to_pixels(height)),
+            ("class", "bar"),
+        ],
+    );
+    html.write_element("title", &[], &bar.tip);
+    html.close("g");
+}
+
+/// Draws a vertical line with a label for each of `marks`. `place` converts the position of a mark
+/// among the bars to its position in the chart.
+fn draw_marks(html: &mut HtmlWriter, marks: &[SvgMark], place: impl Fn(f64) -> f64, bottom: f64) {
+    let fits =
+        |mark: &SvgMark| (1.0 - place(mark.at)) * NARROW > CHARACTER * mark.label.len() as f64;
     // A line begins at the height of its label, and each label is one row below the previous one.
     // The lines with a label on the right come first, from left to right. The lines near the right
     // edge have their label on the left, and follow from right to left. In this order, no line
     // crosses the label of another line with a label on the same side.
     let on_left = marks.iter().rev().filter(|m| !fits(m));
     for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
-        let at = place(mark);
+        let at = place(mark.at);
         let y = ROW * (i as f64 + 1.0) - 3.0;
         write_line(html, "casing", (at, y - 8.0), (at, bottom));
         write_line(html, "mark", (at, y - 8.0), (at, bottom));
@@ -115,7 +127,6 @@ pub(super) fn draw_bars(
             &mark.label,
         );
     }
-    html.close("svg");
 }
 
 /// One curve of a chart of shares from 0 to 1.
@@ -136,44 +147,13 @@ pub(super) fn draw_shares(
     open_chart(html, "chart curves", description, bottom + ROW + 8.0);
     for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
         let y = bottom - HEIGHT * tick;
-        write_line(html, "grid", (0.0, y), (1.0, y));
-        let label = format!("{:.0}%", tick * 100.0);
-        html.write_element(
-            "text",
-            &[("x", "-6"), ("y", &to_pixels(y + 4.0)), ("class", "end")],
-            label,
-        );
+        draw_grid_line(html, y, &format!("{:.0}%", tick * 100.0));
     }
     let last = positions.len().saturating_sub(1).max(1) as f64;
     let at = |i: usize| if positions.len() == 1 { 0.5 } else { i as f64 / last };
     for (number, series) in series.iter().enumerate() {
-        let points: Vec<String> = series
-            .shares
-            .iter()
-            .enumerate()
-            .map(|(i, share)| {
-                format!(
-                    "{},{}",
-                    format_coordinate(at(i) * 100.0),
-                    format_coordinate(100.0 - replace_nonfinite(*share) * 100.0)
-                )
-            })
-            .collect();
-        // The curve is stretched to the width of the chart, but the width of its stroke is not.
-        html.open(
-            "svg",
-            &[
-                ("y", &to_pixels(top)),
-                ("width", "100%"),
-                ("height", &to_pixels(HEIGHT)),
-                ("viewBox", "0 0 100 100"),
-                ("preserveAspectRatio", "none"),
-                ("class", "over"),
-            ],
-        );
-        let class = format!("line s{number}");
-        html.write_empty("polyline", &[("points", &points.join(" ")), ("class", &class)]);
-        html.close("svg");
+        let points = series.shares.iter().enumerate().map(|(i, share)| (at(i), *share));
+        draw_curve(html, number, top, points);
         for (i, share) in series.shares.iter().enumerate() {
             let y = bottom - HEIGHT * replace_nonfinite(*share);
             html.open("svg", &[("x", &to_percent(at(i))), ("y", &to_pixels(y)), ("class", "over")]);
@@ -209,6 +189,40 @@ pub(super) fn draw_shares(
             );
         }
     }
+    html.close("svg");
+}
+
+/// Draws the line of the curve `number` through `points`, each with its position from left (0) to
+/// right (1) and its share.
+fn draw_curve(
+    html: &mut HtmlWriter,
+    number: usize,
+    top: f64,
+    points: impl Iterator<Item = (f64, f64)>,
+) {
+    let points: Vec<String> = points
+        .map(|(at, share)| {
+            format!(
+                "{},{}",
+                format_coordinate(at * 100.0),
+                format_coordinate(100.0 - replace_nonfinite(share) * 100.0)
+            )
+        })
+        .collect();
+    // The curve is stretched to the width of the chart, but the width of its stroke is not.
+    html.open(
+        "svg",
+        &[
+            ("y", &to_pixels(top)),
+            ("width", "100%"),
+            ("height", &to_pixels(HEIGHT)),
+            ("viewBox", "0 0 100 100"),
+            ("preserveAspectRatio", "none"),
+            ("class", "over"),
+        ],
+    );
+    let class = format!("line s{number}");
+    html.write_empty("polyline", &[("points", &points.join(" ")), ("class", &class)]);
     html.close("svg");
 }
 

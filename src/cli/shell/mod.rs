@@ -119,71 +119,14 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
     let mut out = std::io::stdout();
     match (name, argument) {
         ("quit" | "exit" | "q", "") => return Ok(true),
-        ("help", "") => {
-            for command in COMMANDS {
-                writeln!(out, "{}", describe_command(command))?;
-            }
-        }
-        ("help", command) if command.starts_with(['.', '\\']) => {
-            let found =
-                COMMANDS.iter().find(|(syntax, _)| syntax.split(' ').next() == Some(command));
-            let Some(found) = found else {
-                return Err(Failure::from_message(format!(
-                    "there is no command {command}; .help lists the commands"
-                )));
-            };
-            writeln!(out, "{}", describe_command(found))?;
-        }
-        ("help", function) => {
-            let width = find_terminal_width().unwrap_or(80);
-            let page = help::format_function(runner.context(), function, width);
-            // Some names are both a function and a command, such as `mode`. The page of the
-            // function has priority over the hint.
-            let page = page.map_err(|failure| match find_help_elsewhere(function) {
-                Some(hint) => {
-                    Failure::from_message(format!("there is no function {function:?}; {hint}"))
-                }
-                None => failure,
-            })?;
-            write!(out, "{page}")?;
-        }
+        ("help", subject) => print_help(runner, subject)?,
         ("functions", text) => {
             let width = find_terminal_width().unwrap_or(usize::MAX);
             write!(out, "{}", help::list_functions(runner.context(), text, width))?;
         }
-        ("tables" | "d", pattern) if name == "tables" || pattern.is_empty() => {
-            let tables = SessionNames::read(runner).await.tables;
-            let pattern = strip_quotes(pattern);
-            let mut found =
-                tables.keys().filter(|table| matches_pattern(table, pattern)).peekable();
-            // The note goes to stderr, because a program may read the names from standard output.
-            if found.peek().is_none() {
-                let note = match tables.is_empty() {
-                    true => "there are no tables; FROM 'x.parquet' reads a file, and CREATE VIEW v AS FROM 'x.parquet' gives it a name".to_owned(),
-                    false => format!("no table matches {pattern}; .tables lists all tables"),
-                };
-                eprintln!("{}", wrap_words(&note, find_terminal_width().unwrap_or(usize::MAX), 0));
-            }
-            for table in found {
-                writeln!(out, "{table}")?;
-            }
-        }
-        ("schema", "") => {
-            return Err(Failure::from_message(
-                ".schema requires the name of a table, as in \
-         .schema patients",
-            ));
-        }
-        ("schema", call) if call.ends_with(')') => {
-            runner.run_script("", &format!("DESCRIBE SELECT * FROM {call}")).await?;
-        }
-        ("schema", name) if help::find_table_syntax(name).is_some() && !is_table(runner, name) => {
-            let syntax = help::find_table_syntax(name).unwrap_or_default();
-            return Err(Failure::from_message(format!(
-                "{name} is a table function; give .schema a call with arguments, such as .schema {syntax}"
-            )));
-        }
-        ("schema" | "d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
+        ("tables", pattern) | ("d", pattern @ "") => print_tables(runner, pattern).await?,
+        ("schema", table) => describe_columns(runner, table).await?,
+        ("d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing_mut() = true,
         ("timing", "off") => *runner.timing_mut() = false,
         ("timing", other) => {
@@ -192,19 +135,7 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
             )));
         }
         ("mode" | "format", "") => writeln!(out, "{}", name_format(runner.format()))?,
-        ("mode" | "format", name) => {
-            let format = OutputFormat::from_str(name, true).map_err(|_| {
-                let known = OutputFormat::value_variants().iter().map(|f| name_format(*f));
-                let known = known.collect::<Vec<_>>().join(", ");
-                Failure::from_message(format!("there is no mode {name:?}; the modes are {known}"))
-            })?;
-            runner.choose_format(format);
-            // Confirms the new format on a terminal only: in a file or pipe, the sentence would be
-            // among the results.
-            if out.is_terminal() {
-                writeln!(out, "mode {}", name_format(format))?;
-            }
-        }
+        ("mode" | "format", name) => choose_mode(runner, name)?,
         ("x", on) => {
             let on = match on {
                 "on" => Some(true),
@@ -248,9 +179,7 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
         ("read", "") => {
             return Err(Failure::from_message(".read requires a file, as in .read query.sql"));
         }
-        ("read", path) => {
-            runner.run_file(Path::new(strip_quotes(path))).await?;
-        }
+        ("read", path) => runner.run_file(Path::new(strip_quotes(path))).await?,
         _ => {
             return Err(Failure::from_message(format!(
                 "there is no command .{name}; .help lists the commands"
@@ -258,6 +187,94 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
         }
     }
     Ok(false)
+}
+
+/// Prints the list of commands if `subject` is empty. Otherwise, prints the help on `subject`, the
+/// name of a function, or of a command with its dot or backslash.
+fn print_help(runner: &StatementRunner, subject: &str) -> Outcome {
+    let mut out = std::io::stdout();
+    if subject.is_empty() {
+        for command in COMMANDS {
+            writeln!(out, "{}", describe_command(command))?;
+        }
+        return Ok(());
+    }
+    if subject.starts_with(['.', '\\']) {
+        let found = COMMANDS.iter().find(|(syntax, _)| syntax.split(' ').next() == Some(subject));
+        let Some(found) = found else {
+            return Err(Failure::from_message(format!(
+                "there is no command {subject}; .help lists the commands"
+            )));
+        };
+        writeln!(out, "{}", describe_command(found))?;
+        return Ok(());
+    }
+    let width = find_terminal_width().unwrap_or(80);
+    let page = help::format_function(runner.context(), subject, width);
+    // Some names are both a function and a command, such as `mode`. The page of the function has
+    // priority over the hint.
+    let page = page.map_err(|failure| match find_help_elsewhere(subject) {
+        Some(hint) => Failure::from_message(format!("there is no function {subject:?}; {hint}")),
+        None => failure,
+    })?;
+    write!(out, "{page}")?;
+    Ok(())
+}
+
+/// Prints the names of the tables that match `pattern`. If there are none, prints a note.
+async fn print_tables(runner: &StatementRunner, pattern: &str) -> Outcome {
+    let tables = SessionNames::read(runner).await.tables;
+    let pattern = strip_quotes(pattern);
+    let mut found = tables.keys().filter(|table| matches_pattern(table, pattern)).peekable();
+    // The note goes to stderr, because a program may read the names from standard output.
+    if found.peek().is_none() {
+        let note = match tables.is_empty() {
+            true => "there are no tables; FROM 'x.parquet' reads a file, and CREATE VIEW v AS FROM 'x.parquet' gives it a name".to_owned(),
+            false => format!("no table matches {pattern}; .tables lists all tables"),
+        };
+        eprintln!("{}", wrap_words(&note, find_terminal_width().unwrap_or(usize::MAX), 0));
+    }
+    let mut out = std::io::stdout();
+    for table in found {
+        writeln!(out, "{table}")?;
+    }
+    Ok(())
+}
+
+/// Prints the columns of `table`, which is the name of a table or the call of a table function.
+async fn describe_columns(runner: &mut StatementRunner, table: &str) -> Outcome {
+    if table.is_empty() {
+        return Err(Failure::from_message(
+            ".schema requires the name of a table, as in .schema patients",
+        ));
+    }
+    if table.ends_with(')') {
+        return runner.run_script("", &format!("DESCRIBE SELECT * FROM {table}")).await;
+    }
+    if let Some(syntax) = help::find_table_syntax(table)
+        && !is_table(runner, table)
+    {
+        return Err(Failure::from_message(format!(
+            "{table} is a table function; give .schema a call with arguments, such as .schema {syntax}"
+        )));
+    }
+    runner.run_script("", &format!("DESCRIBE {table}")).await
+}
+
+fn choose_mode(runner: &mut StatementRunner, name: &str) -> Outcome {
+    let format = OutputFormat::from_str(name, true).map_err(|_| {
+        let known = OutputFormat::value_variants().iter().map(|f| name_format(*f));
+        let known = known.collect::<Vec<_>>().join(", ");
+        Failure::from_message(format!("there is no mode {name:?}; the modes are {known}"))
+    })?;
+    runner.choose_format(format);
+    let mut out = std::io::stdout();
+    // Confirms the new format on a terminal only: in a file or pipe, the sentence would be among
+    // the results.
+    if out.is_terminal() {
+        writeln!(out, "mode {}", name_format(format))?;
+    }
+    Ok(())
 }
 
 /// Statements whose names a user may pass to `.help`, although they are not functions.

@@ -1,7 +1,7 @@
 //! `SUMMARIZE t`: one row per column, as in DuckDB. A list column is summarized by its values.
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Column, NullHandling, UnnestOptions, plan_err};
+use datafusion::common::{Column, DFSchema, NullHandling, UnnestOptions, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::expr_fn::round;
 use datafusion::functions_aggregate::expr_fn::{
@@ -49,6 +49,22 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     if columns.is_empty() {
         return plan_err!("summarize: the query has no columns; select at least one");
     }
+    let plan = plan_aggregates(input, &columns)?;
+    let mut cells: [Vec<Expr>; COLUMNS.len()] = Default::default();
+    for (i, (column, data_type)) in columns.iter().enumerate() {
+        let row = list_cells(plan.schema(), column.name(), data_type, i)?;
+        for (cell, value) in cells.iter_mut().zip(row) {
+            cell.push(value);
+        }
+    }
+    unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
+}
+
+/// Plans one row with the aggregates of all columns, whose names end in the index of the column.
+fn plan_aggregates(
+    input: LogicalPlan,
+    columns: &[(Column, DataType)],
+) -> Result<LogicalPlanBuilder> {
     // By default, `unnest` would return a row with NULL for a NULL list, which has no values.
     let unnest_options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
     let mut plain = vec![count(lit(1)).alias("rows")];
@@ -80,8 +96,18 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     for list in of_lists {
         plan = plan.cross_join(list)?;
     }
-    let known = plan.schema().clone();
-    let of = |name: &str, i: usize| {
+    Ok(plan)
+}
+
+/// Returns the row of the result for the column with the index `i`. `known` is the schema of the
+/// aggregates.
+fn list_cells(
+    known: &DFSchema,
+    column_name: &str,
+    data_type: &DataType,
+    i: usize,
+) -> Result<[Expr; COLUMNS.len()]> {
+    let of = |name: &str| {
         let name = Column::from_name(format!("{name}{i}"));
         known.field_with_unqualified_name(name.name()).is_ok().then_some(Expr::Column(name))
     };
@@ -93,43 +119,36 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         Some(e) => cast(e, DataType::Int64),
         None => Expr::Literal(ScalarValue::Int64(None), None),
     };
-    let mut cells: [Vec<Expr>; COLUMNS.len()] = Default::default();
-    for (i, (column, data_type)) in columns.iter().enumerate() {
-        let rows = Expr::Column(Column::from_name("rows"));
-        // The share of NULL among the values: the rows or, for a list column, the leaves (innermost
-        // elements).
-        let values = of("leaves", i).unwrap_or_else(|| rows.clone());
-        let all = cast(values.clone(), DataType::Float64);
-        let missing = all.clone() - cast(number(of("known", i)), DataType::Float64);
-        let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
-        let share = when(values.gt(lit(0)), share).end()?;
-        let shape = of("shape", i).map(|s| array_to_string(s, lit(", ")));
-        // Statistics of Float16 and Float32 become Float32: as Float64, 0.1 is 0.10000000149011612.
-        let float = |e: Option<Expr>| match leaf_type(data_type) {
-            DataType::Float16 | DataType::Float32 => e.map(|e| cast(e, DataType::Float32)),
-            _ => e,
-        };
-        let row = [
-            lit(column.name()),
-            lit(data_type.to_string()),
-            share,
-            text(of("min", i)),
-            text(of("max", i)),
-            number(of("unique", i)),
-            number(Some(rows)),
-            number(of("leaves", i)),
-            text(shape),
-            text(float(of("std", i))),
-            text(float(of("q25", i))),
-            text(float(of("q50", i))),
-            text(float(of("q75", i))),
-            text(float(of("avg", i))),
-        ];
-        for (cell, value) in cells.iter_mut().zip(row) {
-            cell.push(value);
-        }
-    }
-    unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
+    let rows = Expr::Column(Column::from_name("rows"));
+    // The share of NULL among the values: the rows or, for a list column, the leaves (innermost
+    // elements).
+    let values = of("leaves").unwrap_or_else(|| rows.clone());
+    let all = cast(values.clone(), DataType::Float64);
+    let missing = all.clone() - cast(number(of("known")), DataType::Float64);
+    let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
+    let share = when(values.gt(lit(0)), share).end()?;
+    let shape = of("shape").map(|s| array_to_string(s, lit(", ")));
+    // Statistics of Float16 and Float32 become Float32: as Float64, 0.1 is 0.10000000149011612.
+    let float = |e: Option<Expr>| match leaf_type(data_type) {
+        DataType::Float16 | DataType::Float32 => e.map(|e| cast(e, DataType::Float32)),
+        _ => e,
+    };
+    Ok([
+        lit(column_name),
+        lit(data_type.to_string()),
+        share,
+        text(of("min")),
+        text(of("max")),
+        number(of("unique")),
+        number(Some(rows)),
+        number(of("leaves")),
+        text(shape),
+        text(float(of("std"))),
+        text(float(of("q25"))),
+        text(float(of("q50"))),
+        text(float(of("q75"))),
+        text(float(of("avg"))),
+    ])
 }
 
 fn summarize_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {

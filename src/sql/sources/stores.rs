@@ -401,16 +401,19 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
             }))
         }
         Err(e) => {
-            // An error of the builder may quote the value of an option, such as an invalid key.
-            // Such an error is not shown.
-            let text = e.to_string();
-            let is_quoted = |value: &String| value.len() > 3 && text.contains(value.as_str());
-            let why = match options.values().any(is_quoted) {
-                true => "the value of an option is not valid",
-                false => text.as_str(),
-            };
+            let why = hide_values(e.to_string(), options);
             plan_err!("cannot open {}: {why}; {}", find_bucket_name(url), kind.give_advice())
         }
+    }
+}
+
+/// Returns the message of an error of a builder, or another message if it quotes the value of an
+/// option, such as an invalid key.
+fn hide_values(message: String, options: &StoreOptions) -> String {
+    let is_quoted = |value: &String| value.len() > 3 && message.contains(value.as_str());
+    match options.values().any(is_quoted) {
+        true => "the value of an option is not valid".to_owned(),
+        false => message,
     }
 }
 

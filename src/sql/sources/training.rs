@@ -89,7 +89,25 @@ const NAMES: [&str; 15] = [
 
 struct OptionTexts<'a>(HashMap<&'a str, &'a str>);
 
-impl OptionTexts<'_> {
+impl<'a> OptionTexts<'a> {
+    fn new(options: &'a HashMap<String, String>) -> Result<Self> {
+        let mut texts = HashMap::new();
+        for (key, value) in options {
+            let name = key.strip_prefix("format.").unwrap_or(key);
+            if NAMES.contains(&name) {
+                texts.insert(name, value.as_str());
+            } else if !name.starts_with("execution.") {
+                // Options `execution.*` of COPY are ignored; others that are not in `NAMES` are
+                // errors.
+                return plan_err!(
+                    "the format BATCHES has no option '{name}'; the options of this format are {}",
+                    NAMES.join(", ")
+                );
+            }
+        }
+        Ok(Self(texts))
+    }
+
     fn parse_number(&self, name: &str) -> Result<Option<u64>> {
         match self.0.get(name).map(|text| text.trim().parse()) {
             None => Ok(None),
@@ -120,24 +138,51 @@ impl OptionTexts<'_> {
     fn find_text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|text| text.trim())
     }
+
+    /// Returns how windows are chosen. `len` is the length of windows.
+    fn parse_sampling(&self, len: Option<usize>) -> Result<WindowSampling> {
+        Ok(match (self.find_text("window"), self.size("stride")?) {
+            (None | Some("end"), None) => WindowSampling::ToEnd,
+            (Some("start"), None) => WindowSampling::FromStart,
+            (Some("random"), None) => WindowSampling::Random,
+            (Some("balanced"), None) => WindowSampling::BalancedRandom,
+            (Some("step"), stride) => {
+                WindowSampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
+            }
+            (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
+                return plan_err!(
+                    "option 'stride' requires window 'step', but the window is '{}'; set window 'step' or remove 'stride'",
+                    self.find_text("window").unwrap_or("end")
+                );
+            }
+            (Some(other), _) => {
+                return plan_err!(
+                    "option 'window' must be 'end', 'start', 'random', 'balanced' or 'step', not '{other}'"
+                );
+            }
+        })
+    }
+
+    /// Returns an error if an option of padding is given, because packed batches have no padding.
+    fn check_packed(&self, fixed: bool) -> Result<()> {
+        for (name, given) in [
+            ("fixed", fixed),
+            ("inner", self.0.contains_key("inner")),
+            ("side", self.find_text("side") == Some("left")),
+        ] {
+            if given {
+                return plan_err!(
+                    "option '{name}' applies to padding, which packed batches do not have; remove 'packed' or '{name}'"
+                );
+            }
+        }
+        Ok(())
+    }
 }
 
 impl BatchesOptions {
     fn parse(options: &HashMap<String, String>) -> Result<Self> {
-        let mut texts = HashMap::new();
-        for (key, value) in options {
-            let name = key.strip_prefix("format.").unwrap_or(key);
-            if NAMES.contains(&name) {
-                texts.insert(name, value.as_str());
-            } else if !name.starts_with("execution.") {
-                // Options `execution.*` of COPY are ignored; others that are not in `NAMES` are errors.
-                return plan_err!(
-                    "the format BATCHES has no option '{name}'; the options of this format are {}",
-                    NAMES.join(", ")
-                );
-            }
-        }
-        let texts = OptionTexts(texts);
+        let texts = OptionTexts::new(options)?;
         let Some(batch) = texts.size("batch")? else {
             return plan_err!(
                 "STORED AS BATCHES needs option 'batch', the number of items per batch, which is not given; add it, as in STORED AS BATCHES (batch 256, len 512)"
@@ -156,27 +201,7 @@ impl BatchesOptions {
                 return plan_err!("option '{name}' must be at least 1, not 0");
             }
         }
-        let stride = texts.size("stride")?;
-        let sampling = match (texts.find_text("window"), stride) {
-            (None | Some("end"), None) => WindowSampling::ToEnd,
-            (Some("start"), None) => WindowSampling::FromStart,
-            (Some("random"), None) => WindowSampling::Random,
-            (Some("balanced"), None) => WindowSampling::BalancedRandom,
-            (Some("step"), stride) => {
-                WindowSampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
-            }
-            (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
-                return plan_err!(
-                    "option 'stride' requires window 'step', but the window is '{}'; set window 'step' or remove 'stride'",
-                    texts.find_text("window").unwrap_or("end")
-                );
-            }
-            (Some(other), _) => {
-                return plan_err!(
-                    "option 'window' must be 'end', 'start', 'random', 'balanced' or 'step', not '{other}'"
-                );
-            }
-        };
+        let sampling = texts.parse_sampling(len)?;
         match len {
             Some(len) => loader = loader.window(len, sampling),
             None if texts.0.contains_key("window") => {
@@ -187,17 +212,8 @@ impl BatchesOptions {
             None => {}
         }
         let (fixed, packed) = (texts.parse_flag("fixed")?, texts.parse_flag("packed")?);
-        for name in ["fixed", "inner", "side"] {
-            let given = match name {
-                "fixed" => fixed,
-                "side" => texts.find_text("side") == Some("left"),
-                name => texts.0.contains_key(name),
-            };
-            if packed && given {
-                return plan_err!(
-                    "option '{name}' applies to padding, which packed batches do not have; remove 'packed' or '{name}'"
-                );
-            }
+        if packed {
+            texts.check_packed(fixed)?;
         }
         let size = |n: Option<usize>| match n {
             None => AxisSize::Longest,

@@ -310,20 +310,7 @@ impl WholeFileFormat {
             // string is quoted here, and DataFusion's writer decides on quotes.
             false => None,
         };
-        if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
-            && csv.options().null_regex.is_some()
-            && is_copy(&conf)
-        {
-            return plan_err!(
-                "the option null_regex of CSV applies only to reading; for COPY, set the text of NULL with null_value, as in OPTIONS (null_value 'NA')"
-            );
-        }
-        if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
-            && quotes.is_none()
-            && has_text(&texts)
-        {
-            check_escape(csv.options())?;
-        }
+        self.check_csv_options(&conf, &texts, quotes.is_some())?;
         let written = match &quotes {
             Some(quotes) => quotes.quote_schema(&texts),
             None => self.convert_schema(&texts),
@@ -343,21 +330,7 @@ impl WholeFileFormat {
             }
             None => None,
         };
-        let unquoted = quotes.as_ref().and_then(|_| self.remove_quotes());
-        let writer: &dyn FileFormat = match &unquoted {
-            Some(csv) => csv,
-            None => self.inner.as_ref(),
-        };
-        // Only the sink of this plan is used, so its input is an empty node.
-        let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
-        let plan =
-            write_nulls(writer.create_writer_physical_plan(nothing, state, conf, None).await?);
-        if !plan.is::<DataSinkExec>() {
-            return internal_err!(
-                "internal error: {} is not a format that can be written; please report it",
-                self.extension
-            );
-        }
+        let plan = self.plan_stock_writer(&written, quotes.is_some(), state, conf).await?;
         let whole_file = whole.is_some();
         let sink = Arc::new(FormatSink {
             plan,
@@ -373,6 +346,53 @@ impl WholeFileFormat {
             true => build_ordered_sink(input, sink, order, self.name(), None),
             false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
         }
+    }
+
+    /// Returns an error if an option of CSV has no effect on the file to write, or if strings
+    /// cannot be written with it. `is_quoted` is whether this format quotes strings itself.
+    fn check_csv_options(
+        &self,
+        conf: &FileSinkConfig,
+        texts: &SchemaRef,
+        is_quoted: bool,
+    ) -> Result<()> {
+        let Some(csv) = self.inner.downcast_ref::<CsvFormat>() else { return Ok(()) };
+        if csv.options().null_regex.is_some() && is_copy(conf) {
+            return plan_err!(
+                "the option null_regex of CSV applies only to reading; for COPY, set the text of NULL with null_value, as in OPTIONS (null_value 'NA')"
+            );
+        }
+        if !is_quoted && has_text(texts) {
+            check_escape(csv.options())?;
+        }
+        Ok(())
+    }
+
+    /// Plans DataFusion's writer of rows with the schema `written`. `is_quoted` is whether their
+    /// strings are quoted already.
+    async fn plan_stock_writer(
+        &self,
+        written: &SchemaRef,
+        is_quoted: bool,
+        state: &dyn Session,
+        conf: FileSinkConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let unquoted = if is_quoted { self.remove_quotes() } else { None };
+        let writer: &dyn FileFormat = match &unquoted {
+            Some(csv) => csv,
+            None => self.inner.as_ref(),
+        };
+        // Only the sink of this plan is used, so its input is an empty node.
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(written)));
+        let plan =
+            write_nulls(writer.create_writer_physical_plan(nothing, state, conf, None).await?);
+        if !plan.is::<DataSinkExec>() {
+            return internal_err!(
+                "internal error: {} is not a format that can be written; please report it",
+                self.extension
+            );
+        }
+        Ok(plan)
     }
 
     fn is_arrow(&self) -> bool {

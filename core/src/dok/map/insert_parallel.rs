@@ -154,6 +154,108 @@ pub(super) fn fill_parallel<W: RowWidth>(
     }
 }
 
+/// The insertion of the keys of a batch into the index table.
+struct BatchInsertion<'a, W> {
+    /// Number of buckets of the table.
+    buckets: usize,
+    hashes: &'a [u64],
+    keys: KeyRows<'a, W>,
+    /// For each row of the batch that adds a key: the index of the row that provides the value.
+    /// This is the last row with the key if `replace` is set, else the adding row itself.
+    winners: &'a [AtomicU32],
+    replace: bool,
+}
+
+impl<W: RowWidth> BatchInsertion<'_, W> {
+    /// Whether row `given` of the batch and `row` have equal keys. If so, adds row `given` to the
+    /// rows of that key.
+    #[inline(always)]
+    fn add_if_equal(&self, given: u32, row: usize, done: &mut PartResult) -> bool {
+        let here = self.keys.width.row(self.keys.given, given as usize);
+        if self.keys.row(row) != here {
+            return false;
+        }
+        match row.checked_sub(self.keys.rows) {
+            None => done.old.push(BatchEntry { given, place: row }),
+            Some(first) => {
+                if self.replace {
+                    self.winners[first].store(given, Relaxed);
+                }
+            }
+        }
+        true
+    }
+
+    /// Inserts the keys whose home bucket is in `part`, a part of the table with the index of its
+    /// first bucket.
+    fn fill_part(&self, part: (usize, &mut [u64])) -> PartResult {
+        let first = part.0;
+        let mut done = PartResult::default();
+        for_each_home(self.hashes, self.buckets, part, |i, hash, mut at, part| {
+            #[expect(clippy::cast_possible_truncation, reason = "a step has 2^21 keys")]
+            let given = i as u32;
+            loop {
+                let Some(found) = part.get_mut(at) else {
+                    done.waiting.push(given);
+                    return;
+                };
+                if *found == EMPTY {
+                    *found = pack_bucket(hash, self.keys.rows + i);
+                    self.winners[i].store(given, Relaxed);
+                    done.new.push(BatchEntry { given, place: first + at });
+                    return;
+                }
+                if let Some(row) = match_row(*found, hash_tag(hash))
+                    && self.add_if_equal(given, row, &mut done)
+                {
+                    return;
+                }
+                at += 1;
+            }
+        });
+        done
+    }
+
+    /// Inserts the keys of the rows `waiting`, whose searches have left their part of the table, in
+    /// the order of the batch.
+    fn insert_waiting(&self, mut waiting: Vec<u32>, table: &mut [u64]) -> PartResult {
+        waiting.sort_unstable();
+        let mut done = PartResult::default();
+        for given in waiting {
+            let i = given as usize;
+            let hash = self.hashes[i];
+            let mut at = find_home_bucket(hash, self.buckets);
+            loop {
+                let found = table[at];
+                if found == EMPTY {
+                    table[at] = pack_bucket(hash, self.keys.rows + i);
+                    self.winners[i].store(given, Relaxed);
+                    done.new.push(BatchEntry { given, place: at });
+                    break;
+                }
+                if let Some(row) = match_row(found, hash_tag(hash))
+                    && self.add_if_equal(given, row, &mut done)
+                {
+                    break;
+                }
+                at = next_bucket(at, self.buckets);
+            }
+        }
+        done
+    }
+}
+
+/// Returns the number of new keys before each row of a batch, and the number of all new keys.
+fn count_before(new: &[bool]) -> (Vec<u32>, usize) {
+    let mut numbers = vec![0u32; new.len()];
+    let mut rows = 0u32;
+    for (number, new) in numbers.iter_mut().zip(new) {
+        *number = rows;
+        rows += u32::from(*new);
+    }
+    (numbers, rows as usize)
+}
+
 impl RowMap {
     /// Inserts at most [`STEP`] keys with several threads, and sets `new` to true for each row that adds
     /// its key. The caller has ensured that the table has capacity for all keys.
@@ -172,94 +274,26 @@ impl RowMap {
         let (key, value) = (width.bytes(), self.types()?.value.nbytes());
         let (before, count) = (self.len, new.len());
         let hashes = hash_rows(self.hashing, width, keys, count);
-        let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
-        // For each row of the batch that adds a key: the index of the row that provides the value.
-        // This is the last row with the key if `replace` is set, else the adding row itself.
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
-        let len = self.table.len();
-        let all = self.table.buckets_mut();
-        let meet = |given: u32, row: usize, done: &mut PartResult| -> bool {
-            let here = width.row(keys, given as usize);
-            if known.row(row) != here {
-                return false;
-            }
-            match row.checked_sub(before) {
-                None => done.old.push(BatchEntry { given, place: row }),
-                Some(first) => {
-                    if replace {
-                        winners[first].store(given, Relaxed);
-                    }
-                }
-            }
-            true
+        let stored = self.keys.as_slice();
+        let insertion = BatchInsertion {
+            buckets: self.table.len(),
+            hashes: &hashes,
+            keys: KeyRows { width, stored, rows: before, given: keys },
+            winners: &winners,
+            replace,
         };
-        let mut done: Vec<PartResult> = split_table(all)
-            .into_par_iter()
-            .map(|part| {
-                let first = part.0;
-                let mut done = PartResult::default();
-                for_each_home(&hashes, len, part, |i, hash, mut at, part| {
-                    #[expect(clippy::cast_possible_truncation, reason = "a step has 2^21 keys")]
-                    let given = i as u32;
-                    loop {
-                        let Some(found) = part.get_mut(at) else {
-                            done.waiting.push(given);
-                            return;
-                        };
-                        if *found == EMPTY {
-                            *found = pack_bucket(hash, before + i);
-                            winners[i].store(given, Relaxed);
-                            done.new.push(BatchEntry { given, place: first + at });
-                            return;
-                        }
-                        if let Some(row) = match_row(*found, hash_tag(hash))
-                            && meet(given, row, &mut done)
-                        {
-                            return;
-                        }
-                        at += 1;
-                    }
-                });
-                done
-            })
-            .collect();
-
-        let mut waiting: Vec<u32> = done.iter().flat_map(|d| d.waiting.iter().copied()).collect();
-        waiting.sort_unstable();
-        let mut last = PartResult::default();
-        for given in waiting {
-            let i = given as usize;
-            let hash = hashes[i];
-            let mut at = find_home_bucket(hash, len);
-            loop {
-                let found = all[at];
-                if found == EMPTY {
-                    all[at] = pack_bucket(hash, before + i);
-                    winners[i].store(given, Relaxed);
-                    last.new.push(BatchEntry { given, place: at });
-                    break;
-                }
-                if let Some(row) = match_row(found, hash_tag(hash))
-                    && meet(given, row, &mut last)
-                {
-                    break;
-                }
-                at = next_bucket(at, len);
-            }
-        }
-        done.push(last);
+        let all = self.table.buckets_mut();
+        let mut done: Vec<PartResult> =
+            split_table(all).into_par_iter().map(|part| insertion.fill_part(part)).collect();
+        let waiting = done.iter().flat_map(|d| d.waiting.iter().copied()).collect();
+        done.push(insertion.insert_waiting(waiting, all));
 
         // Number the added keys in the order of the batch, regardless of the thread that added them.
         for entry in done.iter().flat_map(|d| &d.new) {
             new[entry.given as usize] = true;
         }
-        let mut numbers = vec![0u32; count];
-        let mut rows = 0u32;
-        for (number, new) in numbers.iter_mut().zip(&*new) {
-            *number = rows;
-            rows += u32::from(*new);
-        }
-        let added = rows as usize;
+        let (numbers, added) = count_before(new);
         for entry in done.iter().flat_map(|d| &d.new) {
             let given = entry.given as usize;
             all[entry.place] = pack_bucket(hashes[given], before + numbers[given] as usize);

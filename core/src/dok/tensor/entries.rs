@@ -107,29 +107,47 @@ impl DokTensor {
         drop(storage);
         let places = places.as_slice::<i64>()?;
         if self.view.is_permutation() {
-            // For each axis of the stored tensor, its stride in the stored tensor and its stride in
-            // the view.
-            let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
-            for (axis, own) in self.view.axes.iter().zip(&own) {
-                steps[axis.of] = (base[axis.of], *own);
-            }
-            let moved = |p: &i64| {
-                let mut rest = from_place(*p);
-                let mut to = 0;
-                for (from, own) in &steps {
-                    let at = rest / from;
-                    rest -= at * from;
-                    to += at * own;
-                }
-                to_place(to)
-            };
-            let moved: Vec<i64> = if places.len() > 1 << 16 {
-                places.par_iter().map(moved).collect()
-            } else {
-                places.iter().map(moved).collect()
-            };
-            return SparseEntries::new(shape, moved, values);
+            return SparseEntries::new(shape, self.permute_places(places, &base, &own), values);
         }
+        let (places, rows) = self.select_places(places, &base, &own)?;
+        SparseEntries::new(shape, places, take_rows(&values, &rows)?)
+    }
+
+    /// Returns the places in this view, a permutation of the axes, of the entries at `places` of
+    /// the stored tensor. `base` and `own` are the strides of the stored tensor and of the view.
+    fn permute_places(&self, places: &[i64], base: &[u64], own: &[u64]) -> Vec<i64> {
+        // For each axis of the stored tensor, its stride in the stored tensor and its stride in
+        // the view.
+        let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
+        for (axis, own) in self.view.axes.iter().zip(own) {
+            steps[axis.of] = (base[axis.of], *own);
+        }
+        let moved = |p: &i64| {
+            let mut rest = from_place(*p);
+            let mut to = 0;
+            for (from, own) in &steps {
+                let at = rest / from;
+                rest -= at * from;
+                to += at * own;
+            }
+            to_place(to)
+        };
+        if places.len() > 1 << 16 {
+            places.par_iter().map(moved).collect()
+        } else {
+            places.iter().map(moved).collect()
+        }
+    }
+
+    /// Returns the places in this view of the entries at `places` of the stored tensor, each with
+    /// the index of its entry. `base` and `own` are the strides of the stored tensor and of the
+    /// view.
+    fn select_places(
+        &self,
+        places: &[i64],
+        base: &[u64],
+        own: &[u64],
+    ) -> Result<(Vec<i64>, Vec<u64>)> {
         // For each axis of the view, sorted pairs of a coordinate of the stored tensor and its
         // coordinate in the view; `None` if the axis shows all coordinates.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
@@ -148,13 +166,13 @@ impl DokTensor {
         let mut coordinates = vec![0; base.len()];
         let (mut partial, mut next) = (Vec::new(), Vec::new());
         for (row, p) in (0u64..).zip(places) {
-            unravel_place(from_place(*p), &base, &mut coordinates);
+            unravel_place(from_place(*p), base, &mut coordinates);
             if self.view.fixed.iter().any(|(axis, at)| coordinates[*axis] != *at) {
                 continue;
             }
             partial.clear();
             partial.push(0u64);
-            for ((axis, shown), own) in self.view.axes.iter().zip(&shown).zip(&own) {
+            for ((axis, shown), own) in self.view.axes.iter().zip(&shown).zip(own) {
                 let at = coordinates[axis.of];
                 match shown {
                     None => partial.iter_mut().for_each(|p| *p += at * own),
@@ -174,6 +192,6 @@ impl DokTensor {
             out.extend(partial.iter().map(|p| to_place(*p)));
             rows.extend(partial.iter().map(|_| row));
         }
-        SparseEntries::new(shape, out, take_rows(&values, &rows)?)
+        Ok((out, rows))
     }
 }

@@ -82,6 +82,58 @@ enum RowTarget {
     Collect(Vec<Measurement>),
 }
 
+/// Appends the rows of the file `source` to the tensors of its output shards.
+struct RowSink<'a> {
+    source: &'a MedsFile,
+    target: RowTarget,
+    /// The tensors of each output shard.
+    builders: Vec<CohortShardBuilder>,
+    route: SplitRoute<'a>,
+}
+
+impl RowSink<'_> {
+    /// Appends rows of one time to the tensors. Returns false if they are out of order.
+    #[inline]
+    fn push_run(
+        &mut self,
+        subject: i64,
+        time: i64,
+        tokens: &[u32],
+        values: &[f32],
+    ) -> Result<bool> {
+        let to = self.route.route_to(self.source, subject)?;
+        Ok(self.builders[to].push_run(subject, time, tokens, values))
+    }
+
+    /// Appends a row to the tensors, or to the rows to be sorted. Returns false if a row of tensors
+    /// is out of order.
+    #[inline]
+    fn push(&mut self, row: Measurement) -> Result<bool> {
+        match &mut self.target {
+            RowTarget::Collect(rows) => {
+                rows.push(row);
+                Ok(true)
+            }
+            RowTarget::Build => {
+                let to = self.route.route_to(self.source, row.subject)?;
+                Ok(self.builders[to].push(row))
+            }
+        }
+    }
+
+    /// Returns the tensors of each output shard. Collected rows are sorted and appended first.
+    fn finish(mut self) -> Result<Vec<CohortShardBuilder>> {
+        if let RowTarget::Collect(mut rows) = self.target {
+            sort_rows(&mut rows);
+            for row in rows {
+                let to = self.route.route_to(self.source, row.subject)?;
+                self.builders[to].push(row);
+            }
+        }
+        Ok(self.builders)
+    }
+}
+
 impl ChunkEncoder<'_> {
     /// Encodes a shard while reading it. If its rows are out of order, reads the file again and
     /// sorts them.
@@ -100,34 +152,24 @@ impl ChunkEncoder<'_> {
         &self,
         source: &MedsFile,
         names: &[String],
-        mut target: RowTarget,
+        target: RowTarget,
     ) -> Result<Option<EncodedShard>> {
         let mut builders: Vec<CohortShardBuilder> =
             names.iter().map(|_| CohortShardBuilder::default()).collect();
         if let ([builder], RowTarget::Build) = (builders.as_mut_slice(), &target) {
             builder.reserve(source.rows()?);
         }
-        let mut unknown = BTreeMap::new();
-        let mut known: Option<StringArray> = None;
-        let mut entries: Vec<Option<CodeEntry>> = Vec::new();
-        let mut missed: Vec<u64> = Vec::new();
+        let mut codes = ChunkCodes::default();
         let mut scratch = ChunkScratch::default();
-        let mut route =
-            SplitRoute { of: (names.len() > 1).then_some(self.splits), subject: None, to: 0 };
+        let of = (names.len() > 1).then_some(self.splits);
+        let route = SplitRoute { of, subject: None, to: 0 };
+        let mut sink = RowSink { source, target, builders, route };
         for chunk in MedsChunk::read(source)? {
             let chunk = chunk?;
-            if known.as_ref().is_none_or(|k| !chunk.has_same_codes(k)) {
-                count_missed(known.as_ref(), &mut missed, &mut unknown);
-                entries = (0..chunk.codes.len())
-                    .map(|i| match chunk.codes.is_valid(i) {
-                        true => self.codes.get(chunk.codes.value(i)),
-                        false => None,
-                    })
-                    .collect();
-                missed.resize(entries.len(), 0);
-                known = Some(chunk.codes.clone());
+            if codes.known.as_ref().is_none_or(|k| !chunk.has_same_codes(k)) {
+                codes.replace_codes(&chunk.codes, self.codes);
             }
-            self.translate_codes(source, &chunk, &entries, &mut missed, &mut scratch)?;
+            self.translate_codes(source, &chunk, &mut codes, &mut scratch)?;
             let (mut row, mut dropped) = (0, scratch.dropped.iter().copied().peekable());
             while row < chunk.len() {
                 if dropped.next_if_eq(&row).is_some() {
@@ -139,65 +181,46 @@ impl ChunkEncoder<'_> {
                 row = rows.end;
                 let (subject, time) = (chunk.subjects[rows.start], chunk.time(rows.start));
                 let tokens = &scratch.tokens[rows.clone()];
-                match (&mut target, time) {
+                match (&sink.target, time) {
                     (RowTarget::Build, Some(time)) => {
-                        let to = route.route_to(source, subject)?;
-                        if !builders[to].push_run(subject, time, tokens, &scratch.values[rows]) {
+                        if !sink.push_run(subject, time, tokens, &scratch.values[rows])? {
                             return Ok(None);
                         }
                     }
                     // Compute the value again, because `scratch.values` has NaN for a missing
                     // value, but static facts and rows to be sorted have NULL.
-                    (target, _) => {
+                    _ => {
                         for (row, token) in rows.zip(tokens) {
-                            let value = self.scale_value(
-                                &chunk.values,
-                                row,
-                                &find_entry_of_row(&entries, &chunk, row),
-                            );
-                            let row = Measurement { subject, time, token: *token, value };
-                            match target {
-                                RowTarget::Collect(collected) => collected.push(row),
-                                RowTarget::Build => {
-                                    let to = route.route_to(source, subject)?;
-                                    if !builders[to].push(row) {
-                                        return Ok(None);
-                                    }
-                                }
+                            let entry = find_entry_of_row(&codes.entries, &chunk, row);
+                            let value = self.scale_value(&chunk.values, row, &entry);
+                            if !sink.push(Measurement { subject, time, token: *token, value })? {
+                                return Ok(None);
                             }
                         }
                     }
                 }
             }
         }
-        count_missed(known.as_ref(), &mut missed, &mut unknown);
-        let sorted = matches!(target, RowTarget::Collect(_));
-        if let RowTarget::Collect(mut rows) = target {
-            sort_rows(&mut rows);
-            for row in rows {
-                let to = route.route_to(source, row.subject)?;
-                builders[to].push(row);
-            }
-        }
+        codes.count_missed();
+        let sorted = matches!(sink.target, RowTarget::Collect(_));
         let mut parts: Vec<(String, CohortShardBuilder)> =
-            names.iter().cloned().zip(builders).collect();
+            names.iter().cloned().zip(sink.finish()?).collect();
         if parts.len() > 1 {
             parts.retain(|(_, builder)| !builder.subjects.is_empty());
         }
-        Ok(Some(EncodedShard { parts, unknown, sorted }))
+        Ok(Some(EncodedShard { parts, unknown: codes.unknown, sorted }))
     }
 
-    /// Fills `scratch` with the tokens, the values, and the indices of the rows to drop. `entries`
-    /// has `None` for a code of `chunk` that is not in the vocabulary; its measurements are counted
-    /// in `missed`.
+    /// Fills `scratch` with the tokens, the values, and the indices of the rows to drop. Counts the
+    /// measurements whose code is not in the vocabulary.
     fn translate_codes(
         &self,
         source: &MedsFile,
         chunk: &MedsChunk,
-        entries: &[Option<CodeEntry>],
-        missed: &mut [u64],
+        codes: &mut ChunkCodes,
         scratch: &mut ChunkScratch,
     ) -> Result<()> {
+        let (entries, missed) = (codes.entries.as_slice(), codes.missed.as_mut_slice());
         scratch.dropped.clear();
         scratch.tokens.clear();
         scratch.tokens.reserve(chunk.len());
@@ -335,18 +358,40 @@ struct ChunkScratch {
     dropped: Vec<usize>,
 }
 
-/// Moves the counts in `missed`, measurements per code of `codes`, to the totals in `unknown`.
-fn count_missed(
-    codes: Option<&StringArray>,
-    missed: &mut Vec<u64>,
-    unknown: &mut BTreeMap<String, u64>,
-) {
-    if let Some(codes) = codes {
-        for (key, count) in missed.iter().enumerate().filter(|(_, count)| **count > 0) {
-            *unknown.entry(codes.value(key).to_string()).or_default() += count;
-        }
+/// The codes of a chunk, and the measurements whose code is not in the vocabulary.
+#[derive(Default)]
+struct ChunkCodes {
+    known: Option<StringArray>,
+    /// For each code, its entry in the vocabulary.
+    entries: Vec<Option<CodeEntry>>,
+    /// For each code that is not in the vocabulary, the number of its measurements that `unknown`
+    /// does not count yet.
+    missed: Vec<u64>,
+    unknown: BTreeMap<String, u64>,
+}
+
+impl ChunkCodes {
+    fn replace_codes(&mut self, codes: &StringArray, vocabulary: &CohortCodes) {
+        self.count_missed();
+        self.entries = (0..codes.len())
+            .map(|i| match codes.is_valid(i) {
+                true => vocabulary.get(codes.value(i)),
+                false => None,
+            })
+            .collect();
+        self.missed.resize(self.entries.len(), 0);
+        self.known = Some(codes.clone());
     }
-    missed.clear();
+
+    /// Moves the counts in `missed` to `unknown`.
+    fn count_missed(&mut self) {
+        if let Some(codes) = &self.known {
+            for (key, count) in self.missed.iter().enumerate().filter(|(_, count)| **count > 0) {
+                *self.unknown.entry(codes.value(key).to_string()).or_default() += count;
+            }
+        }
+        self.missed.clear();
+    }
 }
 
 /// Finds the output shard of each subject. `of` is `None` if there is only one output shard. `to`

@@ -361,22 +361,8 @@ fn apply_op(op: BinaryOp, left: &SideValues, right: &SideValues, len: usize) -> 
     } else {
         (left, right)
     };
-    if compares {
-        let through = |leaves: &ArrayRef, compare: &dyn Fn(&SideValues) -> Result<ArrayRef>| {
-            let answers = over_values(leaves, |v| {
-                Ok(compare(&SideValues::Each(v.clone()))?.as_boolean().clone())
-            });
-            answers.map(to_array)
-        };
-        match (left, right) {
-            (SideValues::Each(a), SideValues::One(_)) if a.as_any_dictionary_opt().is_some() => {
-                return through(a, &|a| apply_op(op, a, right, a.values().len()));
-            }
-            (SideValues::One(_), SideValues::Each(b)) if b.as_any_dictionary_opt().is_some() => {
-                return through(b, &|b| apply_op(op, left, b, b.values().len()));
-            }
-            _ => {}
-        }
+    if compares && let Some(found) = compare_dictionary(op, left, right)? {
+        return Ok(found);
     }
     if let Some(found) = floats::compute_floats(op, left, right) {
         return Ok(found);
@@ -394,6 +380,39 @@ fn apply_op(op: BinaryOp, left: &SideValues, right: &SideValues, len: usize) -> 
             return Ok(found);
         }
     }
+    apply_arrow_op(op, left, right, len)
+}
+
+/// Compares a dictionary with one value: evaluates the comparison once per value of the dictionary.
+/// Returns `None` for other operands.
+fn compare_dictionary(
+    op: BinaryOp,
+    left: &SideValues,
+    right: &SideValues,
+) -> Result<Option<ArrayRef>> {
+    let through = |leaves: &ArrayRef, compare: &dyn Fn(&SideValues) -> Result<ArrayRef>| {
+        let answers = over_values(leaves, |v| {
+            Ok(compare(&SideValues::Each(v.clone()))?.as_boolean().clone())
+        });
+        answers.map(|answers| Some(to_array(answers)))
+    };
+    match (left, right) {
+        (SideValues::Each(a), SideValues::One(_)) if a.as_any_dictionary_opt().is_some() => {
+            through(a, &|a| apply_op(op, a, right, a.values().len()))
+        }
+        (SideValues::One(_), SideValues::Each(b)) if b.as_any_dictionary_opt().is_some() => {
+            through(b, &|b| apply_op(op, left, b, b.values().len()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn apply_arrow_op(
+    op: BinaryOp,
+    left: &SideValues,
+    right: &SideValues,
+    len: usize,
+) -> Result<ArrayRef> {
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
         (SideValues::Each(a), SideValues::Each(b)) => (a, b),

@@ -1,6 +1,6 @@
 //! Lists the tensors in batches of health records.
 
-use super::super::loader_source::LoaderSource;
+use super::super::loader_source::{LoaderSource, SourceColumn};
 use super::super::options::{BatchForm, LoaderOptions};
 use super::super::state::LoaderTarget;
 use super::super::tensor_output::{
@@ -21,20 +21,17 @@ pub(super) fn list_outputs(
     loader: &LoaderOptions,
 ) -> Result<Vec<TensorOutput>> {
     let mut out = TensorOutputs::new(loader);
-    let column = |name: &str| {
-        source.columns.iter().enumerate().find(|(_, column)| column.name.as_ref() == name)
-    };
     let packed = options.get_form() == BatchForm::Packed;
-    let padding = if options.compat { ONE } else { ZERO };
+    let padding = find_mask_padding(options);
 
-    if let Some((i, c)) = column("code") {
+    if let Some((i, c)) = find_column(source, "code") {
         out.push("code", c.axis, DType::I64, ZERO, TensorContent::Column(i))?;
     }
-    if let Some((i, c)) = column("numeric_value") {
+    if let Some((i, c)) = find_column(source, "numeric_value") {
         out.push("numeric_value", c.axis, DType::F32, ZERO, TensorContent::Column(i))?;
         out.push("numeric_value_mask", c.axis, DType::Bool, padding, TensorContent::Number(i))?;
     }
-    match (options.unit, column("time_delta_days")) {
+    match (options.unit, find_column(source, "time_delta_days")) {
         (SequenceUnit::Event, Some((i, _))) => {
             out.push("time_delta_days", 1, DType::F32, ZERO, TensorContent::Column(i))?;
         }
@@ -46,48 +43,8 @@ pub(super) fn list_outputs(
     if options.unit == SequenceUnit::Event && !packed {
         out.push("event_mask", 1, DType::Bool, ZERO, TensorContent::Mask)?;
     }
-    match (options.statics, &source.facts) {
-        (StaticsMode::Prepend, Some(_)) => {
-            let leading = options.compat && options.find_side() == PaddingSide::Left;
-            let what = if leading { TensorContent::Leading } else { TensorContent::Fact };
-            out.push("static_mask", 1, DType::Bool, ZERO, what)?;
-        }
-        (StaticsMode::Include, Some(facts)) => {
-            for (i, c) in facts.source.columns.iter().enumerate() {
-                let name = c.name.as_ref();
-                out.push_fact(name, 1, c.dtype, ZERO, TensorContent::Column(i))?;
-                if c.finite {
-                    let mask = format!("{name}_mask");
-                    out.push_fact(mask, 1, DType::Bool, padding, TensorContent::Number(i))?;
-                }
-            }
-            if packed {
-                let what = TensorContent::CuSeqlens;
-                out.push_fact("static/cu_seqlens", 1, DType::I32, ZERO, what)?;
-            }
-        }
-        _ => {}
-    }
-    for (i, target) in targets.iter().enumerate() {
-        if options.compat && target.name.as_ref() != "boolean_value" {
-            continue;
-        }
-        out.push(target.name.as_ref(), 0, target.dtype, ZERO, TensorContent::Target(i))?;
-        if target.nulls {
-            let mask = format!("{}_mask", target.name);
-            out.push(mask, 0, DType::Bool, ZERO, TensorContent::TargetValid(i))?;
-        }
-    }
-    for name in TARGETS.into_iter().chain(["subject_id"]) {
-        let Some((i, c)) = column(name) else { continue };
-        if options.compat && name != "boolean_value" {
-            continue;
-        }
-        out.push(name, 0, c.dtype, ZERO, TensorContent::Column(i))?;
-        if c.nulls {
-            out.push(format!("{name}_mask"), 0, DType::Bool, ZERO, TensorContent::Valid(i))?;
-        }
-    }
+    push_statics(&mut out, source, options)?;
+    push_targets(&mut out, source, targets, options)?;
     if !options.compat {
         out.push("event_start", 0, DType::I64, ZERO, TensorContent::FirstEvent)?;
         out.push("event_end", 0, DType::I64, ZERO, TensorContent::EndEvent)?;
@@ -103,4 +60,75 @@ pub(super) fn list_outputs(
         }
     }
     Ok(out.into_outputs())
+}
+
+/// Returns the value of padding in the mask of a column.
+fn find_mask_padding(options: &MedsOptions) -> [u8; 8] {
+    if options.compat { ONE } else { ZERO }
+}
+
+fn push_statics(
+    out: &mut TensorOutputs<'_>,
+    source: &LoaderSource,
+    options: &MedsOptions,
+) -> Result<()> {
+    let padding = find_mask_padding(options);
+    match (options.statics, &source.facts) {
+        (StaticsMode::Prepend, Some(_)) => {
+            let leading = options.compat && options.find_side() == PaddingSide::Left;
+            let what = if leading { TensorContent::Leading } else { TensorContent::Fact };
+            out.push("static_mask", 1, DType::Bool, ZERO, what)?;
+        }
+        (StaticsMode::Include, Some(facts)) => {
+            for (i, c) in facts.source.columns.iter().enumerate() {
+                let name = c.name.as_ref();
+                out.push_fact(name, 1, c.dtype, ZERO, TensorContent::Column(i))?;
+                if c.finite {
+                    let mask = format!("{name}_mask");
+                    out.push_fact(mask, 1, DType::Bool, padding, TensorContent::Number(i))?;
+                }
+            }
+            if options.get_form() == BatchForm::Packed {
+                let what = TensorContent::CuSeqlens;
+                out.push_fact("static/cu_seqlens", 1, DType::I32, ZERO, what)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Adds the tensors of `targets`, then those of the columns of values to predict and of the
+/// subject.
+fn push_targets(
+    out: &mut TensorOutputs<'_>,
+    source: &LoaderSource,
+    targets: &[LoaderTarget],
+    options: &MedsOptions,
+) -> Result<()> {
+    for (i, target) in targets.iter().enumerate() {
+        if options.compat && target.name.as_ref() != "boolean_value" {
+            continue;
+        }
+        out.push(target.name.as_ref(), 0, target.dtype, ZERO, TensorContent::Target(i))?;
+        if target.nulls {
+            let mask = format!("{}_mask", target.name);
+            out.push(mask, 0, DType::Bool, ZERO, TensorContent::TargetValid(i))?;
+        }
+    }
+    for name in TARGETS.into_iter().chain(["subject_id"]) {
+        let Some((i, c)) = find_column(source, name) else { continue };
+        if options.compat && name != "boolean_value" {
+            continue;
+        }
+        out.push(name, 0, c.dtype, ZERO, TensorContent::Column(i))?;
+        if c.nulls {
+            out.push(format!("{name}_mask"), 0, DType::Bool, ZERO, TensorContent::Valid(i))?;
+        }
+    }
+    Ok(())
+}
+
+fn find_column<'a>(source: &'a LoaderSource, name: &str) -> Option<(usize, &'a SourceColumn)> {
+    source.columns.iter().enumerate().find(|(_, column)| column.name.as_ref() == name)
 }

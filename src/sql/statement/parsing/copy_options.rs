@@ -125,6 +125,31 @@ const ONLY_CSV: [&str; 11] = [
     "force_quote",
 ];
 
+/// Options of DuckDB that are not supported; `force_quote` is supported for `*` only.
+const UNSUPPORTED: [&str; 21] = [
+    "force_quote",
+    "prefix",
+    "suffix",
+    "array",
+    "append",
+    "per_thread_output",
+    "file_size_bytes",
+    "filename_pattern",
+    "file_extension",
+    "use_tmp_file",
+    "write_partition_columns",
+    "row_group_size_bytes",
+    "row_groups_per_file",
+    "return_files",
+    "field_ids",
+    "encoding",
+    "preserve_order",
+    "write_bloom_filter",
+    "parquet_version",
+    "dictionary_size_limit",
+    "hive_file_pattern",
+];
+
 fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
     let mut clauses = CopyClauses::default();
     let mut depth = 0usize;
@@ -207,27 +232,7 @@ impl CopyClauses {
                     .collect();
                 self.partitions = Some(columns.join(", "));
             }
-            "force_quote"
-            | "prefix"
-            | "suffix"
-            | "array"
-            | "append"
-            | "per_thread_output"
-            | "file_size_bytes"
-            | "filename_pattern"
-            | "file_extension"
-            | "use_tmp_file"
-            | "write_partition_columns"
-            | "row_group_size_bytes"
-            | "row_groups_per_file"
-            | "return_files"
-            | "field_ids"
-            | "encoding"
-            | "preserve_order"
-            | "write_bloom_filter"
-            | "parquet_version"
-            | "dictionary_size_limit"
-            | "hive_file_pattern" => {
+            name if UNSUPPORTED.contains(&name) => {
                 return plan_err!(
                     "the option {written} of COPY is not supported; the options of DuckDB that are supported are format, header, delimiter, quote, escape, nullstr, dateformat, timestampformat, compression, compression_level, row_group_size, partition_by and overwrite"
                 );

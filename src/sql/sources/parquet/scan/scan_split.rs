@@ -70,48 +70,24 @@ impl SplitScan {
     ) -> Result<Option<Self>> {
         let Some(projection) = stock.projection() else { return Ok(None) };
         let table = stock.table_schema();
-        let numbers: BTreeSet<usize> = ours.iter().map(|c| c.table).collect();
-        let lists = |e: &Arc<dyn PhysicalExpr>| {
-            collect_columns(e).into_iter().any(|c| numbers.contains(&c.index()))
-        };
-
-        let (mut theirs, mut tests) = (Vec::new(), Vec::new());
-        let tested = stock.table_parquet_options().global.pushdown_filters;
-        if let Some(filter) = stock.filter() {
-            for condition in split_conjunction(&filter) {
-                let place = if tested && lists(condition) { &mut tests } else { &mut theirs };
-                place.push(Arc::clone(condition));
-            }
-        }
+        let mut asked = ScanExpressions::new(ours.iter().map(|c| c.table).collect());
+        let FilterParts { theirs, tests } = FilterParts::new(stock, &asked);
         let of_tests: BTreeSet<usize> =
             tests.iter().flat_map(collect_columns).map(|c| c.index()).collect();
         ours.sort_by_key(|c| (!of_tests.contains(&c.table), c.table));
         let tested = ours.iter().filter(|c| of_tests.contains(&c.table)).count();
 
-        let mut asked = ScanExpressions { exprs: Vec::new() };
-        let mut places: BTreeMap<usize, usize> = BTreeMap::new();
-        let mixed = |e: &Arc<dyn PhysicalExpr>,
-                     asked: &mut ScanExpressions,
-                     places: &mut BTreeMap<_, _>| {
-            for column in collect_columns(e) {
-                if !numbers.contains(&column.index()) {
-                    let name = column.name().to_owned();
-                    let number = column.index();
-                    places.insert(number, asked.add(&(Arc::new(column) as _), &name));
-                }
-            }
-        };
         let mut outputs = Vec::new();
         for e in projection {
-            if lists(&e.expr) {
-                mixed(&e.expr, &mut asked, &mut places);
+            if asked.uses_lists(&e.expr) {
+                asked.add_other_columns(&e.expr);
                 outputs.push(OutputColumn::Of(Arc::clone(&e.expr)));
             } else {
                 outputs.push(OutputColumn::Given(asked.add(&e.expr, &e.alias)));
             }
         }
         for test in &tests {
-            mixed(test, &mut asked, &mut places);
+            asked.add_other_columns(test);
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
@@ -124,6 +100,7 @@ impl SplitScan {
             return Ok(None);
         }
 
+        let mut places = asked.places;
         for (i, column) in ours.iter().enumerate() {
             places.insert(column.table, asked.exprs.len() + i);
         }
@@ -204,12 +181,60 @@ fn find_given_rows(schema: &Schema, batch_size: usize) -> usize {
 const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
+/// The conditions of a filter, divided between DataFusion's scan and Serrate.
+struct FilterParts {
+    /// Conditions that DataFusion's scan evaluates.
+    theirs: Vec<Arc<dyn PhysicalExpr>>,
+    /// Conditions on decoded lists.
+    tests: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+impl FilterParts {
+    fn new(stock: &ParquetSource, asked: &ScanExpressions) -> Self {
+        let (mut theirs, mut tests) = (Vec::new(), Vec::new());
+        let tested = stock.table_parquet_options().global.pushdown_filters;
+        if let Some(filter) = stock.filter() {
+            for condition in split_conjunction(&filter) {
+                let is_test = tested && asked.uses_lists(condition);
+                let place = if is_test { &mut tests } else { &mut theirs };
+                place.push(Arc::clone(condition));
+            }
+        }
+        Self { theirs, tests }
+    }
+}
+
 /// The expressions to request from DataFusion's scan, without repeated columns.
 struct ScanExpressions {
+    /// Indices in the table of the columns that the list decoder reads.
+    lists: BTreeSet<usize>,
     exprs: Vec<ProjectionExpr>,
+    /// Columns that expressions over lists use, too: for the index in the table, the index in
+    /// `exprs`.
+    places: BTreeMap<usize, usize>,
 }
 
 impl ScanExpressions {
+    fn new(lists: BTreeSet<usize>) -> Self {
+        Self { lists, exprs: Vec::new(), places: BTreeMap::new() }
+    }
+
+    fn uses_lists(&self, expr: &Arc<dyn PhysicalExpr>) -> bool {
+        collect_columns(expr).into_iter().any(|c| self.lists.contains(&c.index()))
+    }
+
+    /// Adds the columns that `expr` uses, except those that the list decoder reads.
+    fn add_other_columns(&mut self, expr: &Arc<dyn PhysicalExpr>) {
+        for column in collect_columns(expr) {
+            if !self.lists.contains(&column.index()) {
+                let name = column.name().to_owned();
+                let number = column.index();
+                let place = self.add(&(Arc::new(column) as _), &name);
+                self.places.insert(number, place);
+            }
+        }
+    }
+
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
         // A column that is used twice is requested once. A call that is used twice is requested
         // twice, because two calls of `random()` have different values.

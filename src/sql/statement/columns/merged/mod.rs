@@ -37,7 +37,7 @@ use crate::sql::statement::columns::merged::names::{
 };
 use crate::sql::statement::columns::merged::stars::{replace_column, write_star};
 use crate::sql::statement::columns::merged::tables::{
-    MergedTable, has_name, is_merged_in, merge_tables, owns_column, replace_in_lateral,
+    MergedTable, TableMerger, has_name, is_merged_in, owns_column, replace_in_lateral,
 };
 use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name};
 use crate::sql::statement::folding::fold_name;
@@ -219,17 +219,16 @@ fn merge_from(
         SelectItem::Wildcard(options) => has_known_options(options),
         _ => true,
     });
-    let mut unnamed = 0;
-    let mut tables: Vec<MergedTable> = Vec::new();
+    let mut merger = TableMerger::new(by_conditions, relations);
     let mut from = select.from.clone();
     for item in &mut from {
-        let before = tables.len();
-        merge_tables(item, by_conditions, relations, &mut unnamed, &mut tables)?;
-        // LATERAL tables change only after `merge_tables` has recorded the text of each table,
-        // because this text is the key in `relations`.
-        replace_in_lateral(&mut item.relation, &tables[..before]);
+        let before = merger.tables.len();
+        merger.add_from(item)?;
+        // LATERAL tables change only after `add_from` has recorded the text of each table, because
+        // this text is the key in `relations`.
+        replace_in_lateral(&mut item.relation, &merger.tables[..before]);
     }
-    Some((from, tables))
+    Some((from, merger.tables))
 }
 
 /// The merged columns of a SELECT, each with the expression that replaces its unqualified name. In

@@ -51,16 +51,11 @@ pub(super) fn write_star(
             None => return refuse_star(table, DEPENDENT),
         });
     }
-    // Whether the star of a table returns the column `name`. The star omits a column that USING
-    // merges into the column of an earlier table.
-    let shows = |table: &MergedTable, columns: &HashSet<String>, name: &Ident| {
-        owns_column(table, name)
-            || (columns.contains(&fold_name(name)) && !is_merged_in(table, name))
-    };
     for excluded in excluded {
         let Some((name, table)) = split_column(excluded) else { return Ok(None) };
         let mut owners = tables.iter().zip(&columns).filter(|(known, columns)| {
-            has_name(known, &table) && (is_merged_in(known, &name) || shows(known, columns, &name))
+            has_name(known, &table)
+                && (is_merged_in(known, &name) || shows_column(known, columns, &name))
         });
         let Some((owner, _)) = owners.next() else { return Ok(None) };
         if !table.is_empty() && owns_column(owner, &name) {
@@ -69,44 +64,60 @@ pub(super) fn write_star(
             );
         }
     }
-    let mut stars = Vec::with_capacity(tables.len());
-    for (table, columns) in tables.iter().zip(&columns) {
-        let is_excluded = |name: &Ident| {
-            excluded
-                .iter()
-                .filter_map(split_column)
-                .any(|(column, of)| is_same_ident(&column, name) && has_name(table, &of))
-        };
-        let mut omitted = table.merged.clone();
-        for name in excluded.iter().filter_map(find_last_ident) {
-            if is_excluded(&name) && shows(table, columns, &name) {
-                let name = ObjectName::from(vec![Ident::with_quote('"', fold_name(&name))]);
-                if !omitted.contains(&name) {
-                    omitted.push(name);
-                }
+    let stars = tables.iter().zip(&columns);
+    let stars = stars.map(|(table, columns)| write_table_star(options, table, columns, &replaced));
+    Ok(Some(stars.collect()))
+}
+
+/// Returns the star of a table with these columns for a `*` with `options`, whose REPLACE has the
+/// items `replaced`.
+fn write_table_star(
+    options: &WildcardAdditionalOptions,
+    table: &MergedTable,
+    columns: &HashSet<String>,
+    replaced: &[&ReplaceSelectElement],
+) -> SelectItem {
+    let excluded = list_excluded_names(options);
+    let is_excluded = |name: &Ident| {
+        excluded
+            .iter()
+            .filter_map(split_column)
+            .any(|(column, of)| is_same_ident(&column, name) && has_name(table, &of))
+    };
+    let mut omitted = table.merged.clone();
+    for name in excluded.iter().filter_map(find_last_ident) {
+        if is_excluded(&name) && shows_column(table, columns, &name) {
+            let name = ObjectName::from(vec![Ident::with_quote('"', fold_name(&name))]);
+            if !omitted.contains(&name) {
+                omitted.push(name);
             }
         }
-        let is_replaced =
-            |name: &Ident| replaced.iter().any(|item| is_same_ident(&item.column_name, name));
-        let own = table
-            .own
-            .iter()
-            .filter(|(name, _)| !is_excluded(name) && !is_replaced(name))
-            .filter(|(name, expr)| *expr != qualify_column(&table.name, name))
-            .map(|(name, expr)| Box::new(replace_column(name, expr)));
-        let others = replaced
-            .iter()
-            .filter(|item| shows(table, columns, &item.column_name))
-            .filter(|item| !is_excluded(&item.column_name))
-            .map(|item| Box::new((*item).clone()));
-        let items: Vec<_> = own.chain(others).collect();
-        let mut options = options.clone();
-        options.opt_exclude = (!omitted.is_empty()).then_some(ExcludeSelectItem::Multiple(omitted));
-        options.opt_replace = (!items.is_empty()).then_some(ReplaceSelectItem { items });
-        let kind = SelectItemQualifiedWildcardKind::ObjectName(table.name.clone());
-        stars.push(SelectItem::QualifiedWildcard(kind, options));
     }
-    Ok(Some(stars))
+    let is_replaced =
+        |name: &Ident| replaced.iter().any(|item| is_same_ident(&item.column_name, name));
+    let own = table
+        .own
+        .iter()
+        .filter(|(name, _)| !is_excluded(name) && !is_replaced(name))
+        .filter(|(name, expr)| *expr != qualify_column(&table.name, name))
+        .map(|(name, expr)| Box::new(replace_column(name, expr)));
+    let others = replaced
+        .iter()
+        .filter(|item| shows_column(table, columns, &item.column_name))
+        .filter(|item| !is_excluded(&item.column_name))
+        .map(|item| Box::new((*item).clone()));
+    let items: Vec<_> = own.chain(others).collect();
+    let mut options = options.clone();
+    options.opt_exclude = (!omitted.is_empty()).then_some(ExcludeSelectItem::Multiple(omitted));
+    options.opt_replace = (!items.is_empty()).then_some(ReplaceSelectItem { items });
+    let kind = SelectItemQualifiedWildcardKind::ObjectName(table.name.clone());
+    SelectItem::QualifiedWildcard(kind, options)
+}
+
+/// Whether the star of a table returns the column `name`. The star omits a column that USING merges
+/// into the column of an earlier table.
+fn shows_column(table: &MergedTable, columns: &HashSet<String>, name: &Ident) -> bool {
+    owns_column(table, name) || (columns.contains(&fold_name(name)) && !is_merged_in(table, name))
 }
 
 /// The reason why the columns of a table are unknown, if the table cannot be selected alone, such

@@ -1,8 +1,10 @@
 //! Collects the tables of a FROM, each with the columns that USING merges.
 
+use std::ops::Range;
+
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
-    TableWithJoins,
+    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias,
+    TableFactor, TableWithJoins,
 };
 
 use crate::sql::statement::columns::join_constraints::{
@@ -58,119 +60,189 @@ pub(super) fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     })
 }
 
-/// Appends to `out` the tables of a FROM with the columns that USING merges. If `by_conditions` is
-/// true, ON replaces each USING that DataFusion cannot plan. `unnamed` counts the subqueries that
-/// get an alias. Returns `None` if a table has no name, or if it is unknown which table has a
-/// merged column.
-pub(super) fn merge_tables(
-    from: &mut TableWithJoins,
+/// Collects the tables of a FROM with the columns that USING merges.
+pub(super) struct TableMerger<'a> {
+    /// Whether ON replaces each USING that DataFusion cannot plan.
     by_conditions: bool,
-    relations: &TableColumns,
-    unnamed: &mut usize,
-    out: &mut Vec<MergedTable>,
-) -> Option<()> {
-    let merges = from.joins.iter().any(|join| !list_using_columns(&join.join_operator).is_empty());
-    let first = out.len();
-    add_table(&mut from.relation, by_conditions, merges, relations, unnamed, out)?;
-    for join in &mut from.joins {
-        use JoinOperator as J;
-        let before = out.len();
-        let columns = list_using_columns(&join.join_operator).to_vec();
-        match &join.join_operator {
-            // These joins return only the columns of the left input, so USING merges no columns.
-            J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
-            J::RightSemi(_) | J::RightAnti(_) => return None,
-            operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
-                return None;
+    relations: &'a TableColumns,
+    /// Number of subqueries that have got an alias.
+    unnamed: usize,
+    pub(super) tables: Vec<MergedTable>,
+}
+
+/// The indices of the tables on the two sides of a join.
+struct JoinSides {
+    left: Range<usize>,
+    right: Range<usize>,
+}
+
+/// The condition of a join for one column of its USING.
+struct UsingCondition {
+    equal: Expr,
+    /// Whether the condition compares a merged value such as `coalesce(a.k, b.k)`, or DataFusion
+    /// cannot plan the column in USING.
+    needs_on: bool,
+}
+
+impl<'a> TableMerger<'a> {
+    pub(super) fn new(by_conditions: bool, relations: &'a TableColumns) -> Self {
+        Self { by_conditions, relations, unnamed: 0, tables: Vec::new() }
+    }
+
+    /// Adds the tables of a part of FROM. Returns `None` if a table has no name, or if it is
+    /// unknown which table has a merged column.
+    pub(super) fn add_from(&mut self, from: &mut TableWithJoins) -> Option<()> {
+        let merges =
+            from.joins.iter().any(|join| !list_using_columns(&join.join_operator).is_empty());
+        let first = self.tables.len();
+        self.add_table(&mut from.relation, merges)?;
+        for join in &mut from.joins {
+            use JoinOperator as J;
+            let before = self.tables.len();
+            match &join.join_operator {
+                // These joins return only the columns of the left input, so USING merges no
+                // columns.
+                J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
+                J::RightSemi(_) | J::RightAnti(_) => return None,
+                operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
+                    return None;
+                }
+                _ => self.add_table(&mut join.relation, merges)?,
             }
-            _ => add_table(&mut join.relation, by_conditions, merges, relations, unnamed, out)?,
+            let sides = JoinSides { left: first..before, right: before..self.tables.len() };
+            self.merge_join(join, &sides)?;
+        }
+        Some(())
+    }
+
+    fn add_table(&mut self, factor: &mut TableFactor, merges: bool) -> Option<()> {
+        if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+            return self.add_from(table_with_joins);
+        }
+        let text = find_written_text(factor);
+        if let TableFactor::Derived { alias: alias @ None, .. } = factor
+            && merges
+        {
+            self.unnamed += 1;
+            let name = Ident::with_quote('"', format!("{SIDE}{}", self.unnamed));
+            *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+        }
+        let name = match factor {
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. }
+            | TableFactor::NestedJoin { alias: Some(alias), .. }
+            | TableFactor::UNNEST { alias: Some(alias), .. } => {
+                ObjectName::from(vec![alias.name.clone()])
+            }
+            TableFactor::Table { name, args: None, .. } => name.clone(),
+            _ => return None,
+        };
+        self.tables.push(MergedTable { name, text, own: vec![], merged: vec![], repeated: vec![] });
+        Some(())
+    }
+
+    /// Merges the columns of USING of a join. USING becomes ON if it needs to. In a join without
+    /// USING, replaces the unqualified names of merged columns.
+    fn merge_join(&mut self, join: &mut Join, sides: &JoinSides) -> Option<()> {
+        let columns = list_using_columns(&join.join_operator).to_vec();
+        if columns.is_empty() {
+            let tables = &self.tables[sides.left.start..];
+            let names: Vec<_> = tables.iter().flat_map(|t| t.own.iter().cloned()).collect();
+            if let Some(JoinConstraint::On(on)) = find_constraint_mut(&mut join.join_operator) {
+                replace_names(on, &names);
+            }
+            replace_in_lateral(&mut join.relation, &self.tables);
         }
         let mut condition: Option<Expr> = None;
-        let (mut changed, mut by_position) = (false, false);
+        let (mut needs_on, mut by_position) = (false, false);
         for column in &columns {
-            let name = column.0.last()?.as_ident()?.clone();
-            if match_position(&name).is_some() {
+            let name = column.0.last()?.as_ident()?;
+            if match_position(name).is_some() {
                 by_position = true;
                 continue;
             }
-            // The column `name` of the right input belongs to the table that already merges `name`,
-            // else to the only table with such a column. If there is none, the SELECT stays
-            // unchanged.
-            let merges =
-                |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, &name));
-            let right_at = match out[before..].iter().position(merges) {
-                Some(at) => before + at,
-                None if out.len() - before == 1 => before,
-                None => before + find_holder(&out[before..], &name, relations)?,
-            };
-            let right_table = &mut out[right_at];
-            let plain = qualify_column(&right_table.name, &name);
-            // In `a JOIN (b FULL JOIN c USING (k)) USING (k)`, the join in parentheses has already
-            // merged `k`, so the outer join compares the merged value.
-            let own = right_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
-            let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
-            changed |= right != plain;
-            let holder = match out[first..before].iter().position(merges) {
-                Some(at) => first + at,
-                None if before - first == 1 => first,
-                None => first + find_holder(&out[first..before], &name, relations)?,
-            };
-            let left_table = &out[holder];
-            let known = left_table.own.iter().position(|(own, _)| is_same_ident(own, &name));
-            let plain = qualify_column(&left_table.name, &name);
-            let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
-            changed |= left != plain;
-            let equal = Expr::BinaryOp {
-                left: Box::new(left.clone()),
-                op: BinaryOperator::Eq,
-                right: Box::new(right.clone()),
-            };
+            let merged = self.merge_column(name, &join.join_operator, sides)?;
+            needs_on |= merged.needs_on;
             condition = Some(match condition {
                 Some(before) => Expr::BinaryOp {
                     left: Box::new(before),
                     op: BinaryOperator::And,
-                    right: Box::new(equal),
+                    right: Box::new(merged.equal),
                 },
-                None => equal,
+                None => merged.equal,
             });
-            let merged = match &join.join_operator {
-                J::Right(_) | J::RightOuter(_) => right,
-                J::FullOuter(_) => build_coalesce([left, right]),
-                _ => left,
-            };
-            let holder = &mut out[holder];
-            match known {
-                Some(at) => {
-                    holder.own[at].1 = merged;
-                    // DataFusion cannot plan a further USING with a column of three tables, such as
-                    // `JOIN d USING (k)` after `a JOIN b USING (k) JOIN c USING (k)`. So this USING
-                    // becomes ON.
-                    changed |=
-                        by_conditions && holder.repeated.iter().any(|n| is_same_ident(n, &name));
-                    holder.repeated.push(name.clone());
-                }
-                None => holder.own.push((name.clone(), merged)),
-            }
-            out[right_at].merged.push(ObjectName::from(vec![name]));
         }
-        if columns.is_empty() {
-            let names: Vec<_> = out[first..].iter().flat_map(|t| t.own.iter().cloned()).collect();
-            if let Some(JoinConstraint::On(on)) = find_constraint_mut(&mut join.join_operator) {
-                replace_names(on, &names);
-            }
-            replace_in_lateral(&mut join.relation, out);
-        }
-        // `changed` is true if this join compares a merged value such as `coalesce(a.k, b.k)`, or
-        // if DataFusion cannot plan its USING. USING then becomes ON.
-        if changed
+        if needs_on
             && !by_position
             && let Some(condition) = condition
             && let Some(constraint) = find_constraint_mut(&mut join.join_operator)
         {
             *constraint = JoinConstraint::On(condition);
         }
+        Some(())
     }
-    Some(())
+
+    /// Merges the column `name` of the right input of a join into that of the left input.
+    fn merge_column(
+        &mut self,
+        name: &Ident,
+        operator: &JoinOperator,
+        sides: &JoinSides,
+    ) -> Option<UsingCondition> {
+        use JoinOperator as J;
+        let right_at = self.find_owner(&sides.right, name)?;
+        let right_table = &mut self.tables[right_at];
+        let plain = qualify_column(&right_table.name, name);
+        // In `a JOIN (b FULL JOIN c USING (k)) USING (k)`, the join in parentheses has already
+        // merged `k`, so the outer join compares the merged value.
+        let own = right_table.own.iter().position(|(own, _)| is_same_ident(own, name));
+        let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
+        let mut needs_on = right != plain;
+        right_table.merged.push(ObjectName::from(vec![name.clone()]));
+
+        let left_at = self.find_owner(&sides.left, name)?;
+        let left_table = &mut self.tables[left_at];
+        let known = left_table.own.iter().position(|(own, _)| is_same_ident(own, name));
+        let plain = qualify_column(&left_table.name, name);
+        let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
+        needs_on |= left != plain;
+        let equal = Expr::BinaryOp {
+            left: Box::new(left.clone()),
+            op: BinaryOperator::Eq,
+            right: Box::new(right.clone()),
+        };
+        let merged = match operator {
+            J::Right(_) | J::RightOuter(_) => right,
+            J::FullOuter(_) => build_coalesce([left, right]),
+            _ => left,
+        };
+        match known {
+            Some(at) => {
+                left_table.own[at].1 = merged;
+                // DataFusion cannot plan a further USING with a column of three tables, such as
+                // `JOIN d USING (k)` after `a JOIN b USING (k) JOIN c USING (k)`. So this USING
+                // becomes ON.
+                needs_on |= self.by_conditions
+                    && left_table.repeated.iter().any(|other| is_same_ident(other, name));
+                left_table.repeated.push(name.clone());
+            }
+            None => left_table.own.push((name.clone(), merged)),
+        }
+        Some(UsingCondition { equal, needs_on })
+    }
+
+    /// Returns the index of the table that has the column `name` of an input of a join, which
+    /// consists of the tables `input`: the table that already merges `name`, else the only table
+    /// with such a column. If there is none, the SELECT stays unchanged.
+    fn find_owner(&self, input: &Range<usize>, name: &Ident) -> Option<usize> {
+        let tables = &self.tables[input.clone()];
+        let at = match tables.iter().position(|table| owns_column(table, name)) {
+            Some(at) => at,
+            None if tables.len() == 1 => 0,
+            None => find_holder(tables, name, self.relations)?,
+        };
+        Some(input.start + at)
+    }
 }
 
 /// Returns the index of the only table with a column. Returns `None` if no table or several tables
@@ -184,39 +256,6 @@ fn find_holder(tables: &[MergedTable], name: &Ident, relations: &TableColumns) -
         }
     }
     holder
-}
-
-fn add_table(
-    factor: &mut TableFactor,
-    by_conditions: bool,
-    merges: bool,
-    relations: &TableColumns,
-    unnamed: &mut usize,
-    out: &mut Vec<MergedTable>,
-) -> Option<()> {
-    if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
-        return merge_tables(table_with_joins, by_conditions, relations, unnamed, out);
-    }
-    let text = find_written_text(factor);
-    if let TableFactor::Derived { alias: alias @ None, .. } = factor
-        && merges
-    {
-        *unnamed += 1;
-        let name = Ident::with_quote('"', format!("{SIDE}{unnamed}"));
-        *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
-    }
-    let name = match factor {
-        TableFactor::Table { alias: Some(alias), .. }
-        | TableFactor::Derived { alias: Some(alias), .. }
-        | TableFactor::NestedJoin { alias: Some(alias), .. }
-        | TableFactor::UNNEST { alias: Some(alias), .. } => {
-            ObjectName::from(vec![alias.name.clone()])
-        }
-        TableFactor::Table { name, args: None, .. } => name.clone(),
-        _ => return None,
-    };
-    out.push(MergedTable { name, text, own: vec![], merged: vec![], repeated: vec![] });
-    Some(())
 }
 
 /// Returns the text of a table in the statement, without an alias that `add_table` has added.

@@ -131,20 +131,11 @@ fn choose_values(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
         let column = format!("{CHOSEN}{at}");
         calls.push(least.call(vec![value]).alias(column.clone()));
         let chosen = Expr::Column(Column::new_unqualified(column));
-        shown.insert(
-            at,
-            match has_sets {
-                // In the rows of a grouping set without this key, the key is NULL, so the chosen
-                // interval must be NULL, too.
-                true => {
-                    let key = Expr::Column(Column::from(aggregate.schema.qualified_field(at)));
-                    let is_grouped = Expr::IsNotNull(Box::new(key));
-                    let when = vec![(Box::new(is_grouped), Box::new(chosen))];
-                    Expr::Case(Case::new(None, when, None))
-                }
-                false => chosen,
-            },
-        );
+        let value = match has_sets {
+            true => hide_other_sets(chosen, &aggregate, at),
+            false => chosen,
+        };
+        shown.insert(at, value);
     }
     let columns = aggregate.schema.fields().len();
     let first_call = columns.saturating_sub(aggregate.aggr_expr.len());
@@ -157,23 +148,7 @@ fn choose_values(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     if shown.is_empty() {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     }
-    let replace_group = |group: &mut Expr| {
-        if let Some((_, key)) = keys.iter().find(|(from, _)| **from == *group) {
-            *group = key.clone();
-        }
-    };
-    let mut group_expr = aggregate.group_expr.clone();
-    for group in &mut group_expr {
-        match group {
-            Expr::GroupingSet(GroupingSet::Rollup(set) | GroupingSet::Cube(set)) => {
-                set.iter_mut().for_each(replace_group);
-            }
-            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
-                sets.iter_mut().flatten().for_each(replace_group);
-            }
-            group => replace_group(group),
-        }
-    }
+    let group_expr = replace_groups(&aggregate.group_expr, &keys);
     let mut input = Arc::clone(&aggregate.input);
     if !computed.is_empty() {
         let columns = below.columns().into_iter().map(Expr::Column);
@@ -188,6 +163,38 @@ fn choose_values(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let grouped = LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, calls)?);
     let shown = Projection::try_new(exprs, Arc::new(grouped))?;
     Ok(Transformed::yes(LogicalPlan::Projection(shown)))
+}
+
+/// Returns `chosen`, the interval of the group with the index `at`, or NULL in the rows of a
+/// grouping set without this group, in which the key is NULL.
+fn hide_other_sets(chosen: Expr, aggregate: &Aggregate, at: usize) -> Expr {
+    let key = Expr::Column(Column::from(aggregate.schema.qualified_field(at)));
+    let is_grouped = Expr::IsNotNull(Box::new(key));
+    let when = vec![(Box::new(is_grouped), Box::new(chosen))];
+    Expr::Case(Case::new(None, when, None))
+}
+
+/// Replaces each of `groups`, also in grouping sets, that is the first part of a pair in `keys`
+/// with the second part.
+fn replace_groups(groups: &[Expr], keys: &[(&Expr, Expr)]) -> Vec<Expr> {
+    let replace_group = |group: &mut Expr| {
+        if let Some((_, key)) = keys.iter().find(|(from, _)| **from == *group) {
+            *group = key.clone();
+        }
+    };
+    let mut groups = groups.to_vec();
+    for group in &mut groups {
+        match group {
+            Expr::GroupingSet(GroupingSet::Rollup(set) | GroupingSet::Cube(set)) => {
+                set.iter_mut().for_each(replace_group);
+            }
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
+                sets.iter_mut().flatten().for_each(replace_group);
+            }
+            group => replace_group(group),
+        }
+    }
+    groups
 }
 
 /// Removes equal intervals from the lists of `array_agg(DISTINCT x) OVER (..)`.

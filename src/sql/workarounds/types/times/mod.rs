@@ -19,7 +19,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::{
-    Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp,
+    Cast, DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp,
 };
 use serrate_core::internal::times::has_texts;
 
@@ -64,23 +64,10 @@ pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> 
 /// of a statement that changes a table.
 fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // A rewrite of the input plan may have changed the types of its columns, so cast the inserted
-        // values to the types of the table.
-        let target = dml.target.schema();
-        let same = |t: &DFSchema| {
-            let given = t.fields().iter().map(|f| f.data_type());
-            given.eq(target.fields().iter().map(|f| f.data_type()))
-        };
-        if matches!(dml.op, WriteOp::Insert(_)) && !same(dml.input.schema()) {
-            let mut dml = dml.clone();
-            let wanted = DFSchema::try_from(target.as_ref().clone())?;
-            if wanted.fields().len() == dml.input.schema().fields().len() {
-                let input = coerce_plan_expr_for_schema(dml.input.as_ref().clone(), &wanted)?;
-                dml.input = Arc::new(input);
-                return Ok(Transformed::yes(LogicalPlan::Dml(dml)));
-            }
-        }
-        return Ok(Transformed::no(plan));
+        return Ok(match cast_inserted(dml)? {
+            Some(dml) => Transformed::yes(LogicalPlan::Dml(dml)),
+            None => Transformed::no(plan),
+        });
     }
     let schema = find_columns_below(&plan)?;
     if !may_have_times(&plan, &schema) {
@@ -90,11 +77,48 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
     let (plan, measured) = measure_distinct_keys(plan);
     let plan = rewrite_node(plan, rewrite_expr)?;
     let changed = plan.transformed || measured;
-    let (plan, more) = match plan.data {
+    let (plan, more) = unify_values(plan.data, &schema, changed, inserts)?;
+    // Recompute the schema even if the expressions of this node did not change, because its inputs
+    // may have new types.
+    let plan = group_by_length(plan.recompute_schema()?)?;
+    Ok(Transformed::new_transformed(plan.data, plan.transformed || changed || more))
+}
+
+/// Casts the rows that an INSERT inserts to the types of the table, because a rewrite of the input
+/// plan may have changed the types of its columns. Returns `None` if their types are the same.
+fn cast_inserted(dml: &DmlStatement) -> Result<Option<DmlStatement>> {
+    let target = dml.target.schema();
+    let same = |t: &DFSchema| {
+        let given = t.fields().iter().map(|f| f.data_type());
+        given.eq(target.fields().iter().map(|f| f.data_type()))
+    };
+    if !matches!(dml.op, WriteOp::Insert(_)) || same(dml.input.schema()) {
+        return Ok(None);
+    }
+    let wanted = DFSchema::try_from(target.as_ref().clone())?;
+    if wanted.fields().len() != dml.input.schema().fields().len() {
+        return Ok(None);
+    }
+    let mut dml = dml.clone();
+    let input = coerce_plan_expr_for_schema(dml.input.as_ref().clone(), &wanted)?;
+    dml.input = Arc::new(input);
+    Ok(Some(dml))
+}
+
+/// Rewrites what [`rewrite_expr`] does not see: sort keys, equalities of joins, and the columns of
+/// UNION and VALUES. `changed` is whether expressions of the node were rewritten. Returns whether
+/// this function changed the node.
+fn unify_values(
+    plan: LogicalPlan,
+    schema: &DFSchema,
+    changed: bool,
+    inserts: bool,
+) -> Result<(LogicalPlan, bool)> {
+    Ok(match plan {
         LogicalPlan::Sort(mut sort) => {
             let mut more = false;
             for key in &mut sort.expr {
-                if let Some(by) = make_interval_key(&key.expr, &schema) {
+                if let Some(by) = make_interval_key(&key.expr, schema) {
                     (key.expr, more) = (by, true);
                 }
             }
@@ -126,20 +150,16 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
             let more = !inserts && convert_values_to_zone(&mut values)?;
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
-                    let t = value.get_type(&schema);
+                    let t = value.get_type(schema);
                     if changed && t.is_ok_and(|t| t != *field.data_type()) {
-                        *value = value.clone().cast_to(field.data_type(), &schema)?;
+                        *value = value.clone().cast_to(field.data_type(), schema)?;
                     }
                 }
             }
             (LogicalPlan::Values(values), more)
         }
         plan => (plan, false),
-    };
-    // Recompute the schema even if the expressions of this node did not change, because its inputs
-    // may have new types.
-    let plan = group_by_length(plan.recompute_schema()?)?;
-    Ok(Transformed::new_transformed(plan.data, plan.transformed || changed || more))
+    })
 }
 
 /// Casts the dates and times of day in a column of a union, also in lists, to strings if other inputs have strings in

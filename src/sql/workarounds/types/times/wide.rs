@@ -12,8 +12,8 @@ use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
 use arrow::compute::kernels::numeric::add;
 use arrow::compute::{CastOptions, DatePart, cast, cast_with_options, date_part};
 use arrow::datatypes::{
-    DataType, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit,
-    IntervalYearMonthType, TimeUnit,
+    DataType, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
 use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
@@ -549,6 +549,37 @@ fn call_shifted(
     to_columnar(cast(&back, &to)?, one)
 }
 
+/// Returns the stride of `date_bin`, its first argument; `None` if it is NULL.
+fn read_stride(stride: Option<&ColumnarValue>) -> Result<Option<IntervalMonthDayNano>> {
+    let Some(ColumnarValue::Scalar(stride)) = stride else {
+        return exec_err!(
+            "date_bin: the stride is a column or a computed value; write an interval literal such as INTERVAL '15 minutes'"
+        );
+    };
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    let strides = cast_with_options(&stride.to_array()?, &interval, &CastOptions::default())?;
+    let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
+    Ok(strides.is_valid(0).then(|| strides.value(0)))
+}
+
+/// Returns the origin of `date_bin`, its third argument, in nanoseconds since 1970: by default 0;
+/// `None` if it is NULL.
+fn read_origin(origin: Option<&ColumnarValue>) -> Result<Option<i128>> {
+    match origin {
+        None => Ok(Some(0)),
+        Some(ColumnarValue::Scalar(ScalarValue::TimestampNanosecond(origin, _))) => {
+            Ok(origin.map(i128::from))
+        }
+        Some(ColumnarValue::Scalar(origin)) => exec_err!(
+            "date_bin: the origin has the type {}; write a timestamp literal such as TIMESTAMP '2020-01-01'",
+            origin.data_type()
+        ),
+        Some(_) => exec_err!(
+            "date_bin: the origin is a column or a computed value; write a timestamp literal such as TIMESTAMP '2020-01-01'"
+        ),
+    }
+}
+
 /// Computes `date_bin`: bins of a fixed length by arithmetic, and bins of months by DataFusion's
 /// function for times shifted by multiples of 400 years, after which the calendar repeats.
 fn bin_dates(
@@ -557,21 +588,9 @@ fn bin_dates(
     unit: TimeUnit,
     counts: &ArrayRef,
 ) -> Result<ColumnarValue> {
-    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
-    let strides = match args.args.first() {
-        Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => {
-            return exec_err!(
-                "date_bin: the stride is a column or a computed value; write an interval literal such as INTERVAL '15 minutes'"
-            );
-        }
-    };
-    let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
-    let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
-    if strides.is_null(0) {
+    let Some(stride) = read_stride(args.args.first())? else {
         return function.invoke_with_args(args);
-    }
-    let stride = strides.value(0);
+    };
     if stride.months != 0 {
         if stride.months > 0 && CYCLE_MONTHS % stride.months == 0 {
             return call_shifted(function, args, unit, counts);
@@ -585,28 +604,8 @@ fn bin_dates(
     if length <= 0 {
         return function.invoke_with_args(args);
     }
-    let origin = match args.args.get(2) {
-        None => 0,
-        Some(ColumnarValue::Scalar(origin)) => {
-            let origin = match origin {
-                ScalarValue::TimestampNanosecond(origin, _) => *origin,
-                _ => {
-                    return exec_err!(
-                        "date_bin: the origin has the type {}; write a timestamp literal such as TIMESTAMP '2020-01-01'",
-                        origin.data_type()
-                    );
-                }
-            };
-            match origin {
-                Some(origin) => i128::from(origin),
-                None => return function.invoke_with_args(args),
-            }
-        }
-        Some(_) => {
-            return exec_err!(
-                "date_bin: the origin is a column or a computed value; write a timestamp literal such as TIMESTAMP '2020-01-01'"
-            );
-        }
+    let Some(origin) = read_origin(args.args.get(2))? else {
+        return function.invoke_with_args(args);
     };
     let per = count_nanoseconds(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
