@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::arguments::{BATCH, parse_up_to, parse_value};
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, find_format};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name};
 use super::interrupt;
 use super::output::{group_digits, print_line};
 use super::progress::Progress;
@@ -158,7 +158,10 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     let by_name = FileFormat::from_path(&args.output);
     let target = match by_name {
         None if args.output.extension().is_some() && !access::is_dir(&args.output) => {
-            find_format(&args.output).map(FeatureOutput::Table)?
+            return Err(Failure::from_usage(format!(
+                "{}: the name has no known extension; write .parquet, .arrow, .ndjson, .json or .safetensors, or a name without an extension for a folder",
+                args.output.display()
+            )));
         }
         None => FeatureOutput::Folder,
         Some(FileFormat::Safetensors) => FeatureOutput::Matrix,

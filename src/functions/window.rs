@@ -39,7 +39,7 @@ pub(super) static WINDOW: Def = Def {
     arity: (3, 8),
     doc: Doc {
         section: FunctionSection::Within,
-        description: "Reduces, for each time of `at`, the values of `x` whose times lie within the window around it: after `at - before`, up to and including `at + after`. The result has the lists of `at`. Without `how` it returns the elements of each window as a list, for any other function: `ragged_median(ragged_window(x, time, at, before => INTERVAL '30 days'), -1)`. With `how`, the cost does not grow with the length of the windows, or with its logarithm for quantiles.",
+        description: "Reduces, for each time of `at`, the values of `x` whose times lie within the window around it: after `at - before`, up to and including `at + after`. The result has the lists of `at`. Without `how` it returns the elements of each window as a list, for any other function: `ragged_median(ragged_window(x, time, at, before => INTERVAL '30 days'), -1)`. With `how`, the cost does not grow with the length of the windows; for quantiles, it grows with the logarithm of this length.",
         syntax: &["ragged_window(x, time, at [, how [, before [, after [, closed [, q]]]]])"],
         args: &[
             X,

@@ -208,7 +208,14 @@ fn format_list(
             format!("… {}", cut_text(last, Some(INNER_WIDTH)))
         }
     };
-    let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
+    let is_shape = matches!(end, Some(ListEnding::Shape(_)));
+    // The only element of an outermost list takes the whole width, because no count of further
+    // elements follows it.
+    let is_alone = outermost && !is_shape && range.len() == 1;
+    let inner = match is_alone {
+        true => limit,
+        false => INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH)),
+    };
     // A list inside another list shows its last element after `…`, so `first` ends before the last
     // element.
     let first = range.start..range.end - usize::from(!outermost);
@@ -218,7 +225,10 @@ fn format_list(
     // elements are omitted. Therefore, chooses the elements twice: first as if the number of
     // omitted elements had its maximum, then, if the actual number has fewer digits, with the width
     // that this leaves.
-    let mut limit = find_limit(range.len().saturating_sub(1).max(1));
+    let mut limit = match is_alone {
+        true => limit,
+        false => find_limit(range.len().saturating_sub(1).max(1)),
+    };
     let mut parts = fit(limit);
     if outermost && !parts.is_empty() {
         let wider = find_limit(range.len().saturating_sub(parts.len()).max(1));
@@ -237,7 +247,6 @@ fn format_list(
         });
     }
     let left = range.len().saturating_sub(parts.len());
-    let is_shape = matches!(end, Some(ListEnding::Shape(_)));
     let ending = if left == 0 && !is_shape { String::new() } else { more(left) };
     join_list(parts.into_iter(), &ending)
 }
@@ -470,7 +479,9 @@ mod tests {
         let inner = lists([Some((1..90).map(Some).collect()), None]);
         assert_eq!(show(&nested(&[2], inner), 0, Some(16)), "[[…], … 1 more]");
         let s: ArrayRef = Arc::new(StringArray::from(vec!["2003-01-01T00:00:00"; 3]));
-        assert_eq!(show(&nested(&[3], s), 0, Some(24)), "[\"2003-01-01…, … 2 more]");
+        assert_eq!(show(&nested(&[3], s.clone()), 0, Some(24)), "[\"2003-01-01…, … 2 more]");
+        // No count follows the only element of a list, so the element takes the whole width.
+        assert_eq!(show(&nested(&[1], s.slice(0, 1)), 0, Some(16)), "[\"2003-01-01T0…]");
     }
 
     #[test]

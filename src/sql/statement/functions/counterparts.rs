@@ -14,7 +14,7 @@ type ForeignCounterpart = (&'static [&'static str], &'static str, &'static str);
 const COUNTERPARTS: &[ForeignCounterpart] = &[
     // Functions that count values.
     (
-        &["value_counts", "histogram", "bincount", "counter"],
+        &["value_counts", "histogram", "histogram_exact", "bincount", "counter", "hist"],
         "ragged_histogram_agg(x)",
         "ragged_zip('value', ragged_group_keys(x), 'count', ragged_lengths(ragged_group(x, x), 2))",
     ),
@@ -36,6 +36,8 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     ),
     (&["len", "size", "num", "lengths", "lens", "n_elements"], "", "ragged_lengths(x)"),
     (&["nelements", "total_size"], "", "ragged_count(x)"),
+    (&["count_star"], "count(*)", ""),
+    (&["is_empty"], "", "len(x) = 0"),
     // Reductions.
     (&["average", "nanmean", "avg"], "avg(x)", "ragged_mean(x)"),
     (&["nansum", "sumkahan", "kahan_sum"], "sum(x)", "ragged_sum(x)"),
@@ -62,6 +64,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
             "approx_quantile",
             "approx_percentile",
             "percentile_approx",
+            "reservoir_quantile",
         ],
         "quantile_cont(x, 0.9)",
         "ragged_quantile(x, 0.9)",
@@ -79,7 +82,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["sem"], "sem(x)", "ragged_std(x) / sqrt(ragged_count(x))"),
     (&["geomean", "geometric_mean", "gmean"], "geomean(x)", "exp(ragged_mean(ln(x)))"),
     (
-        &["weighted_mean", "weighted_avg", "weighted_average"],
+        &["weighted_mean", "weighted_avg", "weighted_average", "wavg"],
         "sum(x * y) / sum(y)",
         "ragged_sum(x * y) / ragged_sum(y)",
     ),
@@ -121,6 +124,8 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["firsts"], "", "ragged_first(x)"),
     (&["grade_up", "arg_sort"], "", "ragged_argsort(x)"),
     (&["reverse_sort", "sort_desc"], "", "ragged_sort(x, 'desc')"),
+    (&["sort_by"], "list(x ORDER BY y)", "ragged_take(x, ragged_argsort(y))"),
+    (&["gather_every"], "", "ragged_slice(x, NULL, NULL, 2)"),
     (
         &["top_k", "nlargest"],
         "list(x ORDER BY x DESC NULLS LAST)[:3]",
@@ -151,6 +156,8 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["is_none", "is_null", "isna", "isnull", "is_missing"], "x IS NULL", "ragged_is_null(x)"),
     (&["is_not_null", "notna", "notnull"], "x IS NOT NULL", "ragged_not(ragged_is_null(x))"),
     (&["is_nan"], "isnan(x)", "ragged_is_nan(x)"),
+    (&["is_not_nan"], "NOT isnan(x)", "ragged_not(ragged_is_nan(x))"),
+    (&["is_infinite"], "isinf(x)", "isinf(x)"),
     (&["fill_none", "fillna", "fill_null"], "coalesce(x, 0)", "ragged_fill_null(x, 0)"),
     (&["fill_nan"], "nanvl(x, 0)", "ragged_where(ragged_is_nan(x), 0, x)"),
     (&["coalesce"], "coalesce(x, y)", "ragged_where(ragged_is_null(x), y, x)"),
@@ -171,6 +178,11 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["cum_max", "cummax"], "max(x) OVER (ORDER BY t)", "ragged_cummax(x)"),
     (&["cum_min", "cummin"], "min(x) OVER (ORDER BY t)", "ragged_cummin(x)"),
     (&["cum_prod"], "", "ragged_cumprod(x)"),
+    (
+        &["cum_count"],
+        "count(x) OVER (ORDER BY t)",
+        "ragged_cumsum(ragged_cast(ragged_not(ragged_is_null(x)), 'BIGINT'))",
+    ),
     (
         &["cummean", "cum_mean", "expanding_mean"],
         "avg(x) OVER (ORDER BY t)",
@@ -193,7 +205,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["rolling_std", "moving_std"], "", "ragged_std(ragged_ngrams(x, 3), -1)"),
     (&["rolling_var", "moving_var"], "", "ragged_var(ragged_ngrams(x, 3), -1)"),
     (
-        &["window_std"],
+        &["window_std", "rolling_std_by"],
         "",
         "ragged_std(ragged_window(x, time, time, before => INTERVAL '30 days'), -1)",
     ),
@@ -211,7 +223,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "ragged_sum(ragged_group(x, k, ['a', 'b']), -1)",
     ),
     (
-        &["digitize", "cut", "width_bucket", "bucketize", "searchsorted"],
+        &["digitize", "cut", "width_bucket", "bucketize", "searchsorted", "search_sorted"],
         "ragged_searchsorted([0, 10, 20], x)",
         "ragged_searchsorted([0, 10, 20], x)",
     ),
@@ -234,10 +246,17 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["plus"], "x + y", "x + y"),
     (&["subtract", "minus"], "x - y", "x - y"),
     (&["multiply", "times"], "x * y", "x * y"),
-    (&["divide", "true_divide"], "x / y", "x / y"),
+    (&["divide", "true_divide", "truediv"], "x / y", "x / y"),
     (&["fmod"], "mod(x, y)", "ragged_mod(x, y)"),
     (&["greatest_common_divisor"], "gcd(12, 18)", ""),
     (&["least_common_multiple"], "lcm(4, 6)", ""),
+    (&["log1p"], "ln(1 + x)", "ln(1 + x)"),
+    (&["expm1"], "exp(x) - 1", "exp(x) - 1"),
+    (&["arccos"], "acos(x)", "acos(x)"),
+    (&["arcsin"], "asin(x)", "asin(x)"),
+    (&["arctan"], "atan(x)", "atan(x)"),
+    (&["truncate"], "trunc(x)", "trunc(x)"),
+    (&["to_string"], "x::VARCHAR", "x::VARCHAR[]"),
     (&["astype"], "CAST(x AS INT)", "ragged_cast(x, 'INT')"),
     (&["sigmoid"], "1 / (1 + exp(-x))", ""),
     (&["linspace", "arange", "sequence"], "generate_series(1, 5)", ""),
@@ -255,10 +274,13 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["format", "printf"], "concat(s, ' = ', x)", ""),
     (&["to_uppercase", "upper"], "upper(s)", "upper(s)"),
     (&["to_lowercase", "lower"], "lower(s)", "lower(s)"),
+    (&["to_titlecase", "title"], "initcap(s)", "initcap(s)"),
+    (&["len_chars"], "length(s)", ""),
     (&["strip", "strip_chars", "trim"], "trim(s)", "trim(s)"),
-    (&["str_replace", "replace"], "replace(s, 'a', 'b')", "replace(s, 'a', 'b')"),
+    (&["str_replace", "replace", "replace_all"], "replace(s, 'a', 'b')", "replace(s, 'a', 'b')"),
     (&["regexp_replace"], "regexp_replace(s, 'a', 'b')", "regexp_replace(s, 'a', 'b')"),
     (&["regexp_extract"], "regexp_extract(s, 'a')", "regexp_extract(s, 'a')"),
+    (&["extract_all"], "regexp_extract_all(s, 'a')", "regexp_extract_all(s, 'a')"),
     (&["rlike"], "regexp_like(s, 'a')", "ragged_matches(s, 'a')"),
     (&["count_matches"], "regexp_count(s, 'a')", "regexp_count(s, 'a')"),
     (&["split_part"], "split_part(s, ',', 1)", "split_part(s, ',', 1)"),
@@ -271,7 +293,8 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "to_timestamp(s, '%Y-%m-%d')::TIMESTAMP[]",
     ),
     (&["age"], "a - b", "time - at"),
-    (&["date_add", "dateadd"], "t + INTERVAL '1 day'", "time + INTERVAL '1 day'"),
+    (&["ago"], "now() - INTERVAL '1 day'", ""),
+    (&["date_add", "dateadd", "offset_by"], "t + INTERVAL '1 day'", "time + INTERVAL '1 day'"),
     (&["add_months"], "t + INTERVAL '1 month'", "time + INTERVAL '1 month'"),
     (
         &["date_diff", "datediff", "days_between"],
@@ -305,14 +328,24 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "date_diff('second', a, b)",
         "extract(epoch FROM ragged_diff(time))",
     ),
-    (&["unix_timestamp", "to_unix_timestamp", "epoch"], "epoch(t)", "epoch(time)"),
+    (
+        &["total_milliseconds"],
+        "date_diff('millisecond', a, b)",
+        "extract(epoch FROM ragged_diff(time)) * 1000",
+    ),
+    (
+        &["unix_timestamp", "to_unix_timestamp", "epoch", "epoch_seconds", "epoch_s"],
+        "epoch(t)",
+        "epoch(time)",
+    ),
     (&["century"], "extract(century FROM t)", "extract(century FROM time)"),
     (&["decade"], "extract(decade FROM t)", "extract(decade FROM time)"),
     (&["millennium"], "extract(millennium FROM t)", "extract(millennium FROM time)"),
     (&["millisecond"], "extract(millisecond FROM t)", "extract(millisecond FROM time)"),
     (&["microsecond"], "extract(microsecond FROM t)", "extract(microsecond FROM time)"),
+    (&["nanosecond"], "extract(nanosecond FROM t)", "extract(nanosecond FROM time)"),
     (&["isodow"], "extract(isodow FROM t)", "extract(isodow FROM time)"),
-    (&["isoyear"], "extract(isoyear FROM t)", "extract(isoyear FROM time)"),
+    (&["isoyear", "iso_year"], "extract(isoyear FROM t)", "extract(isoyear FROM time)"),
     (
         &["yearweek"],
         "extract(isoyear FROM t) * 100 + week(t)",
@@ -342,6 +375,8 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "date_trunc('month', time)",
     ),
     (&["month_end", "eomonth"], "last_day(t)", "last_day(time)"),
+    (&["days_in_month"], "day(last_day(t))", "day(last_day(time))"),
+    (&["convert_time_zone", "replace_time_zone"], "t AT TIME ZONE 'Europe/Berlin'", ""),
     (&["date_part"], "date_part('year', t)", "date_part('year', time)"),
     (&["strftime"], "strftime(t, '%Y-%m')", "strftime(time, '%Y-%m')"),
     (&["time_bucket"], "time_bucket(INTERVAL '7 days', t)", "time_bucket(INTERVAL '7 days', time)"),
@@ -383,6 +418,11 @@ const ADVICE: &[(&[&str], &str)] = &[
         &["unpivot", "melt"],
         "UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t",
     ),
+    (
+        &["json_extract", "json_extract_string", "json_value", "json_array_length", "from_json"],
+        "s['a'] for a field of a struct: FROM 'x.json' reads objects as structs, but text in JSON is not parsed",
+    ),
+    (&["sample", "shuffle"], "ORDER BY random() LIMIT 10"),
     (&["parquet_scan"], "FROM read_parquet('x.parquet')"),
     (&["read_csv_auto"], "FROM read_csv('x.csv')"),
     (&["struct_extract"], "s['a']"),
@@ -442,6 +482,11 @@ fn find_form(name: &str, of_lists: bool) -> Option<String> {
         return Some((*text).to_owned());
     }
     let (kind, how) = name.split_once('_')?;
+    // `rolling_mean_by` of Polars moves by a span of time, as `ragged_window` does.
+    let (kind, how) = match how.strip_suffix("_by") {
+        Some(how) if kind == "rolling" => ("window", how),
+        _ => (kind, how),
+    };
     let (_, how) = REDUCTIONS.iter().find(|(known, _)| *known == how)?;
     let quantile = if *how == "quantile" { ", q => 0.9" } else { "" };
     match kind {
@@ -546,6 +591,12 @@ mod tests {
                 "ragged_window_any",
                 "ragged_window(x, time, time, 'any', before => INTERVAL '30 days')",
             ),
+            (
+                "rolling_mean_by",
+                "ragged_window(x, time, time, 'mean', before => INTERVAL '30 days')",
+            ),
+            ("log1p", "ln(1 + x)"),
+            ("list_is_empty", "len(x) = 0"),
             ("ragged_year", "year(time)"),
             (
                 "list_aggregate",
