@@ -40,6 +40,8 @@ thread_local! {
 /// DataFusion's `FairSpillPool` also has shares, but its limit cannot change, and it does not count
 /// memory that is held outside of operators. In it, merges of sorts and of sorted partitions have
 /// no share and cannot spill, so they fail if the rows of other sorts use up the memory.
+/// See <https://github.com/apache/datafusion/issues/24739> and
+/// <https://github.com/apache/datafusion/issues/25271>.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessPool(Mutex<MemoryHolders>);
 
@@ -394,7 +396,8 @@ mod tests {
         let pool = Arc::new(ProcessPool::default());
         let memory_pool = Arc::clone(&pool) as Arc<dyn MemoryPool>;
         let runtime = RuntimeEnv { memory_pool, ..RuntimeEnv::default() };
-        let ctx = SessionContext::new_with_config_rt(SessionConfig::new(), Arc::new(runtime));
+        let config = SessionConfig::new().with_target_partitions(1);
+        let ctx = SessionContext::new_with_config_rt(config, Arc::new(runtime));
         let sql = "SELECT x FROM (VALUES (2), (1)) AS t(x) ORDER BY x";
         let rows = ctx.sql(sql).await.unwrap().execute_stream().await.unwrap();
         let count = || {
