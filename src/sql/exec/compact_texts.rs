@@ -18,15 +18,15 @@ use futures::stream::StreamExt;
 
 use crate::sql::exec::{pass_through, same_statistics};
 
-/// Maximum number of bytes in the text buffers of a column that is not worth a copy.
+/// Maximum number of bytes in the buffers of a column of strings that is not worth a copy.
 const SMALL: usize = 64 << 10;
 
-/// Physical optimizer rule: below a sort, copies texts whose buffers are much larger than the texts.
+/// Physical optimizer rule: below a sort, copies strings that are much shorter than their buffers.
 ///
-/// Without this rule, a sort of texts of Parquet files, or of rows from other sorts, spills too
-/// early or fails at the memory limit. Filters and merges of sorted rows copy no texts: each batch
-/// refers to all the buffers of their inputs. The sort above reserves memory for all these buffers
-/// with each batch.
+/// Without this rule, a sort of strings of Parquet files, or of rows from other sorts, spills too
+/// early or fails at the memory limit. Filters and merges of sorted rows copy no strings: each
+/// batch refers to all the buffers of their inputs. The sort above reserves memory for all these
+/// buffers with each batch.
 pub(in crate::sql) fn compact_texts(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,
@@ -52,8 +52,8 @@ fn has_views(schema: &SchemaRef) -> bool {
     schema.fields().iter().any(|field| is_view(field.data_type()))
 }
 
-/// Returns the rows of its input. Copies a column of texts if the texts take less than half of the
-/// buffers to which the column refers.
+/// Returns the rows of its input. Copies a column of strings if the strings take less than half of
+/// the buffers to which the column refers.
 #[derive(Debug)]
 pub(in crate::sql) struct CompactTextsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -116,10 +116,10 @@ fn compact_batch(batch: RecordBatch) -> Result<RecordBatch> {
     }
 }
 
-fn compact_column<T: ByteViewType>(texts: &GenericByteViewArray<T>) -> Option<ArrayRef> {
-    let held: usize = texts.data_buffers().iter().map(Buffer::capacity).sum();
-    let is_wasteful = held > SMALL && held / 2 > texts.total_buffer_bytes_used();
-    is_wasteful.then(|| Arc::new(texts.gc()) as ArrayRef)
+fn compact_column<T: ByteViewType>(strings: &GenericByteViewArray<T>) -> Option<ArrayRef> {
+    let held: usize = strings.data_buffers().iter().map(Buffer::capacity).sum();
+    let is_wasteful = held > SMALL && held / 2 > strings.total_buffer_bytes_used();
+    is_wasteful.then(|| Arc::new(strings.gc()) as ArrayRef)
 }
 
 #[cfg(test)]
@@ -129,12 +129,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_texts_in_much_larger_buffers_are_copied() {
-        let texts: StringViewArray =
+    fn only_strings_in_much_larger_buffers_are_copied() {
+        let strings: StringViewArray =
             (0..1000).map(|i| (i % 7 > 0).then(|| format!("{i:0500}"))).collect();
-        let texts = texts.gc();
-        assert!(compact_column(&texts).is_none());
-        let batch = RecordBatch::try_from_iter([("s", Arc::new(texts) as ArrayRef)]).unwrap();
+        let strings = strings.gc();
+        assert!(compact_column(&strings).is_none());
+        let batch = RecordBatch::try_from_iter([("s", Arc::new(strings) as ArrayRef)]).unwrap();
         let part = batch.slice(500, 20);
         let compact = compact_batch(part.clone()).unwrap();
         assert_eq!(compact, part);
