@@ -184,7 +184,7 @@ def test_errors_of_statements_are_value_errors(query, error, text):
 
 
 def test_memory_limit_is_a_memory_error():
-    session = serrate.connect(memory_limit="1M", threads=1)
+    session = serrate.connect(memory_limit="100K", threads=1)
     query = "SELECT count(*) FROM (SELECT DISTINCT v FROM (SELECT unnest(range(2000000)) AS v))"
     with pytest.raises(MemoryError):
         session.sql(query).collect()

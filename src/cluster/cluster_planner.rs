@@ -29,7 +29,7 @@ use super::preflight::check_stages;
 use super::settings::encode_settings;
 use super::subqueries_first::{PlanPart, SubqueriesFirstExec};
 use crate::sql::portable::{find_reason, plan_division, to_portable};
-use crate::sql::{SourceOrderExec, remove_copy_reservations};
+use crate::sql::{SourceOrderExec, remove_memory_nodes};
 
 /// The names of all nodes that a divided plan may contain. A plan with any other node runs in the
 /// session, because that node has not been tested on workers.
@@ -186,7 +186,7 @@ impl ClusterPlanner {
         session: &dyn Session,
     ) -> Option<SubqueriesFirstExec> {
         let main = Arc::clone(plan.downcast_ref::<ScalarSubqueryExec>()?.input());
-        let main = &remove_copy_reservations(main).ok()?;
+        let main = &remove_memory_nodes(main).ok()?;
         let stays = |node: &Arc<dyn ExecutionPlan>| {
             WRITING.contains(&node.name()) || node.name() == "SharedExec"
         };
@@ -286,7 +286,7 @@ async fn divide_plan(
     session: &dyn Session,
     cluster: &Cluster,
 ) -> std::result::Result<Option<ClusterExec>, String> {
-    let plan = remove_copy_reservations(Arc::clone(plan)).map_err(|e| e.strip_backtrace())?;
+    let plan = remove_memory_nodes(Arc::clone(plan)).map_err(|e| e.strip_backtrace())?;
     let plan = &plan;
     if !find_division(plan)? {
         return Ok(None);

@@ -29,7 +29,7 @@ mod statement;
 mod workarounds;
 
 #[cfg(feature = "cluster")]
-pub(crate) use exec::copied::remove_copy_reservations;
+pub(crate) use exec::copied::remove_memory_nodes;
 #[cfg(feature = "cluster")]
 pub(crate) use exec::given_values::{insert_values, list_scalar_subqueries, remove_nullable_mark};
 pub(crate) use exec::one_input;

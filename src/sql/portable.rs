@@ -56,7 +56,7 @@ pub(crate) use crate::sql::sources::meds::MedsScan;
 /// Nodes and sources that must run in the process of the session, each with the reason that
 /// messages to the user give. A test in `tests/layers` checks that every other node and source can
 /// run on workers.
-pub(crate) const STAYS: [(&str, &str); 24] = [
+pub(crate) const STAYS: [(&str, &str); 25] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -64,6 +64,10 @@ pub(crate) const STAYS: [(&str, &str); 24] = [
         "internal error: the plan still contains a node that only the optimizer uses; please report it",
     ),
     ("CohortSource", "meds_cohort() does not run on workers"),
+    (
+        "CompactTextsExec",
+        "internal error: the plan still contains a node that only sessions use; please report it",
+    ),
     (
         "CopiedExec",
         "internal error: the plan still contains a node that only sessions use; please report it",

@@ -7,7 +7,7 @@ use datafusion::catalog::{
 };
 #[cfg(feature = "serve")]
 use datafusion::catalog::{MemoryCatalogProvider, MemorySchemaProvider};
-use datafusion::config::Dialect;
+use datafusion::config::{Dialect, ExecutionOptions};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::datasource::file_format::arrow::ArrowFormatFactory;
@@ -195,6 +195,13 @@ fn set_defaults(config: SessionConfig) -> SessionConfig {
         // rows that a condition drops.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
+    // The memory pool already leaves memory for the merges of each sort. The default of DataFusion,
+    // 10 MiB for each sort, would use up a small memory limit.
+    let execution = &mut config.options_mut().execution;
+    let stock = ExecutionOptions::default().sort_spill_reservation_bytes;
+    if execution.sort_spill_reservation_bytes == stock {
+        execution.sort_spill_reservation_bytes = 0;
+    }
     // Without a zone in the settings, `now()` and TIMESTAMPTZ have no zone, so AT TIME ZONE reads
     // them as local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());

@@ -691,7 +691,7 @@ async fn count_pauses(ctx: &SessionContext, sql: &str) -> usize {
 
 /// A hash join of DataFusion copies its first input, and reserves no memory for the copy. The
 /// memory limit is between the size of this input and twice its size. When this test fails,
-/// `serrate_yielding_joins` can be removed.
+/// `serrate_copied_inputs` can be removed.
 #[tokio::test]
 async fn stock_hash_joins_still_do_not_reserve_copies() {
     let config = SessionConfig::new().with_target_partitions(1).with_batch_size(100);

@@ -1,5 +1,9 @@
 //! Rows keep the order of their source for any number of partitions; ORDER BY over constants.
 
+use datafusion::arrow::array::StringViewArray;
+use datafusion::datasource::MemTable;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use serrate::io::nrt::NrtFile;
 
 use super::*;
@@ -545,4 +549,34 @@ async fn stock_limits_over_unions_still_drop_rows() {
     let plan = stock.sql(LIMITED_UNIONS[1].0).await.unwrap().create_physical_plan().await.unwrap();
     let plan = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
     assert!(plan.contains("expr=[a@0 ASC NULLS LAST], preserve_partitioning=[true]"), "{plan}");
+}
+
+/// A sort reserves memory for all the buffers to which the strings of a batch refer, although other
+/// batches refer to the same buffers. When this test fails, `serrate_compact_texts` can be removed.
+#[tokio::test]
+async fn stock_sorts_still_count_shared_buffers() {
+    let config = SessionConfig::new()
+        .with_target_partitions(1)
+        .set_usize("datafusion.execution.sort_spill_reservation_bytes", 1 << 20);
+    // 10 MB of strings. The batches contain a tenth of them.
+    let texts = StringViewArray::from_iter_values((0..20_000).rev().map(|i| format!("{i:0500}")));
+    let all = RecordBatch::try_from_iter([("s", Arc::new(texts) as ArrayRef)]).unwrap();
+    let batches: Vec<RecordBatch> = (0..10).map(|i| all.slice(i * 2000, 200)).collect();
+    let mut answers = Vec::new();
+    for is_ours in [false, true] {
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(12 << 20, 1.0);
+        let builder = SessionStateBuilder::new()
+            .with_default_features()
+            .with_config(config.clone())
+            .with_runtime_env(runtime.build_arc().unwrap());
+        let builder = if is_ours { serrate::sql::configure(builder) } else { builder };
+        let ctx = SessionContext::new_with_state(builder.build());
+        let table = MemTable::try_new(all.schema(), vec![batches.clone()]).unwrap();
+        ctx.register_table("t", Arc::new(table)).unwrap();
+        let sorted = stock_batches(&ctx, "SELECT s FROM t ORDER BY s").await;
+        let count = |rows: Vec<RecordBatch>| rows.iter().map(RecordBatch::num_rows).sum::<usize>();
+        answers.push(sorted.map(count).map_err(|e| e.to_string()));
+    }
+    assert!(answers[0].as_ref().is_err_and(|e| e.contains("ExternalSorter")), "{answers:?}");
+    assert_eq!(answers[1], Ok(2000));
 }

@@ -19,6 +19,8 @@ use datafusion::physical_plan::{
 use futures::Stream;
 use futures::stream::StreamExt;
 
+#[cfg(feature = "cluster")]
+use crate::sql::exec::compact_texts::CompactTextsExec;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// Physical optimizer rule: if the first input of a hash join or a cross join has lists, makes the
@@ -49,15 +51,17 @@ pub(in crate::sql) fn reserve_copies(
     Ok(plan.data)
 }
 
-/// Removes the nodes that [`reserve_copies`] inserts from a plan, because worker processes run
-/// plans without these nodes.
+/// Removes the nodes that [`reserve_copies`] and [`compact_texts`] insert from a plan, because
+/// worker processes run plans without these nodes.
+///
+/// [`compact_texts`]: crate::sql::exec::compact_texts::compact_texts
 #[cfg(feature = "cluster")]
-pub(crate) fn remove_copy_reservations(
-    plan: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
+pub(crate) fn remove_memory_nodes(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
-        Ok(match node.downcast_ref::<CopiedExec>() {
-            Some(copied) => Transformed::yes(Arc::clone(&copied.input)),
+        let copied = node.downcast_ref::<CopiedExec>().map(|copied| &copied.input);
+        let compact = || node.downcast_ref::<CompactTextsExec>().map(CompactTextsExec::get_input);
+        Ok(match copied.or_else(compact).map(Arc::clone) {
+            Some(input) => Transformed::yes(input),
             None => Transformed::no(node),
         })
     })?;

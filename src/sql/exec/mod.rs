@@ -1,6 +1,7 @@
 //! Plan nodes, and the macros that define the methods which several nodes share.
 
 pub(in crate::sql) mod change_query;
+pub(in crate::sql) mod compact_texts;
 pub(in crate::sql) mod copied;
 pub(in crate::sql) mod cut_batches;
 pub(in crate::sql) mod cut_rows;

@@ -6,7 +6,7 @@ use datafusion::optimizer::ApplyOrder;
 use self::UpstreamIssue::{Arrow, DataFusion};
 use super::function_rule::{AnalyzeFn, OptimizeAroundFn, OptimizeFn, RewriteAroundFn, RewriteFn};
 use crate::sql::checks::list_uses;
-use crate::sql::exec::{copied, stack, yielding};
+use crate::sql::exec::{compact_texts, copied, stack, yielding};
 use crate::sql::order::order_rules;
 use crate::sql::pushdown::{
     below_joins, contains, flat_filters, leaf_limit, lengths, offset, partitions,
@@ -951,6 +951,13 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "WITH RECURSIVE .. UNION loses rows after NULL and empty lists, and repeats NaN and equal intervals",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_recursive_unions_still_lose_rows"),
+    },
+    SessionRule {
+        name: "serrate_compact_texts",
+        step: RuleStep::LastPhysical(compact_texts::compact_texts),
+        without: "sorts of strings spill early or fail at the memory limit, because each batch counts the buffers of many others",
+        upstream: UpstreamReport::Reported(&[DataFusion(12136), DataFusion(25271)]),
+        until: RemovalCondition::Fails("stock_sorts_still_count_shared_buffers"),
     },
     SessionRule {
         name: "serrate_copied_inputs",
