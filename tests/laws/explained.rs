@@ -88,6 +88,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_time_texts", "times as strings without seconds are errors"),
     ("serrate_unique_partitions", "windows by the key of a group and an aggregate of it fail"),
     ("serrate_unnest_dependencies", "keys of a group are taken for keys of its unnested rows"),
+    ("serrate_unnested_names", "columns above unnest claim the order of others of their name"),
     ("serrate_unordered_keys", "grouping by constant lists of lists fails"),
     ("serrate_whole_float_groups", "TopK of groups tells zeros apart"),
     ("serrate_wide_frames", "frames that leave the type of their key include NULL"),

@@ -18,7 +18,7 @@ use crate::sql::workarounds::expressions::{
 };
 use crate::sql::workarounds::grouping::{
     cast_groups, computed_keys, dependencies, distinct_counts, filtered_aggregates, float_keys,
-    joined_groups, nested_constants, topk,
+    joined_groups, nested_constants, topk, unnested_names,
 };
 use crate::sql::workarounds::guards::{
     conditions, failing_rules, guarded_rules, repeated_constants,
@@ -654,6 +654,15 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "windows by the key of a GROUP BY and an aggregate of it fail if the rows are sorted",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_windows_over_unique_keys_still_fail"),
+    },
+    SessionRule {
+        name: "serrate_unnested_names",
+        // Must run before repartitionings and sorts are planned, which rely on what an `unnest`
+        // claims of its columns.
+        step: RuleStep::FirstPhysical(unnested_names::separate_unnested_names),
+        without: "above `unnest` of a join of tables with a column `k`, ORDER BY `a.k` may not sort, and GROUP BY `a.k` repeats keys",
+        upstream: UpstreamReport::Reported(&[DataFusion(23394)]),
+        until: RemovalCondition::Fails("stock_unnest_still_finds_columns_by_name"),
     },
     SessionRule {
         name: "serrate_moved_keys",

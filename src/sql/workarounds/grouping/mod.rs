@@ -10,3 +10,4 @@ pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod joined_groups;
 pub(in crate::sql) mod nested_constants;
 pub(in crate::sql) mod topk;
+pub(in crate::sql) mod unnested_names;
