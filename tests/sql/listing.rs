@@ -66,6 +66,29 @@ async fn hive_folders_are_columns_with_null() {
 }
 
 #[tokio::test]
+async fn extremes_omit_hive_folders_without_rows() {
+    let ctx = create_parallel_session();
+    let dir = tempfile::tempdir().unwrap();
+    let files = [
+        ("k=1/a.parquet", "SELECT 10 AS x WHERE false"),
+        ("k=2/a.parquet", "SELECT 20 AS x"),
+        ("k=3/a.parquet", "SELECT 30 AS x"),
+        ("k=4/a.parquet", "SELECT 40 AS x WHERE false"),
+    ];
+    write_files(&ctx, dir.path(), &files).await;
+    let t = format!("'{}/'", display_path(dir.path()));
+    for (columns, expected) in [
+        ("min(k)", "2"),
+        ("max(k)", "3"),
+        ("count(k)", "2"),
+        ("min(k), max(x), count(*)", "2,30,2"),
+    ] {
+        let sql = format!("SELECT {columns} FROM {t}");
+        assert_eq!(query_lines(&ctx, &sql).await, [expected], "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn hive_folders_may_be_nested_and_must_have_the_same_columns() {
     let ctx = create_parallel_session();
     let dir = tempfile::tempdir().unwrap();

@@ -602,6 +602,15 @@ async fn numbers_close_to_the_end_of_their_type_are_rounded() {
             "SELECT round(x, n) FROM (VALUES (1.25, 1), (1.5, 400), (NULL, 400), (7.0, NULL)) t(x, n)",
             "1.3; 1.5; NULL; NULL",
         ),
+        (
+            "SELECT trunc(1.5, 400), trunc(123.456, -400), trunc(1e300, 10), trunc(-1e300, 300), trunc(1e30::REAL, 10), trunc(1.25, 1), trunc('NaN'::DOUBLE, 400), trunc('-inf'::DOUBLE, 2)",
+            "1.5 0.0 1e300 -1e300 1e30 1.2 NaN -inf",
+        ),
+        (
+            "SELECT trunc(x, n) FROM (VALUES (1.25, 1), (1.5, 400), (1e300, 10), (1.5, -400), (NULL, 400), (7.0, NULL)) t(x, n)",
+            "1.2; 1.5; 1e300; 0.0; NULL; NULL",
+        ),
+        ("SELECT trunc(x, 10) FROM (VALUES (1e300), (-1.25)) t(x)", "1e300; -1.25"),
     ];
     expect_rows(&[], &cases).await;
 }
@@ -615,9 +624,10 @@ async fn stock_ceilings_of_decimals_still_fail() {
     assert!(refused.contains("overflow"), "{refused}");
 }
 
-/// When this test fails, `scalar::rounding::build_finite_round` can be removed.
+/// When this test fails, `scalar::rounding::build_finite_rounds` can be removed.
 #[tokio::test]
 async fn stock_rounds_to_many_places_are_still_nan() {
-    let shown = stock_text(&SessionContext::new(), "SELECT round(1.5, 400) AS r").await;
-    assert!(shown.contains("NaN"), "{shown}");
+    let sql = "SELECT round(1.5, 400) AS r, trunc(1e300, 10) AS t";
+    let shown = stock_text(&SessionContext::new(), sql).await;
+    assert!(shown.contains("NaN") && shown.contains("inf"), "{shown}");
 }

@@ -307,3 +307,65 @@ async fn stock_distinct_counts_are_still_those_of_statistics() {
     let sql = "SELECT count(DISTINCT c), count(*) FROM (SELECT CAST(NULL AS INT) AS c FROM t)";
     assert_eq!(to_rows(&stock_batches(&stock, sql).await.unwrap()), "1 2");
 }
+
+#[tokio::test]
+async fn literals_without_rows_are_in_no_aggregate() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| display_path(&dir.path().join(format!("{name}.parquet")));
+    let (some, none) = (file("some"), file("none"));
+    let mut setup = vec![
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(id)".to_owned(),
+        "CREATE TABLE none AS SELECT * FROM t WHERE false".to_owned(),
+    ];
+    for (table, file) in [("t", &some), ("none", &none)] {
+        setup.push(format!("COPY {table} TO '{file}' OPTIONS (overwrite true)"));
+    }
+    let mut cases = Vec::new();
+    for (t, e) in [("t".to_owned(), "none".to_owned()), (format!("'{some}'"), format!("'{none}'"))] {
+        for (query, rows) in [
+            (format!("min(x), max(x) FROM (SELECT 1 AS x FROM {e} UNION ALL SELECT 2 FROM {t})"), "2 2"),
+            (format!("max(x) FROM (SELECT 2 AS x FROM {t} UNION ALL SELECT 9 FROM {e})"), "2"),
+            (
+                format!(
+                    "min(x), count(*) FROM (SELECT 5 AS x FROM {t} UNION ALL SELECT 1 FROM {e} UNION ALL SELECT 3 FROM {t})"
+                ),
+                "3 6",
+            ),
+            (format!("sum(x) FROM (SELECT 5 AS x FROM {e})"), "NULL"),
+            (format!("sum(x) FROM (SELECT 5 AS x FROM {t})"), "15"),
+            (format!("sum(x) FROM (SELECT 5 AS x FROM {e} UNION ALL SELECT 6 FROM {e})"), "NULL"),
+            (format!("sum(x) FROM (SELECT 5 AS x FROM {e} UNION ALL SELECT 6 FROM {t})"), "18"),
+            (format!("sum(x) FROM (SELECT 5 AS x FROM {t} OFFSET 3)"), "NULL"),
+            (format!("sum(x) FROM (SELECT 5 AS x FROM {t}) CROSS JOIN {e}"), "NULL"),
+            (format!("sum(x) FROM (SELECT 1.5::DECIMAL(5, 1) AS x FROM {e})"), "NULL"),
+        ] {
+            cases.push((format!("SELECT {query}"), rows));
+        }
+    }
+    let setup: Vec<&str> = setup.iter().map(String::as_str).collect();
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `sql::workarounds::grouping::empty_inputs` can be removed.
+#[tokio::test]
+async fn stock_extremes_still_include_literals_without_rows() {
+    let stock = SessionContext::new();
+    for setup in ["CREATE TABLE t AS VALUES (1)", "CREATE TABLE e AS SELECT * FROM t WHERE false"] {
+        stock_batches(&stock, setup).await.unwrap();
+    }
+    let sql = "SELECT min(x) FROM (SELECT 1 AS x FROM e UNION ALL SELECT 2 FROM t)";
+    assert_eq!(to_rows(&stock_batches(&stock, sql).await.unwrap()), "1");
+}
+
+/// When this test fails, `value_from_stats` of `functions::aggregate::exact_aggregates` need not
+/// test for inputs without rows.
+#[tokio::test]
+async fn stock_sums_of_literals_without_rows_are_still_zero() {
+    let stock = SessionContext::new();
+    for setup in ["CREATE TABLE t AS VALUES (1)", "CREATE TABLE e AS SELECT * FROM t WHERE false"] {
+        stock_batches(&stock, setup).await.unwrap();
+    }
+    let sql = "SELECT sum(x) FROM (SELECT 5 AS x FROM e)";
+    assert_eq!(to_rows(&stock_batches(&stock, sql).await.unwrap()), "0");
+}

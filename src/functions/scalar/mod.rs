@@ -21,7 +21,6 @@ use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     let single = [
-        rounding::build_finite_round(),
         date_diff::date_diff(),
         date_diff::date_sub(),
         log::build_exact_log(),
@@ -34,6 +33,7 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     let mut functions = Vec::from(single);
     functions.extend(string_padding::build_paddings());
     functions.extend(rounding::build_wide_ceilings());
+    functions.extend(rounding::build_finite_rounds());
     functions.extend(bit_functions::bit_functions());
     functions.extend(epochs::build_epoch_functions());
     functions.extend(regexp_lists::regexp_lists());

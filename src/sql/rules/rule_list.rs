@@ -17,8 +17,8 @@ use crate::sql::workarounds::expressions::{
     volatile_between, volatile_coalesce, xor_pairs,
 };
 use crate::sql::workarounds::grouping::{
-    cast_groups, computed_keys, dependencies, distinct_counts, filtered_aggregates, float_keys,
-    joined_groups, nested_constants, topk, unnested_names,
+    cast_groups, computed_keys, dependencies, distinct_counts, empty_inputs, filtered_aggregates,
+    float_keys, joined_groups, nested_constants, topk, unnested_names,
 };
 use crate::sql::workarounds::guards::{
     conditions, failing_rules, guarded_rules, repeated_constants,
@@ -860,6 +860,13 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "`count(DISTINCT c), count(*)` counts a constant NULL, and values of rows that a cross join drops",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_distinct_counts_are_still_those_of_statistics"),
+    },
+    SessionRule {
+        name: "keep_empty_inputs",
+        step: RuleStep::AroundPhysical(&["aggregate_statistics"], empty_inputs::keep_empty_inputs),
+        without: "`min` and `max` over UNION ALL return literals of inputs without rows",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_extremes_still_include_literals_without_rows"),
     },
     SessionRule {
         name: "hide_limits",

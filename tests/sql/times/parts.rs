@@ -175,3 +175,36 @@ async fn invalid_bucket_widths_are_refused() {
         }
     }
 }
+
+#[tokio::test]
+async fn years_that_nanoseconds_do_not_cover_are_compared() {
+    let setup = "CREATE TABLE x AS SELECT i, arrow_cast(u, 'Timestamp(Nanosecond, None)') AS t FROM (VALUES (1, TIMESTAMP '2020-01-01'), (2, TIMESTAMP '2262-01-05'), (3, TIMESTAMP '1677-12-31'), (4, NULL)) v(i, u)";
+    let of = |condition: &str| format!("SELECT i FROM x WHERE {condition} ORDER BY i");
+    let cases = [
+        ("year(t) <> 2300", "1; 2; 3"),
+        ("year(t) > 1600", "1; 2; 3"),
+        ("year(t) >= 2500", ""),
+        ("NOT year(t) >= 2500", "1; 2; 3"),
+        ("year(t) < 2500", "1; 2; 3"),
+        ("year(t) = 2262", "2"),
+        ("year(t) <= 2262", "1; 2; 3"),
+        ("year(t) = 1677", "3"),
+        ("year(t) > 1677", "1; 2"),
+        ("year(t) IN (1677, 1500)", "3"),
+        ("year(t) NOT IN (2500, 2020)", "2; 3"),
+        ("year(t) IS DISTINCT FROM 2300", "1; 2; 3; 4"),
+        ("extract(year FROM t) > 1600 AND year(t) = 2020", "1"),
+    ]
+    .map(|(condition, rows)| (of(condition), rows));
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[setup], &cases).await;
+}
+
+/// When this test fails, `preimage` in `sql::workarounds::types::times::wide` need not test for
+/// bounds that are NULL.
+#[tokio::test]
+async fn stock_years_beyond_nanoseconds_are_still_null() {
+    let stock = SessionContext::new();
+    let sql = "SELECT count(*) FROM (VALUES (TIMESTAMP '2020-01-01')) v(t) WHERE date_part('year', t) <> 2300";
+    assert_eq!(stock_ints(&stock, sql).await, [0]);
+}

@@ -211,21 +211,26 @@ async fn add_statistics(
     stream::iter(files).map(read).buffered(parallel).try_collect().await
 }
 
-/// Corrects the statistics of partition columns whose value is NULL: all rows are NULL, and there
-/// is no minimum or maximum. DataFusion does not expect NULL there.
+/// Corrects the statistics of partition columns whose value is NULL, or that occur in no row: all
+/// rows are NULL, and there is no minimum or maximum. DataFusion does not expect NULL there, and
+/// takes the value of a file without rows for a minimum and maximum.
 fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
-    let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
-    let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();
-    if let Some(statistics) = file.statistics.as_mut().filter(|_| !nulls.is_empty()) {
-        let statistics = Arc::make_mut(statistics);
-        let rows = statistics.num_rows;
-        for from_last in nulls {
-            if let Some(column) = statistics.column_statistics.iter_mut().rev().nth(from_last) {
-                column.null_count = rows;
-                column.min_value = Precision::Absent;
-                column.max_value = Precision::Absent;
-                column.distinct_count = Precision::Absent;
-            }
+    let Some(statistics) = file.statistics.as_mut() else { return file };
+    let rows = statistics.num_rows;
+    let is_empty = rows == Precision::Exact(0);
+    let missing = file.partition_values.iter().rev().enumerate();
+    let missing: Vec<usize> =
+        missing.filter(|(_, v)| is_empty || v.is_null()).map(|(from_last, _)| from_last).collect();
+    if missing.is_empty() {
+        return file;
+    }
+    let statistics = Arc::make_mut(statistics);
+    for from_last in missing {
+        if let Some(column) = statistics.column_statistics.iter_mut().rev().nth(from_last) {
+            column.null_count = rows;
+            column.min_value = Precision::Absent;
+            column.max_value = Precision::Absent;
+            column.distinct_count = Precision::Absent;
         }
     }
     file

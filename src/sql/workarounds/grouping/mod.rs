@@ -5,6 +5,7 @@ pub(in crate::sql) mod cast_groups;
 pub(in crate::sql) mod computed_keys;
 pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod distinct_counts;
+pub(in crate::sql) mod empty_inputs;
 pub(in crate::sql) mod filtered_aggregates;
 pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod joined_groups;

@@ -243,7 +243,17 @@ impl ScalarUDFImpl for WideFunction {
             // A range has two comparisons, which would evaluate a random argument twice (test
             // `stock_years_of_random_times_are_still_evaluated_twice`).
             WideTask::Part if !args.iter().any(Expr::is_volatile) => {
-                self.inner.preimage(args, literal, info)
+                Ok(match self.inner.preimage(args, literal, info)? {
+                    // Nanoseconds do not cover the range of a year such as 1500. Its bounds are
+                    // NULL, and `year(t) <> 1500` would be NULL (test
+                    // `stock_years_beyond_nanoseconds_are_still_null`).
+                    PreimageResult::Range { interval, .. }
+                        if interval.lower().is_null() || interval.upper().is_null() =>
+                    {
+                        PreimageResult::None
+                    }
+                    found => found,
+                })
             }
             _ => Ok(PreimageResult::None),
         }
