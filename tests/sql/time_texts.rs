@@ -318,6 +318,14 @@ async fn columns_of_strings_next_to_dates_keep_their_times_of_day() {
         ),
         ("SELECT s AS v FROM x UNION SELECT d FROM x ORDER BY v", "2020-01-01; 2020-01-02 10:00"),
         (
+            "SELECT s AS v FROM x UNION ALL SELECT d AS v FROM x ORDER BY v",
+            "2020-01-01; 2020-01-02 10:00",
+        ),
+        (
+            "SELECT v FROM x, LATERAL (VALUES (s), (DATE '2020-01-01')) y(v) ORDER BY v",
+            "2020-01-01; 2020-01-02 10:00",
+        ),
+        (
             "SELECT d AS v FROM x UNION ALL SELECT NULL UNION ALL SELECT s FROM x ORDER BY v",
             "2020-01-01; 2020-01-02 10:00; NULL",
         ),

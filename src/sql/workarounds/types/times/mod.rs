@@ -336,7 +336,11 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         | Expr::SetComparison(_) => true,
         _ => false,
     };
-    schema.fields().iter().any(|f| may_hold_time(f.data_type()))
-        || plan.schema().fields().iter().any(|f| may_hold_time(f.data_type()))
+    let holds = |schema: &DFSchema| schema.fields().iter().any(|f| may_hold_time(f.data_type()));
+    // `schema` has only one of several columns that share a name, as the columns `x` of the inputs of
+    // a union do, so the inputs are searched as well.
+    holds(schema)
+        || plan.inputs().iter().any(|input| holds(input.schema()))
+        || holds(plan.schema())
         || has_part(plan, has)
 }
