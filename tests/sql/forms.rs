@@ -426,6 +426,12 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_planned() {
     for (sql, words) in [
         ("SELECT [5]::TIMESTAMP[]", "the unit of the numbers is not known"),
         ("SELECT ragged_cast([5], 'TIMESTAMP')", "to_timestamp_micros"),
+        ("SELECT [DATE '2020-01-01', true]", "no common type: [Date32, Boolean]; cast them"),
+        ("SELECT [DATE '2020-01-01'] || [5]", "cast one of them, as in CAST(a AS VARCHAR[])"),
+        (
+            "SELECT ragged_where([true], [{'a': 1}], [{'a': 2}])",
+            "choose each field of structs apart",
+        ),
         (
             "SELECT * FROM (SELECT 1 x) a ASOF JOIN (SELECT 1 y) b MATCH_CONDITION (a.x >= b.y)",
             "ASOF JOIN is not supported",
