@@ -48,6 +48,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
             )
         }
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
+        E::Plan(message) if message.starts_with("Failed to parse placeholder id") => E::Plan(
+            "a parameter of the prepared statement has a name, as $name has, but EXECUTE gives arguments by position; write ? or $1, $2, .. in PREPARE".into(),
+        ),
         E::Plan(message) => E::Plan(explain_types(&message).unwrap_or(message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
         E::Configuration(message) => {
@@ -391,6 +394,13 @@ mod tests {
             let outer = said(&format!("Physical plan does not support {text}"));
             assert!(outer.contains("below a FULL JOIN"), "{outer}");
         }
+    }
+
+    #[test]
+    fn names_of_parameters_are_explained() {
+        let message = "Failed to parse placeholder id: invalid digit found in string";
+        let named = convert_internal_error(DataFusionError::Plan(message.into())).to_string();
+        assert!(named.contains("write ? or $1, $2"), "{named}");
     }
 
     #[test]
