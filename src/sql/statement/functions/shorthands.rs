@@ -261,16 +261,16 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     };
 }
 
-/// Casts a literal quantile such as 0.55 to a decimal, so that its product with a number of rows is
-/// exact: as floats, 100 * 0.55 is greater than 55.
+/// Casts a literal quantile such as 0.55, or a parameter, to a decimal, so that its product with a
+/// number of rows is exact: as floats, 100 * 0.55 is greater than 55.
 fn cast_quantile(quantile: &mut Expr) {
     let Expr::Value(value) = &*quantile else { return };
-    let Value::Number(text, _) = &value.value else { return };
-    let Some((whole, fraction)) = text.split_once('.') else { return };
-    let is_plain = matches!(whole, "" | "0" | "1")
-        && fraction.len() <= 15
-        && fraction.bytes().all(|digit| digit.is_ascii_digit());
-    if is_plain {
+    let is_cast = match &value.value {
+        Value::Number(text, _) => is_short_fraction(text),
+        Value::Placeholder(_) => true,
+        _ => false,
+    };
+    if is_cast {
         *quantile = Expr::Cast {
             kind: CastKind::Cast,
             expr: Box::new(quantile.clone()),
@@ -279,6 +279,15 @@ fn cast_quantile(quantile: &mut Expr) {
             format: None,
         };
     }
+}
+
+/// Whether a number is between 0 and 2, and is written with at most 15 digits after the point.
+fn is_short_fraction(number: &str) -> bool {
+    number.split_once('.').is_some_and(|(whole, fraction)| {
+        matches!(whole, "" | "0" | "1")
+            && fraction.len() <= 15
+            && fraction.bytes().all(|digit| digit.is_ascii_digit())
+    })
 }
 
 /// Rewrites `quantile_cont(x, q ORDER BY x DESC)` to `quantile_cont(q) WITHIN GROUP (ORDER BY x
