@@ -75,6 +75,11 @@ fn find_common_type(
     b: &NestedListType,
 ) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
+    if let Some((i, t)) = [(2, x), (3, y)].into_iter().find(|(_, t)| t.is_nested()) {
+        return Err(plan.refuse_call(format!(
+            "the values of argument {i} must be numbers, strings, booleans or times, but they have the type {t}; choose each field of structs apart, as in ragged_where(mask, ragged_unzip(x, 'a'), ragged_unzip(y, 'a'))"
+        )));
+    }
     match (a.depth() > 0, b.depth() > 0) {
         (true, false) if !x.is_null() => check_fits(plan, 2, y, x),
         (false, true) if !y.is_null() => check_fits(plan, 1, x, y),

@@ -426,6 +426,12 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_planned() {
     for (sql, words) in [
         ("SELECT [5]::TIMESTAMP[]", "the unit of the numbers is not known"),
         ("SELECT ragged_cast([5], 'TIMESTAMP')", "to_timestamp_micros"),
+        ("SELECT [DATE '2020-01-01', true]", "no common type: [Date32, Boolean]; cast them"),
+        ("SELECT [DATE '2020-01-01'] || [5]", "cast one of them, as in CAST(a AS VARCHAR[])"),
+        (
+            "SELECT ragged_where([true], [{'a': 1}], [{'a': 2}])",
+            "choose each field of structs apart",
+        ),
         (
             "SELECT * FROM (SELECT 1 x) a ASOF JOIN (SELECT 1 y) b MATCH_CONDITION (a.x >= b.y)",
             "ASOF JOIN is not supported",
@@ -439,6 +445,30 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_planned() {
         let e = error(&ctx, sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }
+}
+
+/// Each `?` of PREPARE is one parameter, and their order is that of the text.
+#[tokio::test]
+async fn parameters_without_numbers_have_the_order_of_the_text() {
+    for (query, arguments, expected) in [
+        ("FROM (SELECT ? AS a) SELECT a, ? AS b", "1, 2", "1 2"),
+        (
+            "SELECT DISTINCT ON (x % ?) x + ? FROM (VALUES (1), (2), (3)) v(x) ORDER BY x",
+            "2, 10",
+            "11; 12",
+        ),
+        ("SELECT x FROM (VALUES (1), (2), (3)) v(x) ORDER BY x OFFSET ? LIMIT ?", "1, 2", "2; 3"),
+        ("SELECT isfinite(?), list_sum(?) AS s, ? AS z", "1.5, [1, 2], 7", "true 3 7"),
+    ] {
+        let ctx = serrate::sql::session();
+        assert_eq!(rows_or_error(&ctx, &format!("PREPARE p AS {query}")).await, "", "{query}");
+        let found = rows_or_error(&ctx, &format!("EXECUTE p({arguments})")).await;
+        assert_eq!(found, expected, "{query}");
+    }
+    let ctx = serrate::sql::session();
+    let quoted = "PREPARE p AS SELECT ? FROM ragged_axes('SELECT [?] AS x')";
+    let e = rows_or_error(&ctx, quoted).await;
+    assert!(e.contains("write $1, $2, .. instead"), "{e}");
 }
 
 #[tokio::test]

@@ -463,6 +463,8 @@ async fn positions_in_group_by_refer_to_columns_not_aliases() {
             "SELECT x % 2, y AS z, sum(x) AS x FROM r GROUP BY 1, 2 ORDER BY 1, x DESC, 2",
             "0 NULL 4; 0 1 2; 0 2 2; 1 1 3; 1 3 1",
         ),
+        ("SELECT mean(x) + 1, count(*) + 1 FROM r ORDER BY 1, 2", "3.4 6"),
+        ("SELECT max(x) - 1 AS y, max(y) + 1 FROM r ORDER BY 2 LIMIT 1", "3 4"),
     ];
     expect_rows(&setup, &cases).await;
 }

@@ -50,6 +50,7 @@ async fn names_of_computed_columns_omit_tables() {
         ("id = ANY(val)", "id = ANY(val)"),
         ("upper(s)", "upper(s)"),
         ("mean(id)", "mean(id)"),
+        ("mean(id) + 1", "mean(id) + 1"),
         ("pow(id, 2) * (id + 1)", "pow(id,2) * (id + 1)"),
         ("list_max([id, 1]) + 1", "list_max([id, 1]) + 1"),
         (

@@ -307,3 +307,24 @@ async fn scalar_subqueries_may_join_their_own_tables_laterally() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+/// DataFusion would move a condition on outer columns above the join, window function or DISTINCT,
+/// and lose or repeat rows.
+#[tokio::test]
+async fn lateral_queries_above_whose_conditions_rows_depend_on_each_other_are_refused() {
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &SAME_NAMES).await;
+    for query in [
+        "SELECT t.b, u.c FROM (SELECT * FROM t WHERE t.a >= w.a) t FULL JOIN u ON t.a = u.a",
+        "SELECT t.b, random() < 2 AS r FROM u LEFT JOIN (SELECT * FROM t WHERE t.a = w.a) t ON t.a = u.a",
+        "SELECT row_number() OVER (ORDER BY random()) AS r FROM t WHERE t.a >= w.a",
+        "SELECT DISTINCT t.a > 0 AS p, random() < 2 AS r FROM t WHERE t.a >= w.a",
+    ] {
+        for join in [", LATERAL", "LEFT JOIN LATERAL"] {
+            let on = if join.starts_with("LEFT") { "ON true" } else { "" };
+            let sql = format!("SELECT w.d, l.* FROM w {join} ({query}) l {on}");
+            let e = rows_or_error(&ctx, &sql).await;
+            assert!(e.contains("after a condition on columns of the outer query"), "{sql}: {e}");
+        }
+    }
+}

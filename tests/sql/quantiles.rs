@@ -53,8 +53,11 @@ async fn discrete_quantiles_count_from_either_end() {
         &[
             "CREATE TABLE h AS SELECT value AS x FROM generate_series(1, 100)",
             "CREATE TABLE v AS SELECT * FROM (VALUES (1, 10.0), (1, 20.0), (2, 30.0), (2, 40.0), (2, NULL)) v(k, x)",
+            "PREPARE quantile AS SELECT quantile_disc(x, $1) FROM h",
         ],
         &[
+            ("EXECUTE quantile(0.55)", "55"),
+            ("EXECUTE quantile(1)", "100"),
             // The product of the floats 100 and 0.55 is greater than 55.
             (
                 "SELECT quantile_disc(x, 0.55), quantile_disc(x, 0.07), quantile_disc(x, 0.14), quantile_disc(x, .28), quantile_disc(x, 0.29), quantile_disc(x, 1.0) FROM h",

@@ -318,6 +318,14 @@ async fn columns_of_strings_next_to_dates_keep_their_times_of_day() {
         ),
         ("SELECT s AS v FROM x UNION SELECT d FROM x ORDER BY v", "2020-01-01; 2020-01-02 10:00"),
         (
+            "SELECT s AS v FROM x UNION ALL SELECT d AS v FROM x ORDER BY v",
+            "2020-01-01; 2020-01-02 10:00",
+        ),
+        (
+            "SELECT v FROM x, LATERAL (VALUES (s), (DATE '2020-01-01')) y(v) ORDER BY v",
+            "2020-01-01; 2020-01-02 10:00",
+        ),
+        (
             "SELECT d AS v FROM x UNION ALL SELECT NULL UNION ALL SELECT s FROM x ORDER BY v",
             "2020-01-01; 2020-01-02 10:00; NULL",
         ),
@@ -362,6 +370,59 @@ async fn columns_of_strings_next_to_dates_keep_their_times_of_day() {
     }
     let e = rows_or_error(&ctx, "SELECT CASE WHEN b THEN c ELSE s END FROM x").await;
     assert!(e.contains("AS TIME) or CAST(") && !e.contains("AS DATE"), "{e}");
+}
+
+#[tokio::test]
+async fn strings_next_to_timestamps_become_timestamps() {
+    let cases = [
+        (
+            "SELECT TIMESTAMP '2020-01-01 10:00' AS v UNION ALL SELECT s FROM (VALUES ('2020-01-01T10:00:00.5'), ('2020-01-01 10:00:00+02:00')) t(s) ORDER BY v",
+            "2020-01-01T08:00:00; 2020-01-01T10:00:00; 2020-01-01T10:00:00.500",
+        ),
+        (
+            "SELECT TIMESTAMP '2020-01-01 10:00'::VARCHAR AS v UNION ALL SELECT 'noon' ORDER BY v",
+            "2020-01-01T10:00:00; noon",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+    let ctx = serrate::sql::session();
+    let e = rows_or_error(&ctx, "SELECT TIMESTAMP '2020-01-01' AS v UNION ALL SELECT 'noon'").await;
+    assert!(e.contains("noon"), "{e}");
+}
+
+/// Type coercion would take the integers for days since 1970.
+#[tokio::test]
+async fn dates_are_neither_compared_nor_combined_with_integers() {
+    let setup = ["CREATE TABLE x AS SELECT * FROM (VALUES (DATE '2020-01-01', 18262)) v(d, i)"];
+    let cases = [
+        ("SELECT d + 1, d - DATE '1970-01-01' = i, year(d) = 2020 FROM x", "2020-01-02 true true"),
+        ("SELECT d = NULL, CASE WHEN i > 5 THEN d ELSE NULL END FROM x", "NULL 2020-01-01"),
+        ("SELECT d FROM x UNION ALL SELECT NULL ORDER BY d", "2020-01-01; NULL"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &setup).await;
+    for sql in [
+        "SELECT d > 20200101 FROM x",
+        "SELECT i = d FROM x",
+        "SELECT d IN (i, 5) FROM x",
+        "SELECT d BETWEEN 5 AND 6 FROM x",
+        "SELECT d IN (SELECT i FROM x) FROM x",
+        "SELECT CASE d WHEN 18262 THEN 1 END FROM x",
+        "SELECT CASE WHEN i > 5 THEN d ELSE i END FROM x",
+        "SELECT greatest(d, 5), nullif(d, i) FROM x",
+        "SELECT [d] = [i] FROM x",
+        "SELECT a.i FROM x a JOIN x b ON a.d = b.i",
+        "SELECT d FROM x UNION ALL SELECT i FROM x",
+        "SELECT NULL AS v UNION ALL SELECT 5 UNION ALL SELECT d FROM x",
+        "SELECT [d] AS v FROM x UNION SELECT [5]",
+        "SELECT {'a': d} AS v FROM x UNION ALL SELECT {'a': 5}",
+        "SELECT d FROM x EXCEPT SELECT i FROM x",
+        "SELECT i FROM x INTERSECT SELECT d FROM x",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("dates are not numbers; write a date"), "{sql}: {e}");
+    }
 }
 
 #[tokio::test]

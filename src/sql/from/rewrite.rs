@@ -1,10 +1,13 @@
 //! Rewrites the first argument of table functions such as `ragged_nest('query')` to a query, and
 //! `read_parquet(..)` to a table name.
 
+use std::ops::ControlFlow;
+
+use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, ObjectName, Query, TableAlias,
-    TableFactor, Value,
+    TableFactor, Value, visit_expressions,
 };
 
 use super::read_functions::{self, FORMATS};
@@ -47,6 +50,23 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
+/// Returns an error if a query in quotes has a parameter `?`. The number of a `?` depends on its place
+/// in the statement, but its place in the string is not known.
+fn refuse_unnumbered(function: &str, query: &Query) -> Result<()> {
+    let found = visit_expressions(query, |e| match e {
+        Expr::Value(value) if value.value == Value::Placeholder("?".to_owned()) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    match found.is_break() {
+        true => plan_err!(
+            "{function}: the query in quotes has a parameter ?, whose number is not known; write $1, $2, .. instead, or write the query in parentheses"
+        ),
+        false => Ok(()),
+    }
+}
+
 /// Returns the query for an argument that is a string or a name, or `None` for any other argument.
 fn find_query(function: &str, argument: &Expr) -> Result<Option<Query>> {
     let from = match argument {
@@ -55,12 +75,14 @@ fn find_query(function: &str, argument: &Expr) -> Result<Option<Query>> {
         }
         argument => match unquote_text(argument) {
             Some(text) if is_query(text) => {
-                return parse_query(text).map(Some).map_err(|e| {
+                let query = parse_query(text).map_err(|e| {
                     DataFusionError::Plan(format!(
                         "{function}: the string is not a valid query; correct it: {}",
                         e.strip_backtrace()
                     ))
-                });
+                })?;
+                refuse_unnumbered(function, &query)?;
+                return Ok(Some(query));
             }
             Some(text) => from_name(text),
             None => return Ok(None),

@@ -5,7 +5,7 @@
 //! of the columns that they are compared with (test `stock_execute_still_casts_its_arguments`).
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -19,6 +19,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     CastKind, DataType, Expr as SqlExpr, Ident, LimitClause, Query, Statement as SqlStatement,
     Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions,
 };
+use datafusion::logical_expr::sqlparser::tokenizer::Location;
 use datafusion::logical_expr::{
     DdlStatement, Expr, LogicalPlan, TableProviderFilterPushDown, TableType, Volatility,
 };
@@ -154,18 +155,31 @@ pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Resu
     Ok(statement)
 }
 
-/// Numbers the parameters `?` in the order in which they appear.
-struct ParameterNumbers(usize);
+/// Numbers the parameters `?` in the order in which the text has them.
+///
+/// The syntax tree may have them in another order, as for `FROM t SELECT ? WHERE x > ?`. It may also
+/// have several copies of a parameter, which get one number: `isfinite(?)`, for example, was
+/// rewritten to an expression that uses its argument twice.
+#[derive(Default)]
+struct ParameterNumbers {
+    places: BTreeSet<Location>,
+    /// Whether `places` has the places of all parameters, so that these can be numbered.
+    has_all: bool,
+}
 
 impl VisitorMut for ParameterNumbers {
     type Break = ();
 
     fn post_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        let place = value.span.start;
         if let Value::Placeholder(name) = &mut value.value
             && name == "?"
         {
-            self.0 = self.0.saturating_add(1);
-            *name = format!("${}", self.0);
+            if self.has_all {
+                *name = format!("${}", self.places.range(..=place).count());
+            } else {
+                self.places.insert(place);
+            }
         }
         ControlFlow::Continue(())
     }
@@ -176,7 +190,10 @@ pub(super) fn number_parameters(statement: &mut Statement) {
     if let Statement::Statement(inner) = statement
         && let SqlStatement::Prepare { statement, .. } = inner.as_mut()
     {
-        let _ = statement.visit(&mut ParameterNumbers(0));
+        let mut numbers = ParameterNumbers::default();
+        let _ = statement.visit(&mut numbers);
+        numbers.has_all = true;
+        let _ = statement.visit(&mut numbers);
     }
 }
 
@@ -259,7 +276,10 @@ fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
 /// Replaces the parameters `?` of any statement by `$1`, `$2`, ..
 #[cfg(feature = "serve")]
 pub(crate) fn number_parameters_of(statement: &mut Statement) {
-    visit_sql(statement, &mut ParameterNumbers(0));
+    let mut numbers = ParameterNumbers::default();
+    visit_sql(statement, &mut numbers);
+    numbers.has_all = true;
+    visit_sql(statement, &mut numbers);
 }
 
 /// Returns the greatest number of a parameter in a statement, also below EXPLAIN and in COPY: 2 for

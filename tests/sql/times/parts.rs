@@ -159,6 +159,24 @@ async fn buckets_of_months_begin_on_the_first_day() {
     expect_rows(&[], &cases).await;
 }
 
+/// The buckets of a parameter begin where those of an equal literal do.
+#[tokio::test]
+async fn buckets_of_parameters_begin_as_those_of_literals() {
+    let prepare = "PREPARE bucket AS SELECT time_bucket($1, TIMESTAMP '2020-02-20 10:00:00')";
+    let cases = [
+        ("EXECUTE bucket(INTERVAL '1 month')", "2020-02-01T00:00:00"),
+        ("EXECUTE bucket('2 months')", "2020-01-01T00:00:00"),
+        ("EXECUTE bucket(to_years(1))", "2020-01-01T00:00:00"),
+        ("EXECUTE bucket(INTERVAL '1 week')", "2020-02-17T00:00:00"),
+        ("EXECUTE bucket(NULL)", "NULL"),
+    ];
+    expect_rows(&[prepare], &cases).await;
+    let ctx = serrate::sql::session();
+    let column = "SELECT time_bucket(w, t) FROM (SELECT INTERVAL '1 month' AS w, TIMESTAMP '2020-02-20 10:00:00' AS t)";
+    let e = rows_or_error(&ctx, column).await;
+    assert!(e.contains("literal values for the stride"), "{e}");
+}
+
 #[tokio::test]
 async fn invalid_bucket_widths_are_refused() {
     let ctx = serrate::sql::session();

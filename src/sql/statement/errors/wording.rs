@@ -13,6 +13,8 @@ use datafusion::optimizer::AnalyzerRule;
 #[cfg(feature = "cli")]
 use datafusion::sql::sqlparser::parser::ParserError;
 
+use crate::sql::statement::functions::calls::explain_elements;
+
 /// Start of DataFusion's internal errors. [`BLAME`] is the request for a bug report at their end.
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
@@ -46,6 +48,9 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
             )
         }
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
+        E::Plan(message) if message.starts_with("Failed to parse placeholder id") => E::Plan(
+            "a parameter of the prepared statement has a name, as $name has, but EXECUTE gives arguments by position; write ? or $1, $2, .. in PREPARE".into(),
+        ),
         E::Plan(message) => E::Plan(explain_types(&message).unwrap_or(message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
         E::Configuration(message) => {
@@ -68,10 +73,12 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     }
 }
 
+const UNPLANNED_OUTER_COLUMN: &str = "a correlated subquery or a LATERAL query uses columns of the query around it where this is not supported, such as below a FULL JOIN, or in a query with random(); join the tables in FROM instead, and filter or aggregate the joined rows";
+
 /// Returns a clearer message for the errors that EXISTS or IN cannot be planned as a value, that a
 /// recursive query cannot be planned, that an argument of a window function is not a literal, that there
-/// are no operators on JSON, and that `unnest` or a window function is misplaced. Returns `None` for
-/// other messages.
+/// are no operators on JSON, that `unnest` or a window function is misplaced, and that a subquery uses
+/// outer columns where DataFusion cannot plan them. Returns `None` for other messages.
 fn explain_unsupported(message: &str) -> Option<&'static str> {
     if message.starts_with("Multiple recursive references to the same CTE") {
         return Some(
@@ -98,7 +105,13 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
             "unnest is not supported in WHERE, ON, ORDER BY and aggregates; unnest the list in a subquery in FROM, as in SELECT e FROM (SELECT unnest(x) AS e FROM t) WHERE e > 2",
         );
     }
+    if message.starts_with("Physical plan does not support undecorrelated Subquery") {
+        return Some(UNPLANNED_OUTER_COLUMN);
+    }
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
+    if of.starts_with("OuterReferenceColumn(") {
+        return Some(UNPLANNED_OUTER_COLUMN);
+    }
     if of.starts_with("WindowFunction(") {
         return Some(
             "a window function or its alias is a key of GROUP BY or a part of another function, but windows are computed after them; compute it in a subquery in FROM, as in SELECT n, count(*) FROM (SELECT ntile(4) OVER (ORDER BY x) AS n FROM t) GROUP BY n",
@@ -117,10 +130,8 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
 /// Adds what to write to DataFusion's messages about types that do not fit together. Returns `None`
 /// for other messages, and for those that say what to write already.
 fn explain_types(message: &str) -> Option<String> {
-    if let Some(types) = message.strip_prefix("Failed to unify argument types of make_array: ") {
-        return Some(format!(
-            "the elements of a list have no common type: {types}; cast them to one type, as in [CAST(a AS VARCHAR), b]"
-        ));
+    if let Some(said) = explain_elements(message) {
+        return Some(said);
     }
     let converts = message.starts_with("Cannot automatically convert ");
     if converts && message.ends_with(" to Null") {
@@ -379,6 +390,17 @@ mod tests {
             "Physical plan does not support logical expression WindowFunction(WindowFunction { .. })",
         );
         assert!(window.contains("SELECT n, count(*) FROM (SELECT ntile(4)"), "{window}");
+        for text in ["logical expression OuterReferenceColumn(Field", "undecorrelated Subquery"] {
+            let outer = said(&format!("Physical plan does not support {text}"));
+            assert!(outer.contains("below a FULL JOIN"), "{outer}");
+        }
+    }
+
+    #[test]
+    fn names_of_parameters_are_explained() {
+        let message = "Failed to parse placeholder id: invalid digit found in string";
+        let named = convert_internal_error(DataFusionError::Plan(message.into())).to_string();
+        assert!(named.contains("write ? or $1, $2"), "{named}");
     }
 
     #[test]

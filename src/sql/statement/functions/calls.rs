@@ -237,7 +237,8 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     let own = own.strip_prefix("Error during planning: ").unwrap_or(own);
     // A message from the function itself is more specific than a list of its signatures.
     if !own.is_empty() && !GENERAL.iter().any(|general| own.contains(general)) {
-        return Some(own.trim_end_matches('.').to_owned());
+        let own = own.trim_end_matches('.');
+        return Some(explain_elements(own).unwrap_or_else(|| own.to_owned()));
     }
     let given = given.strip_suffix(')').unwrap_or(given);
     // `isfinite` and `isinf` expand to calls of these functions, so the message names all four.
@@ -253,6 +254,21 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
         true => format!("{name} is called without arguments; use {forms}"),
         false => format!("{name} does not accept arguments of the types ({given}); use {forms}"),
     })
+}
+
+/// Adds what to write to DataFusion's message that the elements of a list, or concatenated lists, have
+/// no common type. Returns `None` for other messages.
+pub(in crate::sql::statement) fn explain_elements(message: &str) -> Option<String> {
+    let unified = message.strip_prefix("Failed to unify argument types of ")?;
+    match unified.split_once(": ")? {
+        ("make_array", types) => Some(format!(
+            "the elements of a list have no common type: {types}; cast them to one type, as in [CAST(a AS VARCHAR), b]"
+        )),
+        ("array_concat", types) => Some(format!(
+            "the concatenated lists have no common type: {types}; cast one of them, as in CAST(a AS VARCHAR[]) || b"
+        )),
+        _ => None,
+    }
 }
 
 /// Returns signatures of the function `name` for an error message. `candidates` has one signature

@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderBy,
     OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, Visit, VisitMut,
-    Visitor, VisitorMut, WindowType,
+    Visitor, VisitorMut, WindowType, visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -40,6 +40,11 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("time_bucket", "date_bin($1, $2, $3)"),
     (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
     (BUCKETS_OF_MONTHS, "date_bin($1, $2, TIMESTAMP '2000-01-01')"),
+    // For a width of months, the origin is two days before that for other widths.
+    (
+        BUCKETS_OF_COMPUTED_WIDTHS,
+        "date_bin($1, $2, TIMESTAMP '2000-01-03' - CAST(date_part('year', CAST($1 AS INTERVAL)) * 12 + date_part('month', CAST($1 AS INTERVAL)) > 0 AS BIGINT) * INTERVAL '2 days')",
+    ),
     ("last_day", "to_date(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day')"),
     ("to_years", "($1 | 0) * INTERVAL '1 year'"),
     ("to_months", "($1 | 0) * INTERVAL '1 month'"),
@@ -150,9 +155,11 @@ const GREATEST_OF_WINDOW: &str = "arg_max of a window";
 const LEAST_OF_WINDOW: &str = "arg_min of a window";
 
 /// Names of the expansions of `time_bucket` without an origin: as in DuckDB, buckets begin on a Monday, and
-/// buckets of months in January. Statements cannot use these names, because they contain blanks.
+/// buckets of months in January. The third expansion finds out whether a width has months when its value is
+/// known. Statements cannot use these names, because they contain blanks.
 const BUCKETS_OF_DAYS: &str = "time_bucket of days";
 const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
+const BUCKETS_OF_COMPUTED_WIDTHS: &str = "time_bucket of computed widths";
 
 static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     let parse = |text: &str| {
@@ -236,6 +243,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         {
             return;
         }
+        ("time_bucket", [width, _]) if is_computed(width) => BUCKETS_OF_COMPUTED_WIDTHS,
         ("time_bucket", [width, _]) if is_of_months(width) => BUCKETS_OF_MONTHS,
         ("time_bucket", [_, _]) => BUCKETS_OF_DAYS,
         _ => name,
@@ -253,16 +261,16 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     };
 }
 
-/// Casts a literal quantile such as 0.55 to a decimal, so that its product with a number of rows is
-/// exact: as floats, 100 * 0.55 is greater than 55.
+/// Casts a literal quantile such as 0.55, or a parameter, to a decimal, so that its product with a
+/// number of rows is exact: as floats, 100 * 0.55 is greater than 55.
 fn cast_quantile(quantile: &mut Expr) {
     let Expr::Value(value) = &*quantile else { return };
-    let Value::Number(text, _) = &value.value else { return };
-    let Some((whole, fraction)) = text.split_once('.') else { return };
-    let is_plain = matches!(whole, "" | "0" | "1")
-        && fraction.len() <= 15
-        && fraction.bytes().all(|digit| digit.is_ascii_digit());
-    if is_plain {
+    let is_cast = match &value.value {
+        Value::Number(text, _) => is_short_fraction(text),
+        Value::Placeholder(_) => true,
+        _ => false,
+    };
+    if is_cast {
         *quantile = Expr::Cast {
             kind: CastKind::Cast,
             expr: Box::new(quantile.clone()),
@@ -271,6 +279,15 @@ fn cast_quantile(quantile: &mut Expr) {
             format: None,
         };
     }
+}
+
+/// Whether a number is between 0 and 2, and is written with at most 15 digits after the point.
+fn is_short_fraction(number: &str) -> bool {
+    number.split_once('.').is_some_and(|(whole, fraction)| {
+        matches!(whole, "" | "0" | "1")
+            && fraction.len() <= 15
+            && fraction.bytes().all(|digit| digit.is_ascii_digit())
+    })
 }
 
 /// Rewrites `quantile_cont(x, q ORDER BY x DESC)` to `quantile_cont(q) WITHIN GROUP (ORDER BY x
@@ -515,6 +532,21 @@ fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
         _ => None,
     });
     args.collect()
+}
+
+/// Whether the statement does not show the value of a width: a parameter, a column or a subquery.
+fn is_computed(width: &Expr) -> bool {
+    let has_unknown = visit_expressions(width, |part| match part {
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::CompoundFieldAccess { .. }
+        | Expr::Subquery(_) => ControlFlow::Break(()),
+        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    has_unknown.is_break()
 }
 
 /// Whether a width is an interval of months or years, as written: `INTERVAL '1 mon'`, `INTERVAL 2

@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Select, SelectItem, SetExpr, TableFactor, Value, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{has_query, parse_query};
 use crate::sql::statement::columns::set_names::{add_identifiers, name_columns, remove_casts};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::cast_arguments::is_aggregate;
@@ -99,11 +99,28 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
+/// Whether a SELECT groups rows: by GROUP BY or, without GROUP BY, by an aggregate of all rows.
 fn is_grouped(select: &Select) -> bool {
     match &select.group_by {
         GroupByExpr::All(_) => true,
-        GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+        GroupByExpr::Expressions(keys, _) => {
+            !keys.is_empty() || select.projection.iter().any(has_aggregate)
+        }
     }
+}
+
+/// Whether a column of a SELECT has an aggregate and no subquery, which may have aggregates of its own.
+fn has_aggregate(item: &SelectItem) -> bool {
+    let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+        return false;
+    };
+    let found = visit_expressions(expr, |part| match part {
+        Expr::Function(call) if call.over.is_none() && is_aggregate(call) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break() && !has_query(expr)
 }
 
 /// Returns the aliases of a SELECT, each with the index of its column. Omits an alias that equals
@@ -155,9 +172,10 @@ fn uses_other_aliases(select: &Select) -> bool {
     })
 }
 
-/// Replaces a position in ORDER BY with the expression of the column of SELECT, if the column has no alias: with
-/// GROUP BY, DataFusion rejects `SELECT x % 2 .. GROUP BY x ORDER BY 1`. The positions of expressions that may differ
-/// from call to call, and of subqueries, are kept.
+/// Replaces a position in ORDER BY with the expression of the column of SELECT, if the column has no
+/// alias: DataFusion rejects `SELECT x % 2 .. GROUP BY x ORDER BY 1`, and without GROUP BY
+/// `SELECT sum(x) + 1 .. ORDER BY 1`. The positions of expressions that may differ from call to call,
+/// and of subqueries, are kept.
 ///
 /// Returns false, and keeps the position, if the expression uses a name that is the alias of
 /// another column. In a key of ORDER BY, DataFusion would read this name as the alias instead of

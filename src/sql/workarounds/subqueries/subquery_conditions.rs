@@ -651,14 +651,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Window(_) => Some("a window function"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
             LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
-            // The second condition excludes the join of a LATERAL query, whose outer columns are
-            // columns of the left input and so no outer columns of the join as a whole.
-            LogicalPlan::Join(join)
-                if names_outer(list_optional_sides(join))?
-                    && !find_outer_columns(node)?.is_empty() =>
-            {
-                Some("an outer join")
-            }
+            node if has_optional_outer(node)? => Some("an outer join"),
             _ => None,
         };
         match moved_over {
@@ -686,6 +679,15 @@ pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
         "a correlated subquery that applies {what} after a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
     )
+}
+
+/// Whether a node is a join from which an output row may have no values of an input that uses outer
+/// columns.
+pub(super) fn has_optional_outer(node: &LogicalPlan) -> Result<bool> {
+    let LogicalPlan::Join(join) = node else { return Ok(false) };
+    // The second condition excludes the join of a LATERAL query, whose outer columns are columns of
+    // the left input and so no outer columns of the join as a whole.
+    Ok(names_outer(list_optional_sides(join))? && !find_outer_columns(node)?.is_empty())
 }
 
 /// Returns the inputs of a join from which an output row may have no values: the nullable inputs of

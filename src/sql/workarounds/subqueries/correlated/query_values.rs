@@ -25,7 +25,7 @@ use crate::sql::workarounds::subqueries::correlated::{
 };
 use crate::sql::workarounds::subqueries::shared_rows::is_volatile;
 use crate::sql::workarounds::subqueries::subquery_conditions::{
-    is_correlated, reject_subquery, test_outer_values,
+    has_optional_outer, is_correlated, reject_subquery, test_outer_values,
 };
 
 /// `SELECT k IN (SELECT 1) FROM t` fails without this rule.
@@ -288,13 +288,22 @@ fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
 
 /// Returns an error for LATERAL with GROUPING SETS, whose rows for empty input DataFusion would omit, and
 /// for LATERAL with DISTINCT ON over outer columns, which DataFusion does not plan.
+///
+/// Also returns an error if DataFusion would move a condition on outer columns above a window
+/// function, DISTINCT, or an outer join that fills the columns of the condition with NULL.
 fn check_lateral(join: &Join) -> Result<()> {
     let Some(query) = find_lateral_query(join)? else { return Ok(()) };
+    // If the join itself is part of a correlated query, the rewrite of that query decides.
+    let is_inner = has_outer(&LogicalPlan::Join(join.clone()))?;
     let mut refused = None;
     query.apply(|node| {
         refused = match node {
             LogicalPlan::Aggregate(sets) if has_grouping_sets(sets) => Some("GROUPING SETS"),
             LogicalPlan::Distinct(Distinct::On(_)) if has_outer(node)? => Some("DISTINCT ON"),
+            _ if is_inner => return Ok(TreeNodeRecursion::Continue),
+            LogicalPlan::Distinct(_) if has_outer(node)? => Some("DISTINCT"),
+            LogicalPlan::Window(_) if has_outer(node)? => Some("a window function"),
+            node if has_optional_outer(node)? => Some("an outer join"),
             _ => return Ok(TreeNodeRecursion::Continue),
         };
         Ok(TreeNodeRecursion::Stop)

@@ -4,6 +4,7 @@ mod choices;
 mod clock;
 mod expressions;
 mod functions;
+mod integers;
 mod interval_groups;
 mod series;
 mod unify;
@@ -27,6 +28,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::{move_all_dates, replace_leaf};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
+use integers::refuse_integers_of_union;
 pub(in crate::sql) use interval_groups::has_distinct_rows;
 use interval_groups::{group_by_length, measure_distinct_keys, refuse_groups};
 use unify::{make_interval_key, unify_compared_pairs};
@@ -50,6 +52,7 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 /// * A UNION of dates or times of day with strings returns strings. CASE, `greatest` and other
 ///   expressions that return either a date (or a time of day) or a string are an error. Type
 ///   coercion would cast the strings to dates, without their times of day.
+/// * Dates are neither compared nor combined with integers, which type coercion would take for days.
 /// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several equal
 ///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
 ///   error.
@@ -138,6 +141,7 @@ fn unify_values(
             (LogicalPlan::Join(join), more)
         }
         LogicalPlan::Union(mut union) => {
+            refuse_integers_of_union(&union)?;
             let more = convert_dates_to_texts(&mut union)?
                 | convert_dates_to_timestamps(&mut union)?
                 | convert_dates_to_zone(&mut union)?
@@ -356,7 +360,11 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         | Expr::SetComparison(_) => true,
         _ => false,
     };
-    schema.fields().iter().any(|f| may_hold_time(f.data_type()))
-        || plan.schema().fields().iter().any(|f| may_hold_time(f.data_type()))
+    let holds = |schema: &DFSchema| schema.fields().iter().any(|f| may_hold_time(f.data_type()));
+    // `schema` has only one of several columns that share a name, as the columns `x` of the inputs of
+    // a union do, so the inputs are searched as well.
+    holds(schema)
+        || plan.inputs().iter().any(|input| holds(input.schema()))
+        || holds(plan.schema())
         || has_part(plan, has)
 }

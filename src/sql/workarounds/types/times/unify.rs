@@ -10,6 +10,7 @@ use serrate_core::internal::times::{
 
 use super::clock;
 use super::functions::ComparableForm;
+use super::integers::refuse_integers;
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{
     cast_dates_to_zone, find_unit_of_text, fold_constant, is_constant, replace_leaf,
@@ -39,6 +40,7 @@ pub(super) fn pair_with_schema<'a>(
 
 /// Does the same as [`unify_compared`] for values that each have their own schema.
 pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
+    refuse_integers(values)?;
     if let Some(clock) = clock::unify_compared(values) {
         return Ok(Some(clock));
     }
@@ -95,6 +97,7 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
         return Ok(Some(clock));
     }
     let pairs = pair_with_schema(values, schema);
+    refuse_integers(&pairs)?;
     let Some(values) = find_types(&pairs) else { return Ok(cast_dates_to_zone(&pairs)) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
