@@ -53,6 +53,9 @@ pub(in crate::sql) struct TextRules {
     /// Whether a number is accepted as a date or time, in the unit of the type: 1 is 1970-01-02 in
     /// a column of Date32. True for JSON.
     pub(in crate::sql) numeric_times: bool,
+    /// Whether a time with a zone or an offset is an error in a column of times without zone. True
+    /// if the types of columns are inferred. Such a time is converted to UTC otherwise, as by a cast.
+    pub(in crate::sql) local_times: bool,
 }
 
 /// Converts an array to the type `to`. Parses text, matches struct fields by name, and ignores the
@@ -89,6 +92,7 @@ pub(in crate::sql) fn format_unheld_message(
     }
     let remedy = match leaf {
         DataType::Interval(_) => "VARCHAR",
+        DataType::Timestamp(_, None) if names_zone(value) => "TIMESTAMPTZ or VARCHAR",
         t if t.is_temporal() => "TIMESTAMP or VARCHAR",
         t if t.is_integer() => "DOUBLE",
         DataType::Struct(_) => "VARCHAR, or its fields as DOUBLE",
@@ -455,8 +459,11 @@ fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedArra
         }),
         Date32 => parse_with::<Date32Type>(texts, to, |text| parse_date(text, rules)),
         Timestamp(unit, zone) => {
+            let is_local = rules.local_times && zone.is_none();
             let zone = Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?;
-            let parse = |text: &str| parse_time(text, *unit, zone, rules);
+            let parse = |text: &str| {
+                parse_time(text, *unit, zone, rules).filter(|_| !is_local || !names_zone(text))
+            };
             match unit {
                 TimeUnit::Second => parse_with::<TimestampSecondType>(texts, to, parse),
                 TimeUnit::Millisecond => parse_with::<TimestampMillisecondType>(texts, to, parse),
@@ -633,6 +640,22 @@ fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<
     (count_fraction_digits(text) <= places).then_some(value)
 }
 
+/// Whether a time has a zone or an offset, such as `2020-01-01T00:00:00+02:00`. False for texts that
+/// are no times.
+pub(in crate::sql) fn names_zone(text: &str) -> bool {
+    let complete = complete_time(text);
+    let text = complete.as_deref().unwrap_or(text);
+    // Most times have only digits and separators behind the date.
+    let is_local = |byte: u8| byte.is_ascii_digit() || b"T :.".contains(&byte);
+    if text.get(10..).is_none_or(|time| time.bytes().all(is_local)) {
+        return false;
+    }
+    // Only a local time means different instants in different zones.
+    let read = |zone: &str| string_to_datetime(&Tz::from_str(zone).ok()?, text).ok();
+    let instants = ["+00:00", "+01:00"].map(|zone| read(zone).map(|time| time.timestamp()));
+    matches!(instants, [Some(a), Some(b)] if a == b)
+}
+
 /// Parses a time of day or, if `rules.numeric_times` is true, an integer. Returns `None` for other
 /// strings, and for more than `places` digits after the point.
 fn parse_clock<T>(text: &str, places: usize, rules: TextRules) -> Option<T::Native>
@@ -687,7 +710,7 @@ mod tests {
     #[test]
     fn texts_are_parsed_exactly_or_refused() {
         use DataType::{Date32, Decimal128, Float64, Int8, Int64, Time32, Timestamp, UInt64};
-        let json = TextRules { exact_floats: true, numeric_times: true };
+        let json = TextRules { exact_floats: true, numeric_times: true, local_times: true };
         let seconds = Timestamp(TimeUnit::Second, None);
         let micros = Timestamp(TimeUnit::Microsecond, None);
         for (to, good, bad) in [
@@ -709,7 +732,21 @@ mod tests {
                 vec!["2020-01-01T00:00:00.0005", "2020-01-01 00:00:01"],
             ),
             (seconds, vec!["2020-01-01T00:00:00.000", "2020-01-01"], vec!["2020-01-01T00:00:00.9"]),
-            (micros, vec!["2020-01-01T00:00:00.1234560000"], vec!["2020-01-01T00:00:00.1234567"]),
+            (
+                micros,
+                vec!["2020-01-01T00:00:00.1234560000"],
+                vec![
+                    "2020-01-01T00:00:00.1234567",
+                    "2020-01-01T00:00:00Z",
+                    "2020-01-01 00:00:00.5 +02:00",
+                    "2020-1-1 0:00-03",
+                ],
+            ),
+            (
+                Timestamp(TimeUnit::Second, Some("UTC".into())),
+                vec!["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+02:00", "2020-01-01 00:00:00"],
+                vec!["2020-01-01T00:00:00.5Z"],
+            ),
             (Time32(TimeUnit::Second), vec!["10:00:00"], vec!["10:00:00.5"]),
             (
                 Decimal128(5, 2),
