@@ -231,6 +231,12 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         }
         (Map(_, _), Map(field, sorted)) => convert_map(array.as_map(), field, *sorted, rules),
         (Utf8 | LargeUtf8 | Utf8View, _) => parse_marked(array, to, rules),
+        (FixedSizeBinary(16), Utf8 | LargeUtf8 | Utf8View) => {
+            Ok((cast(&format_uuids(array), to)?, None))
+        }
+        (FixedSizeBinary(12), Interval(IntervalUnit::MonthDayNano)) => {
+            Ok((read_intervals(array), None))
+        }
         (Timestamp(_, None) | Date32 | Date64, Timestamp(unit, Some(_))) => {
             let (local, unheld) = convert_marked(array, &Timestamp(*unit, None), rules)?;
             let instants = local_to_instants(&local, to, false)
@@ -353,6 +359,36 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     let map = MapArray::try_new(Arc::clone(field), offsets, entries, nulls, sorted)?;
     let unheld = unheld.and_then(|unheld| build_lists_with(&unheld, map.offsets(), &map));
     Ok((Arc::new(map), unheld))
+}
+
+/// Writes the 16 bytes of UUIDs of a Parquet file as strings such as
+/// `550e8400-e29b-41d4-a716-446655440000`.
+fn format_uuids(array: &ArrayRef) -> ArrayRef {
+    let format = |bytes: &[u8]| {
+        let mut text = String::with_capacity(36);
+        for (at, byte) in bytes.iter().enumerate() {
+            if [4, 6, 8, 10].contains(&at) {
+                text.push('-');
+            }
+            text.push_str(&format!("{byte:02x}"));
+        }
+        text
+    };
+    let uuids = array.as_fixed_size_binary().iter();
+    Arc::new(uuids.map(|bytes| bytes.map(format)).collect::<StringArray>())
+}
+
+/// Reads the 12 bytes of intervals of a Parquet file: the months, the days and the milliseconds.
+fn read_intervals(array: &ArrayRef) -> ArrayRef {
+    let read = |bytes: &[u8]| {
+        let (months, rest) = bytes.split_first_chunk()?;
+        let (days, rest) = rest.split_first_chunk()?;
+        let (months, days) = (i32::from_le_bytes(*months), i32::from_le_bytes(*days));
+        let milliseconds = i64::from(u32::from_le_bytes(*rest.first_chunk()?));
+        Some(IntervalMonthDayNano::new(months, days, milliseconds.saturating_mul(1_000_000)))
+    };
+    let intervals = array.as_fixed_size_binary().iter().map(|bytes| read(bytes?));
+    Arc::new(intervals.collect::<PrimitiveArray<IntervalMonthDayNanoType>>())
 }
 
 /// Casts values to the type `to`. Marks the rows whose value does not fit `to` and, unless

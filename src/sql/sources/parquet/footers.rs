@@ -1,5 +1,5 @@
 //! Removes from Parquet footers those statistics by which conditions, joins and TopK would skip row
-//! groups with matching rows.
+//! groups with matching rows, and the logical type of intervals.
 //!
 //! * Statistics of floats: in Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0.
 //!   Statistics omit NaN, though, and Bloom filters distinguish the zeros. Files do not record the number of NaN.
@@ -37,10 +37,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStore;
 
+use super::logical_types::read_intervals_as_bytes;
 use crate::sql::sources::pinned_file::pin_version;
 
 /// Makes the readers of a Parquet scan return footers without the statistics by which DataFusion
-/// would skip matching rows. Also makes all reads of a local file see the same version of the file.
+/// would skip matching rows, and with intervals as bytes. Also makes all reads of a local file see the same version of the file.
 pub(super) fn correct_footers(
     plan: Arc<dyn ExecutionPlan>,
     state: &dyn Session,
@@ -152,6 +153,7 @@ impl AsyncFileReader for CorrectedReader {
 }
 
 fn correct_footer(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
+    let footer = &read_intervals_as_bytes(footer);
     let floats: Vec<bool> = footer
         .file_metadata()
         .schema_descr()

@@ -2,6 +2,7 @@
 
 mod footers;
 mod format;
+mod logical_types;
 mod scan;
 mod statistics_bounds;
 
