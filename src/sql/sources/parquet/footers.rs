@@ -64,6 +64,16 @@ pub(super) fn correct_footers(
     DataSourceExec::from_data_source(config)
 }
 
+/// Does the same for the scan of a plan that another process has sent, except that reads may see
+/// different versions of a local file.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn correct_received_footers(source: &ParquetSource) -> ParquetSource {
+    let Some(inner) = source.parquet_file_reader_factory() else { return source.clone() };
+    let inner = Arc::clone(inner);
+    let factory = CorrectedReaderFactory { inner, pinned: None, known: Arc::default() };
+    source.clone().with_parquet_file_reader_factory(Arc::new(factory))
+}
+
 /// The original footer and the corrected footer of each file, by path.
 type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
