@@ -75,3 +75,53 @@ async fn stock_months_of_intervals_in_files_are_still_dropped() {
     let sql = "SELECT count(*) FROM p WHERE arrow_typeof(i) = 'Interval(DayTime)'";
     assert_eq!(stock_one(&stock, sql).await, 4);
 }
+
+#[tokio::test]
+async fn dictionaries_of_several_files_have_wide_keys() {
+    use datafusion::arrow::array::{DictionaryArray, ListArray};
+    use datafusion::arrow::buffer::OffsetBuffer;
+    use datafusion::arrow::datatypes::{DataType, Field, Int8Type};
+    use datafusion::arrow::ipc::writer::FileWriter;
+    use datafusion::parquet::arrow::ArrowWriter;
+
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["parquet", "arrow"] {
+        std::fs::create_dir(dir.path().join(format)).unwrap();
+        for file in 0..3 {
+            let texts: Vec<String> = (0..100).map(|i| format!("c{}", file * 100 + i)).collect();
+            let codes: DictionaryArray<Int8Type> = texts.iter().map(String::as_str).collect();
+            let codes: ArrayRef = Arc::new(codes);
+            let item = Arc::new(Field::new_list_field(codes.data_type().clone(), true));
+            let offsets = OffsetBuffer::from_lengths([1; 100]);
+            let lists = ListArray::new(item, offsets, Arc::clone(&codes), None);
+            let ids = Int64Array::from_iter_values(file * 100..file * 100 + 100);
+            let columns: Vec<(&str, ArrayRef)> =
+                vec![("id", Arc::new(ids)), ("d", codes), ("l", Arc::new(lists))];
+            let batch = RecordBatch::try_from_iter(columns).unwrap();
+            let path = dir.path().join(format).join(format!("{file}.{format}"));
+            let out = std::fs::File::create(path).unwrap();
+            if format == "parquet" {
+                let mut writer = ArrowWriter::try_new(out, batch.schema(), None).unwrap();
+                writer.write(&batch).unwrap();
+                writer.close().unwrap();
+            } else {
+                let mut writer = FileWriter::try_new(out, &batch.schema()).unwrap();
+                writer.write(&batch).unwrap();
+                writer.finish().unwrap();
+            }
+        }
+        let wide = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let cases = [
+            ("SELECT arrow_typeof(d) FROM p LIMIT 1", wide.to_string()),
+            ("SELECT array_length(array_agg(d)), array_length(array_agg(l)) FROM p", "300 300".into()),
+            ("SELECT count(*) FROM (SELECT DISTINCT d, l FROM p)", "300".into()),
+            ("SELECT count(*) FROM p a JOIN p b ON a.d = b.d AND a.l = b.l", "300".into()),
+            ("SELECT id, l[1] FROM p WHERE d = 'c250'", "250 c250".into()),
+            ("SELECT max(d), min(id) FROM p WHERE d > 'c297'", "c99 3".into()),
+        ];
+        let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (*sql, &**rows)).collect();
+        let folder = display_path(&dir.path().join(format));
+        let table = format!("CREATE EXTERNAL TABLE p STORED AS {format} LOCATION '{folder}/'");
+        expect_rows(&[&table], &cases).await;
+    }
+}

@@ -191,6 +191,9 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         return Ok((Arc::clone(array), None));
     }
     match (from, to) {
+        (Dictionary(_, of), Dictionary(_, values)) if of == values => {
+            Ok((cast_with_options(array, to, &new_strict_options())?, None))
+        }
         (Dictionary(_, values), _) => convert_marked(&cast(array, values)?, to, rules),
         (RunEndEncoded(_, values), _) => {
             convert_marked(&cast(array, values.data_type())?, to, rules)

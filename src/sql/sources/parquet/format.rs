@@ -29,6 +29,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use crate::sql::sources::exact_file_casts::ExactCasts;
 use crate::sql::sources::guarded_source::{catch_panics, infer_guarded};
 use crate::sql::sources::merged_schemas::{merge_fields, merge_schemas};
+use crate::sql::sources::run_ends::to_plain_schema;
 use crate::sql::sources::target_sink::TargetSink;
 
 use super::footers::correct_footers;
@@ -139,7 +140,7 @@ impl ParquetFileFormat {
     fn adapt_schema(&self, schema: &SchemaRef, types: &LeafTypes) -> SchemaRef {
         let format = self.inner.downcast_ref::<ParquetFormat>();
         let has_views = format.is_none_or(ParquetFormat::force_view_types);
-        with_nullable_items(&set_leaf_types(schema, types, has_views))
+        with_nullable_items(&to_plain_schema(&set_leaf_types(schema, types, has_views)))
     }
 
     /// Returns DataFusion's plan that writes `input` in the order `order`. If the types of the rows
