@@ -128,10 +128,15 @@ fn set_leaf_type(field: &FieldRef, path: &mut Vec<String>, types: &LeafTypes) ->
         },
     };
     path.pop();
-    match data_type == *field.data_type() {
-        true => Arc::clone(field),
-        false => Arc::new(field.as_ref().clone().with_data_type(data_type)),
+    if data_type == *field.data_type() {
+        return Arc::clone(field);
     }
+    let mut metadata = field.metadata().clone();
+    if data_type.is_string() {
+        // An Arrow extension type such as `arrow.uuid` is a type of bytes.
+        metadata.retain(|key, _| !key.starts_with("ARROW:extension:"));
+    }
+    Arc::new(field.as_ref().clone().with_data_type(data_type).with_metadata(metadata))
 }
 
 /// Makes Arrow's reader return the intervals of [`find_leaf_types`] as their 12 bytes, because it
