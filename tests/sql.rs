@@ -114,6 +114,8 @@ mod over_lists;
 mod parquet_files;
 #[path = "sql/parquet_lists.rs"]
 mod parquet_lists;
+#[path = "sql/parquet_types.rs"]
+mod parquet_types;
 #[path = "sql/planning.rs"]
 mod planning;
 #[path = "sql/pushdown.rs"]

@@ -377,6 +377,18 @@ mod tests {
         format!("SELECT {compared} AS k, count(*) FROM T GROUP BY k")
     }
 
+    /// Without corrected footers, the intervals of this file have no months.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn decoded_plans_correct_footers_of_parquet_files() {
+        let context = crate::sql::session();
+        for function in crate::sql::portable::list_hidden_functions() {
+            context.register_udf(function.as_ref().clone());
+        }
+        let file = "tests/data/parquet-types/duckdb.parquet";
+        let query = format!("SELECT id, i, u FROM '{file}' WHERE id > 0");
+        assert!(check_query(&context, &query).await.contains(".parquet"));
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn decoded_plans_return_the_same_rows() {
         let context = crate::sql::session();

@@ -224,6 +224,11 @@ impl ScalarUDFImpl for TakesUnsigned {
             return self.coerce_types(&numbers).or(stock);
         }
         if stock.is_err()
+            && let Some(bytes) = cast_to_bytes(self.inner.name(), types)
+        {
+            return coerced(&bytes).or(stock);
+        }
+        if stock.is_err()
             && let Some(widened) = widen_structs(self.inner.name(), types)
         {
             return coerced(&widened).or(stock);
@@ -341,6 +346,31 @@ fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataTyp
     Some(found)
 }
 
+/// Returns the argument types of a call that searches a list of bytes for bytes or NULL, or inserts
+/// them: they get the type of the elements, because DataFusion finds no common type of bytes and
+/// NULL, or of different types of bytes. Returns `None` for other calls.
+fn cast_to_bytes(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+    use DataType::{
+        Binary, BinaryView, FixedSizeBinary, FixedSizeList, LargeBinary, LargeList, List, Null,
+    };
+    let lists = types.iter().find(|t| list_depth(t) > 0)?;
+    let (List(field) | LargeList(field) | FixedSizeList(field, _)) = lists else { return None };
+    let element = field.data_type();
+    let has_any_length = matches!(element, Binary | LargeBinary | BinaryView);
+    let takes_element =
+        has_fact(function, StockFact::FindsElement) || CHANGING.contains(&function);
+    if !takes_element || !has_any_length && !matches!(element, FixedSizeBinary(_)) {
+        return None;
+    }
+    let convert = |t: &DataType| match t {
+        Null => element.clone(),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) if has_any_length => element.clone(),
+        other => other.clone(),
+    };
+    let found: Vec<DataType> = types.iter().map(convert).collect();
+    (found != types).then_some(found)
+}
+
 /// Returns the argument types of a call that searches a list for numbers or inserts numbers. The
 /// elements and the numbers get a common type: a decimal that represents both or, if one of them is
 /// a float, Float64. But a list of UInt64 into which integers are inserted keeps its type;
@@ -353,7 +383,11 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
     }
     let at = types.iter().position(|t| list_depth(t) > 0)?;
     let element = types[at].clone();
-    let (DataType::List(field) | DataType::LargeList(field)) = &element else { return None };
+    let (DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)) =
+        &element
+    else {
+        return None;
+    };
     // Excludes an argument that is a number of elements or a position, not a value: the last
     // argument of `array_remove_n`, `array_replace_n` and `array_position`.
     let values = match function {

@@ -37,7 +37,7 @@ use crate::sql::sources::guarded_source::GuardedSource;
 use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
-use crate::sql::sources::parquet::ListsSource;
+use crate::sql::sources::parquet::{ListsSource, correct_received_footers};
 use crate::sql::workarounds::expressions::volatile_between::get_between_function;
 use crate::sql::workarounds::expressions::volatile_coalesce::get_coalesce_function;
 use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
@@ -407,14 +407,16 @@ fn build_portable_files(
     let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
     let source: Arc<dyn FileSource> = match reader {
         PortableReader::Nrt => build_nrt_source(stock, options)?,
-        PortableReader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
+        PortableReader::Parquet => {
+            Arc::new(GuardedSource::new(Arc::new(correct_received_footers(stock))))
+        }
         PortableReader::Lists { leaves: 0 } => {
             return plan_err!(
                 "the batch size in the received plan is 0 leaves instead of at least 1; use the same build of Serrate for the session and its workers"
             );
         }
         PortableReader::Lists { leaves } => {
-            match ListsSource::new(stock.clone(), leaves, Vec::new()) {
+            match ListsSource::new(correct_received_footers(stock), leaves, Vec::new()) {
                 Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
                 None => {
                     return plan_err!(

@@ -246,3 +246,14 @@ fn floats_of_measurements_are_dictionary_encoded() {
     let pages = column.page_encoding_stats_mask();
     assert!(pages.is_none_or(|p| p.is_only(parquet::basic::Encoding::RLE_DICTIONARY)), "{pages:?}");
 }
+
+#[test]
+fn intervals_without_an_arrow_schema_are_refused() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/parquet-types/duckdb.parquet");
+    for (columns, refused) in [(vec!["id"], false), (vec!["id", "i"], true), (vec!["s"], true)] {
+        let columns = Some(columns.into_iter().map(str::to_owned).collect());
+        let options = ParquetReadOptions { columns, ..Default::default() };
+        let opened = ParquetTableReader::open(path, &options);
+        assert_eq!(opened.is_err_and(|e| e.to_string().contains("months")), refused);
+    }
+}

@@ -508,6 +508,46 @@ async fn stock_dates_still_lose_the_time_of_day() {
 }
 
 #[tokio::test]
+async fn times_with_offsets_are_instants() {
+    let dir = tempfile::tempdir().unwrap();
+    write_text(&dir.path().join("a.csv"), "t\n2020-01-01T00:00:00+02:00\n2020-01-01 00:00:00.5Z\n");
+    write_text(&dir.path().join("d/a.csv"), "t\n2020-01-01T00:00:00\n");
+    write_text(&dir.path().join("d/b.csv"), "t\n2020-01-01 00:00:00 +02:00\n2020-01-02\n\n");
+    write_text(&dir.path().join("local.csv"), "t\n2020-01-01T00:00:00\n2020-01-01 00:00:00.5\n");
+    let cases = [
+        ("SELECT t FROM '{}/a.csv'", "2019-12-31T22:00:00Z; 2020-01-01T00:00:00.500Z"),
+        ("SELECT count(*) FROM '{}/a.csv' WHERE t < TIMESTAMPTZ '2020-01-01 00:00:00Z'", "1"),
+        (
+            "SELECT t FROM '{}/d' ORDER BY t",
+            "2019-12-31T22:00:00Z; 2020-01-01T00:00:00Z; 2020-01-02T00:00:00Z",
+        ),
+        ("SELECT t FROM '{}/local.csv'", "2020-01-01T00:00:00; 2020-01-01T00:00:00.500"),
+    ];
+    expect_texts(&cases, dir.path()).await;
+    // The types follow from the first thousand records, and a later offset is not dropped.
+    let many = "2020-01-01 00:00:00\n".repeat(1100);
+    let path = write_text(&dir.path().join("late.csv"), &format!("t\n{many}2020-01-01T00:00:00Z\n"));
+    for ctx in create_sessions() {
+        let e = rows_or_error(&ctx, &format!("SELECT max(t) FROM '{path}'")).await;
+        assert!(e.contains("late.csv") && e.contains("'t'") && e.contains("TIMESTAMPTZ"), "{e}");
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (t TIMESTAMPTZ) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "");
+        assert_eq!(rows_or_error(&ctx, "SELECT max(t) FROM t").await, "2020-01-01T00:00:00Z");
+    }
+}
+
+#[tokio::test]
+async fn stock_offsets_in_csv_files_are_still_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("a.csv"), "x\n2020-01-01T00:00:00+02:00\n");
+    let ctx = stock_table(&path).await;
+    let sql = "SELECT count(*) FROM t WHERE arrow_typeof(x) LIKE '%UTC%' OR arrow_typeof(x) = 'Utf8'";
+    assert_eq!(stock_one(&ctx, sql).await, 0);
+}
+
+#[tokio::test]
 async fn stock_csv_files_still_keep_null_texts() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "a\nx\ny\n");

@@ -320,3 +320,35 @@ async fn insert_into_lists_of_records_is_refused() {
     assert_eq!(rows_or_error(&ctx, "INSERT INTO lines VALUES (2)").await, "1");
     assert_eq!(rows_or_error(&ctx, "SELECT x FROM lines ORDER BY x").await, "1; 2");
 }
+
+#[tokio::test]
+async fn declared_names_in_another_case_than_in_records_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    // The last record that is read at CREATE is cut, because the file has more than a megabyte.
+    let long = "x".repeat(100_000);
+    let records: Vec<String> =
+        (0..20).map(|i| format!(r#"{{"ID":{i},"s":{{"N":[null,{i}]}},"t":"{long}"}}"#)).collect();
+    let write = |name: &str, text: String| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        display_path(&path)
+    };
+    let lines = write("a.ndjson", records.join("\n"));
+    let list = write("a.json", format!("[{}]", records.join(",")));
+    for (format, path) in [("NDJSON", lines), ("JSON", list)] {
+        let create = |columns: &str| {
+            format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t ({columns}) STORED AS {format} LOCATION '{path}'"
+            )
+        };
+        let e = rows_or_error(&ctx, &create("id INT")).await;
+        assert!(e.contains("'id'") && e.contains("(\"ID\" INT)"), "{format}: {e}");
+        let e = rows_or_error(&ctx, &create("\"ID\" INT, s STRUCT(n INT[])")).await;
+        assert!(e.contains("'s.n'") && e.contains("'s.N'"), "{format}: {e}");
+        let quoted = create("\"ID\" INT, s STRUCT(\"N\" INT[]), x INT");
+        assert_eq!(rows_or_error(&ctx, &quoted).await, "");
+        let sql = "SELECT sum(\"ID\"), sum(s.\"N\"[2]), count(x) FROM t";
+        assert_eq!(rows_or_error(&ctx, sql).await, "190 190 0", "{format}");
+    }
+}

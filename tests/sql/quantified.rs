@@ -225,3 +225,26 @@ async fn strings_are_compared_with_elements_exactly() {
         assert!(e.contains(words), "{sql}: {e}");
     }
 }
+
+#[tokio::test]
+async fn lists_of_bytes_and_of_fixed_size_are_searched() {
+    let cases = [
+        (
+            "SELECT X'61' = ANY([X'61', X'62']), X'63' = ANY([X'61']), X'61' <> ALL([X'61', X'62'])",
+            "true false false",
+        ),
+        (
+            "SELECT b = ANY(l), b < ANY(l), l[2] FROM (SELECT X'61' AS b, array_append([X'61'], NULL) AS l)",
+            "true NULL NULL",
+        ),
+        (
+            "SELECT list_contains(l, b), array_position(l, b) FROM (SELECT X'62' AS b, arrow_cast([X'61', X'62'], 'List(BinaryView)') AS l)",
+            "true 2",
+        ),
+        (
+            "SELECT list_contains(f, 2.5), list_contains(f, 2), 1.5 = ANY(f), array_position(f, 2.5) FROM (SELECT arrow_cast([1.5, 2.5], 'FixedSizeList(2, Decimal128(3, 1))') AS f)",
+            "true false true 2",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

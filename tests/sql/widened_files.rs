@@ -525,7 +525,7 @@ async fn files_may_have_null_in_not_null_columns_of_created_tables() {
 
 #[tokio::test]
 async fn declared_names_in_another_case_than_in_the_file_are_refused() {
-    for extension in ["parquet", "arrow"] {
+    for extension in ["parquet", "arrow", "json", "ndjson"] {
         let dir = tempfile::tempdir().unwrap();
         let path = format!("{}/0.{extension}", display_path(dir.path()));
         let ctx = create_parallel_session();
@@ -541,5 +541,25 @@ async fn declared_names_in_another_case_than_in_the_file_are_refused() {
         let quoted = create("\"subjectId\" BIGINT, a INT, b INT");
         assert_eq!(rows_or_error(&ctx, &quoted).await, "");
         assert_eq!(rows_or_error(&ctx, "SELECT * FROM t").await, "1 2 NULL");
+    }
+}
+
+#[tokio::test]
+async fn declared_fields_in_another_case_than_in_the_file_are_refused() {
+    for extension in ["parquet", "arrow", "ndjson"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = format!("{}/0.{extension}", display_path(dir.path()));
+        let ctx = create_parallel_session();
+        let copy = format!("COPY (SELECT [{{'Id': 1, 'n': 2}}] AS v) TO '{path}'");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+        let create = |fields: &str| {
+            format!(
+                "CREATE EXTERNAL TABLE t (v STRUCT({fields})[]) STORED AS {extension} LOCATION '{path}'"
+            )
+        };
+        let e = rows_or_error(&ctx, &create("id INT, n INT")).await;
+        assert!(e.contains("'v.id'") && e.contains("(\"Id\" INT)"), "{extension}: {e}");
+        assert_eq!(rows_or_error(&ctx, &create("\"Id\" INT, n INT")).await, "");
+        assert_eq!(rows_or_error(&ctx, "SELECT v[1] FROM t").await, "{Id: 1, n: 2}");
     }
 }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringBuilder};
+use arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, StringBuilder,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::json::json_columns::{convert_lists_to_json, make_text_schema};
 
@@ -30,8 +33,8 @@ impl Default for CsvQuotes {
 
 impl CsvQuotes {
     /// Returns the schema of the result of [`quote_fields`] for a batch of schema `schema`: lists,
-    /// structs and maps become strings, as do dictionaries whose values are strings. Column names
-    /// are quoted where necessary.
+    /// structs, maps and bytes become strings, as do dictionaries whose values are strings. Column
+    /// names are quoted where necessary.
     pub fn quote_schema(&self, schema: &Schema) -> SchemaRef {
         let texts = make_text_schema(schema);
         let fields = texts.fields().iter().map(|field| {
@@ -65,8 +68,8 @@ impl CsvQuotes {
     }
 }
 
-/// Prepares a batch for a CSV writer that does not quote: encodes lists, structs and maps as JSON,
-/// and quotes the strings that need quotes, such as `a,b`. Strings that are empty or equal
+/// Prepares a batch for a CSV writer that does not quote: encodes lists, structs and maps as JSON
+/// and bytes as hexadecimal digits, and quotes the strings that need quotes, such as `a,b`. Strings that are empty or equal
 /// `quotes.null` are also quoted, to differ from NULL. If `quotes.null` is empty and the batch has
 /// only one column, NULL is written as an empty string in quotes, because readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
@@ -87,7 +90,10 @@ fn quote_column(
     quotes: &CsvQuotes,
     alone: bool,
 ) -> Result<ArrayRef, ArrowError> {
-    let column = cast(column, &DataType::Utf8)?;
+    let column = match is_bytes(column.data_type()) {
+        true => write_bytes(column)?,
+        false => cast(column, &DataType::Utf8)?,
+    };
     let mut fields = StringBuilder::with_capacity(column.len(), column.len() * 16);
     let mut field = String::new();
     for value in column.as_string::<i32>() {
@@ -103,7 +109,15 @@ fn quote_column(
     Ok(Arc::new(fields.finish()))
 }
 
-/// Returns whether any column is a string, list, struct or map. Batches with such a column need
+/// Writes bytes as hexadecimal digits, as Arrow's CSV writer does.
+fn write_bytes(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
+    let text = |row: usize| column.is_valid(row).then(|| formatter.value(row).to_string());
+    Ok(Arc::new((0..column.len()).map(text).collect::<StringArray>()))
+}
+
+/// Returns whether any column is a string, bytes, a list, struct or map. Batches with such a column need
 /// [`quote_fields`].
 pub fn has_text(schema: &Schema) -> bool {
     let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
@@ -113,13 +127,24 @@ pub fn has_text(schema: &Schema) -> bool {
 fn is_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_text(values),
-        other => other.is_string(),
+        other => other.is_string() || is_bytes(other),
+    }
+}
+
+fn is_bytes(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_bytes(values),
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => true,
+        _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{DictionaryArray, Int32Array, StringArray};
+    use arrow::array::{BinaryArray, DictionaryArray, Int32Array};
     use arrow::csv::{QuoteStyle, WriterBuilder};
     use arrow::datatypes::Int32Type;
 
@@ -163,6 +188,16 @@ mod tests {
             write_text(&batch, &quotes),
             "a,b;n;d\n'';NA;''\nNA;2;NA\nx\"y;3;'p;q'\n'NA';4;r\n"
         );
+    }
+
+    #[test]
+    fn null_and_empty_bytes_differ() {
+        let bytes = BinaryArray::from_opt_vec(vec![Some(&b""[..]), None, Some(&b"\xaa\x00"[..])]);
+        let numbers = Int32Array::from(vec![1, 2, 3]);
+        let columns: [(&str, ArrayRef); 2] = [("b", Arc::new(bytes)), ("n", Arc::new(numbers))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let csv = write_text(&batch, &CsvQuotes::default());
+        assert_eq!(csv, "b,n\n\"\",1\n,2\naa00,3\n");
     }
 
     #[test]

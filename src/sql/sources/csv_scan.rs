@@ -187,7 +187,12 @@ impl FileOpener for CsvOpener {
                 .collect();
             let typed = Arc::new(fields.project(&columns)?);
             let adapter = FileAdapter::try_new(&location, &wanted.columns, &typed)?;
-            let rules = TextRules { exact_floats: !reader.is_declared, numeric_times: false };
+            let is_inferred = !reader.is_declared;
+            let rules = TextRules {
+                exact_floats: is_inferred,
+                numeric_times: false,
+                local_times: is_inferred,
+            };
             let nulls = reader.options.null_regex.as_deref().map(parse_null_regex).transpose()?;
             let batches = scan.make_stock_opener(&fields, &columns)?.open(file)?.await?;
             let batches = batches.map(move |batch| {

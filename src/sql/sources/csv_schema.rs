@@ -4,8 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arrow::array::AsArray;
+use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::Format;
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::config::CsvOptions;
 use datafusion::common::{exec_datafusion_err, plan_datafusion_err, plan_err};
@@ -17,6 +19,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
 
 use crate::sql::sources::csv_records::RecordSplitter;
+use crate::sql::sources::exact_casts::names_zone;
 use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::merged_schemas::merge_schemas;
 use crate::sql::sources::urls::format_location;
@@ -99,11 +102,16 @@ pub(in crate::sql) async fn infer_csv_schema(
     let share = RECORDS_OF_ALL / objects.len().max(1);
     let records = most.min(share.max(FEWEST_RECORDS));
     let compression = options.compression.into();
-    let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+    let execution = &state.config_options().execution;
+    let parallel = execution.meta_fetch_concurrency.get();
+    let zone: Arc<str> = execution.time_zone.as_deref().unwrap_or("UTC").into();
     let schemas: Vec<SchemaRef> = stream::iter(objects.to_vec())
         .map(|object| {
-            let (store, options) = (Arc::clone(store), options.clone());
-            async move { read_start(&store, &object, compression, &options, records).await }
+            let (store, options, zone) = (Arc::clone(store), options.clone(), Arc::clone(&zone));
+            async move {
+                let start = read_start(&store, &object, compression, &options, records).await?;
+                set_zones(start, &options, &zone)
+            }
         })
         .buffered(parallel)
         .try_collect()
@@ -168,7 +176,9 @@ fn unite_types(a: &DataType, b: &DataType) -> DataType {
         (Date32, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date32) => {
             Timestamp(*unit, zone.clone())
         }
-        (Timestamp(a, zone), Timestamp(b, _)) => Timestamp(*a.max(b), zone.clone()),
+        (Timestamp(a, zone), Timestamp(b, other)) => {
+            Timestamp(*a.max(b), zone.as_ref().or(other.as_ref()).cloned())
+        }
         _ => Utf8,
     }
 }
@@ -183,18 +193,24 @@ pub(in crate::sql) async fn read_header(
     compression: FileCompressionType,
     options: &CsvOptions,
 ) -> Result<Vec<String>> {
-    let schema = read_start(store, meta, compression, options, 0).await?;
+    let FileStart { schema, .. } = read_start(store, meta, compression, options, 0).await?;
     Ok(schema.fields().iter().map(|f| f.name().clone()).collect())
 }
 
-/// Returns the columns of a file, with the types of its first `records` records.
+/// The header and the first records of a file, and its columns with the types of these records.
+struct FileStart {
+    text: Vec<u8>,
+    schema: Schema,
+}
+
+/// Reads the start of a file, up to the end of record `records`.
 async fn read_start(
     store: &Arc<dyn ObjectStore>,
     meta: &ObjectMeta,
     compression: FileCompressionType,
     options: &CsvOptions,
     records: usize,
-) -> Result<SchemaRef> {
+) -> Result<FileStart> {
     let bytes = store.get(&meta.location).await?.into_stream().map_err(DataFusionError::from);
     let mut bytes = compression.convert_stream(bytes.boxed())?;
     let (mut start, mut ends) = (Vec::new(), RecordSplitter::new(options));
@@ -217,7 +233,40 @@ async fn read_start(
             format_location(&meta.location)
         )
     })?;
-    Ok(Arc::new(schema))
+    Ok(FileStart { text: start, schema })
+}
+
+/// Gives a column of times the zone `zone` if any of its first values has a zone or an offset, such
+/// as `2020-01-01T00:00:00+02:00`. Arrow infers a type without zone, so that the column would be
+/// compared and displayed as local times (test `stock_offsets_in_csv_files_are_still_dropped`).
+fn set_zones(start: FileStart, options: &CsvOptions, zone: &Arc<str>) -> Result<SchemaRef> {
+    let fields = start.schema.fields();
+    let is_time = |field: &FieldRef| matches!(field.data_type(), DataType::Timestamp(_, None));
+    let times: Vec<usize> = (0..fields.len()).filter(|at| is_time(&fields[*at])).collect();
+    if times.is_empty() {
+        return Ok(Arc::new(start.schema));
+    }
+    let as_text = |field: &FieldRef| Field::new(field.name(), DataType::Utf8, true);
+    let texts = Arc::new(Schema::new(fields.iter().map(as_text).collect::<Vec<_>>()));
+    let records = ReaderBuilder::new(texts)
+        .with_format(make_csv_format(options)?)
+        .with_projection(times.clone())
+        .build(start.text.as_slice())?;
+    let mut has_zone = vec![false; times.len()];
+    for batch in records {
+        let batch = batch?;
+        for (found, column) in has_zone.iter_mut().zip(batch.columns()) {
+            *found |= column.as_string::<i32>().iter().flatten().any(names_zone);
+        }
+    }
+    let mut fields: Vec<FieldRef> = fields.iter().map(Arc::clone).collect();
+    for at in times.into_iter().zip(has_zone).filter_map(|(at, found)| found.then_some(at)) {
+        if let DataType::Timestamp(unit, _) = fields[at].data_type() {
+            let data_type = DataType::Timestamp(*unit, Some(Arc::clone(zone)));
+            fields[at] = Arc::new(fields[at].as_ref().clone().with_data_type(data_type));
+        }
+    }
+    Ok(Arc::new(Schema::new(fields)))
 }
 
 fn make_csv_format(options: &CsvOptions) -> Result<Format> {

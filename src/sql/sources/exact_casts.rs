@@ -53,6 +53,9 @@ pub(in crate::sql) struct TextRules {
     /// Whether a number is accepted as a date or time, in the unit of the type: 1 is 1970-01-02 in
     /// a column of Date32. True for JSON.
     pub(in crate::sql) numeric_times: bool,
+    /// Whether a time with a zone or an offset is an error in a column of times without zone. True
+    /// if the types of columns are inferred. Such a time is converted to UTC otherwise, as by a cast.
+    pub(in crate::sql) local_times: bool,
 }
 
 /// Converts an array to the type `to`. Parses text, matches struct fields by name, and ignores the
@@ -89,6 +92,7 @@ pub(in crate::sql) fn format_unheld_message(
     }
     let remedy = match leaf {
         DataType::Interval(_) => "VARCHAR",
+        DataType::Timestamp(_, None) if names_zone(value) => "TIMESTAMPTZ or VARCHAR",
         t if t.is_temporal() => "TIMESTAMP or VARCHAR",
         t if t.is_integer() => "DOUBLE",
         DataType::Struct(_) => "VARCHAR, or its fields as DOUBLE",
@@ -187,6 +191,9 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         return Ok((Arc::clone(array), None));
     }
     match (from, to) {
+        (Dictionary(_, of), Dictionary(_, values)) if of == values => {
+            Ok((cast_with_options(array, to, &new_strict_options())?, None))
+        }
         (Dictionary(_, values), _) => convert_marked(&cast(array, values)?, to, rules),
         (RunEndEncoded(_, values), _) => {
             convert_marked(&cast(array, values.data_type())?, to, rules)
@@ -227,6 +234,12 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         }
         (Map(_, _), Map(field, sorted)) => convert_map(array.as_map(), field, *sorted, rules),
         (Utf8 | LargeUtf8 | Utf8View, _) => parse_marked(array, to, rules),
+        (FixedSizeBinary(16), Utf8 | LargeUtf8 | Utf8View) => {
+            Ok((cast(&format_uuids(array), to)?, None))
+        }
+        (FixedSizeBinary(12), Interval(IntervalUnit::MonthDayNano)) => {
+            Ok((read_intervals(array), None))
+        }
         (Timestamp(_, None) | Date32 | Date64, Timestamp(unit, Some(_))) => {
             let (local, unheld) = convert_marked(array, &Timestamp(*unit, None), rules)?;
             let instants = local_to_instants(&local, to, false)
@@ -351,6 +364,36 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
+/// Writes the 16 bytes of UUIDs of a Parquet file as strings such as
+/// `550e8400-e29b-41d4-a716-446655440000`.
+fn format_uuids(array: &ArrayRef) -> ArrayRef {
+    let format = |bytes: &[u8]| {
+        let mut text = String::with_capacity(36);
+        for (at, byte) in bytes.iter().enumerate() {
+            if [4, 6, 8, 10].contains(&at) {
+                text.push('-');
+            }
+            text.push_str(&format!("{byte:02x}"));
+        }
+        text
+    };
+    let uuids = array.as_fixed_size_binary().iter();
+    Arc::new(uuids.map(|bytes| bytes.map(format)).collect::<StringArray>())
+}
+
+/// Reads the 12 bytes of intervals of a Parquet file: the months, the days and the milliseconds.
+fn read_intervals(array: &ArrayRef) -> ArrayRef {
+    let read = |bytes: &[u8]| {
+        let (months, rest) = bytes.split_first_chunk()?;
+        let (days, rest) = rest.split_first_chunk()?;
+        let (months, days) = (i32::from_le_bytes(*months), i32::from_le_bytes(*days));
+        let milliseconds = i64::from(u32::from_le_bytes(*rest.first_chunk()?));
+        Some(IntervalMonthDayNano::new(months, days, milliseconds.saturating_mul(1_000_000)))
+    };
+    let intervals = array.as_fixed_size_binary().iter().map(|bytes| read(bytes?));
+    Arc::new(intervals.collect::<PrimitiveArray<IntervalMonthDayNanoType>>())
+}
+
 /// Casts values to the type `to`. Marks the rows whose value does not fit `to` and, unless
 /// [`is_rounding`] is true, the rows whose value the cast changes.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> MarkedArray {
@@ -455,8 +498,11 @@ fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedArra
         }),
         Date32 => parse_with::<Date32Type>(texts, to, |text| parse_date(text, rules)),
         Timestamp(unit, zone) => {
+            let is_local = rules.local_times && zone.is_none();
             let zone = Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?;
-            let parse = |text: &str| parse_time(text, *unit, zone, rules);
+            let parse = |text: &str| {
+                parse_time(text, *unit, zone, rules).filter(|_| !is_local || !names_zone(text))
+            };
             match unit {
                 TimeUnit::Second => parse_with::<TimestampSecondType>(texts, to, parse),
                 TimeUnit::Millisecond => parse_with::<TimestampMillisecondType>(texts, to, parse),
@@ -633,6 +679,22 @@ fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<
     (count_fraction_digits(text) <= places).then_some(value)
 }
 
+/// Whether a time has a zone or an offset, such as `2020-01-01T00:00:00+02:00`. False for strings
+/// that are no times.
+pub(in crate::sql) fn names_zone(text: &str) -> bool {
+    let complete = complete_time(text);
+    let text = complete.as_deref().unwrap_or(text);
+    // Most times have only digits and separators behind the date.
+    let is_local = |byte: u8| byte.is_ascii_digit() || b"T :.".contains(&byte);
+    if text.get(10..).is_none_or(|time| time.bytes().all(is_local)) {
+        return false;
+    }
+    // Only a local time means different instants in different zones.
+    let read = |zone: &str| string_to_datetime(&Tz::from_str(zone).ok()?, text).ok();
+    let instants = ["+00:00", "+01:00"].map(|zone| read(zone).map(|time| time.timestamp()));
+    matches!(instants, [Some(a), Some(b)] if a == b)
+}
+
 /// Parses a time of day or, if `rules.numeric_times` is true, an integer. Returns `None` for other
 /// strings, and for more than `places` digits after the point.
 fn parse_clock<T>(text: &str, places: usize, rules: TextRules) -> Option<T::Native>
@@ -687,7 +749,7 @@ mod tests {
     #[test]
     fn texts_are_parsed_exactly_or_refused() {
         use DataType::{Date32, Decimal128, Float64, Int8, Int64, Time32, Timestamp, UInt64};
-        let json = TextRules { exact_floats: true, numeric_times: true };
+        let json = TextRules { exact_floats: true, numeric_times: true, local_times: true };
         let seconds = Timestamp(TimeUnit::Second, None);
         let micros = Timestamp(TimeUnit::Microsecond, None);
         for (to, good, bad) in [
@@ -709,7 +771,21 @@ mod tests {
                 vec!["2020-01-01T00:00:00.0005", "2020-01-01 00:00:01"],
             ),
             (seconds, vec!["2020-01-01T00:00:00.000", "2020-01-01"], vec!["2020-01-01T00:00:00.9"]),
-            (micros, vec!["2020-01-01T00:00:00.1234560000"], vec!["2020-01-01T00:00:00.1234567"]),
+            (
+                micros,
+                vec!["2020-01-01T00:00:00.1234560000"],
+                vec![
+                    "2020-01-01T00:00:00.1234567",
+                    "2020-01-01T00:00:00Z",
+                    "2020-01-01 00:00:00.5 +02:00",
+                    "2020-1-1 0:00-03",
+                ],
+            ),
+            (
+                Timestamp(TimeUnit::Second, Some("UTC".into())),
+                vec!["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+02:00", "2020-01-01 00:00:00"],
+                vec!["2020-01-01T00:00:00.5Z"],
+            ),
             (Time32(TimeUnit::Second), vec!["10:00:00"], vec!["10:00:00.5"]),
             (
                 Decimal128(5, 2),

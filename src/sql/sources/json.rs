@@ -133,6 +133,36 @@ async fn infer_file(
     inferred.map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&object.location)))
 }
 
+/// Maximum bytes read from the start of a file to find the columns of its first records.
+const START_BYTES: u64 = 1 << 20;
+
+/// Infers columns from the records in the first megabyte of a file. `has_lines` is whether the file
+/// has one record per line.
+///
+/// # Errors
+/// If the file cannot be read, or if no column type can hold all values of a field.
+pub(in crate::sql) async fn infer_start(
+    json: &JsonFormat,
+    has_lines: bool,
+    store: &Arc<dyn ObjectStore>,
+    object: &ObjectMeta,
+) -> Result<SchemaRef> {
+    let bytes = store.get_range(&object.location, 0..object.size.min(START_BYTES)).await?;
+    let compression = FileCompressionType::from(json.options().compression);
+    let reader = compression.convert_read(bytes.reader())?;
+    let reader: Box<dyn BufRead> = match has_lines {
+        true => Box::new(BufReader::new(reader)),
+        false => Box::new(ListReader::try_new(reader)?),
+    };
+    // The last of these records may be cut, so records are read up to the first error.
+    let records = ValueIter::new(reader, None).map_while(std::result::Result::ok);
+    let records = records.map(|mut value| {
+        omit_nulls(&mut value);
+        Ok::<Value, ArrowError>(value)
+    });
+    Ok(Arc::new(infer_json_schema_from_iterator(records)?))
+}
+
 /// Removes NULL from lists. Arrow's inference treats NULL in a list as a scalar, so that `[{"a":
 /// 1}, null]` is an error (test `stock_lists_of_structs_with_null_still_fail`). No type is lost,
 /// because inferred fields are nullable in any case.

@@ -40,7 +40,12 @@ pub(in crate::sql) struct JsonReader {
 
 impl JsonReader {
     pub(in crate::sql) fn new(has_lines: bool, is_declared: bool) -> Self {
-        Self { has_lines, rules: TextRules { exact_floats: !is_declared, numeric_times: true } }
+        let rules = TextRules {
+            exact_floats: !is_declared,
+            numeric_times: true,
+            local_times: !is_declared,
+        };
+        Self { has_lines, rules }
     }
 }
 

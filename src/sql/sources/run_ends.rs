@@ -1,9 +1,10 @@
-//! Converts run-end encoded columns to plain columns, and decimals of a negative scale to decimals
-//! of scale 0, before a session reads them.
+//! Converts run-end encoded columns to plain columns, decimals of a negative scale to decimals of
+//! scale 0, and keys of dictionaries to 32 bits, before a session reads them.
 //!
 //! DataFusion's `min`, `max` and windows fail for run-end encoded columns. Its comparisons of
 //! decimals of a negative scale panic, Arrow writes their zero as `000`, and Parquet cannot store
-//! them.
+//! them. Batches with dictionaries, as of several files, have in a sort or a group the values of
+//! all of them, for which keys of 8 bits may not suffice.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use datafusion::error::Result;
 use serrate_core::internal::arrow_ipc::as_schema;
 
 /// Decodes run-end encoded columns, also in lists and structs, of a table in memory, and gives
-/// decimals of a negative scale the scale 0.
+/// decimals of a negative scale the scale 0, and dictionaries keys of at least 32 bits.
 ///
 /// # Errors
 /// If a column cannot be decoded, or does not have the type of its field in `schema`.
@@ -33,8 +34,9 @@ pub fn decode_runs(
     Ok((plain, batches))
 }
 
-/// Replaces run-end encoded types, also in lists and structs, with the types of their values, and
-/// decimal types of a negative scale with those of scale 0.
+/// Replaces run-end encoded types, also in lists and structs, with the types of their values,
+/// decimal types of a negative scale with those of scale 0, and keys of dictionaries of fewer than
+/// 32 bits with Int32.
 pub(in crate::sql) fn to_plain_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = to_plain_fields(schema.fields());
     match fields == *schema.fields() {
@@ -66,6 +68,9 @@ fn to_plain_field(field: &FieldRef) -> FieldRef {
             with_type(DataType::Map(to_plain_field(entries), *sorted))
         }
         DataType::Struct(fields) => with_type(DataType::Struct(to_plain_fields(fields))),
+        DataType::Dictionary(keys, values) if keys.primitive_width().is_some_and(|w| w < 4) => {
+            with_type(DataType::Dictionary(Box::new(DataType::Int32), values.clone()))
+        }
         other => match to_whole_decimal(other) {
             Some(whole) => with_type(whole),
             None => return Arc::clone(field),

@@ -166,6 +166,24 @@ pub(in crate::sql) fn declare_columns(format: Arc<dyn FileFormat>) -> Arc<dyn Fi
     }
 }
 
+/// Returns the columns that a file names: those of the first records of a JSON file, and all columns
+/// of a file of another format.
+pub(in crate::sql) async fn find_named_columns(
+    format: &Arc<dyn FileFormat>,
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    object: &ObjectMeta,
+) -> Result<SchemaRef> {
+    let objects = std::slice::from_ref(object);
+    if let Some(whole) = format.downcast_ref::<WholeFileFormat>()
+        && let Some(json) = whole.inner.downcast_ref::<JsonFormat>()
+    {
+        let has_lines = whole.has_lines(json, state, store, objects).await?;
+        return json::infer_start(json, has_lines, store, object).await;
+    }
+    format.infer_schema(state, store, objects).await
+}
+
 #[async_trait]
 impl FileFormat for WholeFileFormat {
     fn get_ext(&self) -> String {
@@ -190,10 +208,7 @@ impl FileFormat for WholeFileFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         if let Some(json) = self.inner.downcast_ref::<JsonFormat>() {
-            let has_lines = match &self.array {
-                Some(_) => !json::are_arrays(state, store, objects).await?,
-                None => json.is_newline_delimited(),
-            };
+            let has_lines = self.has_lines(json, state, store, objects).await?;
             return json::infer_records(json, has_lines, state, store, objects).await;
         }
         if let Some(csv) = self.inner.downcast_ref::<CsvFormat>() {
@@ -284,6 +299,20 @@ impl FileFormat for WholeFileFormat {
 }
 
 impl WholeFileFormat {
+    /// Whether JSON files have one record per line.
+    async fn has_lines(
+        &self,
+        json: &JsonFormat,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<bool> {
+        match &self.array {
+            Some(_) => Ok(!json::are_arrays(state, store, objects).await?),
+            None => Ok(json.is_newline_delimited()),
+        }
+    }
+
     async fn plan_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::ProjectionMask;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
+use parquet::basic::ConvertedType;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 
 use super::LocalFile;
@@ -108,7 +109,8 @@ impl ParquetTableReader {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read, is not Parquet, or lacks a requested column or row.
+    /// If the file cannot be read, is not Parquet, or lacks a requested column or row, or if a
+    /// requested column has intervals that no Arrow schema describes.
     pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
         let path = path.as_ref();
         contain_panics(path, || Self::open_file(path.to_path_buf(), options))
@@ -139,6 +141,7 @@ impl ParquetTableReader {
             ));
         }
         let roots = select_columns(&path, &metadata, options.columns.as_deref())?;
+        refuse_intervals(&path, &metadata, &roots)?;
         let mask = ProjectionMask::roots(metadata.parquet_schema(), roots.iter().copied());
 
         let selected = select_groups(&path, metadata.metadata(), &rows, &mask)?;
@@ -281,6 +284,28 @@ impl Iterator for ParquetTableReader {
     fn next(&mut self) -> Option<Self::Item> {
         let batch = self.next_batch()?;
         Some(batch.and_then(|b| RaggedTable::try_from_batch(&b)))
+    }
+}
+
+/// Returns an error if a requested column has intervals, whose months the `parquet` crate would
+/// drop. It keeps those of a file with an Arrow schema.
+fn refuse_intervals(path: &Path, metadata: &ArrowReaderMetadata, roots: &[usize]) -> Result<()> {
+    let file = metadata.metadata().file_metadata();
+    let (schema, entries) = (file.schema_descr(), file.key_value_metadata());
+    let has_units = entries.is_some_and(|entries| entries.iter().any(|e| e.key == ARROW_SCHEMA_META_KEY));
+    let is_dropped = |leaf: &usize| {
+        schema.column(*leaf).converted_type() == ConvertedType::INTERVAL
+            && roots.contains(&schema.get_column_root_idx(*leaf))
+    };
+    match (0..schema.num_columns()).find(is_dropped).filter(|_| !has_units) {
+        None => Ok(()),
+        Some(leaf) => Err(Error::file(
+            path,
+            format!(
+                "column {:?} has intervals, whose months this reader would drop; leave out the column, or read the file with SQL, as in SELECT * FROM 'x.parquet'",
+                schema.get_column_root(leaf).name()
+            ),
+        )),
     }
 }
 

@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::CreateExternalTable;
 
-use crate::array::list_depth;
+use crate::array::{leaf_type, list_depth};
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::sources::listing::empty::refuse_empty;
 use crate::sql::sources::listing::file_kind::{FileKind, list_known_formats};
@@ -23,7 +23,7 @@ use crate::sql::sources::listing::{
     split_folders,
 };
 use crate::sql::sources::urls::{format_location, parse_path};
-use crate::sql::sources::whole_file_format::declare_columns;
+use crate::sql::sources::whole_file_format::{declare_columns, find_named_columns};
 
 /// Creates tables over files. Passes CREATE UNBOUNDED EXTERNAL TABLE on to another factory.
 #[derive(Debug)]
@@ -178,10 +178,9 @@ fn check_csv_types(
     }
 }
 
-/// Returns an error if the first file lacks a declared column, but has one whose name differs only
-/// in the case of letters. SQL converts names without quotes to lower case, and the declared column
-/// would be NULL in every row. Readers of CSV files find such a column, and the columns of JSON
-/// files are not known before all records are read.
+/// Returns an error if the first file lacks a declared column or field of a struct, but has one
+/// whose name differs only in the case of letters. SQL converts names without quotes to lower case,
+/// and what is declared would be NULL in every row. Readers of CSV files find such a column.
 async fn check_letter_case(
     state: &SessionState,
     command: &CreateExternalTable,
@@ -190,30 +189,57 @@ async fn check_letter_case(
     listed: &[ListedFile],
     declared: &Schema,
 ) -> Result<()> {
-    let has_names = ["arrow", "nrt", "parquet"].contains(&format.get_ext().as_str());
     let file = listed.iter().find(|file| file.meta.size > 0);
-    let (Some(path), Some(file), true) = (paths.first(), file, has_names) else { return Ok(()) };
+    let (Some(path), Some(file)) = (paths.first(), file) else { return Ok(()) };
+    if !["arrow", "json", "jsonl", "ndjson", "nrt", "parquet"].contains(&format.get_ext().as_str()) {
+        return Ok(());
+    }
     let store = state.runtime_env().object_store(path)?;
-    let object = std::slice::from_ref(&file.meta);
     // If the file cannot be read, queries report the error.
-    let Ok(found) = format.infer_schema(state, &store, object).await else { return Ok(()) };
-    for field in declared.fields().iter().filter(|f| found.index_of(f.name()).is_err()) {
+    let found = find_named_columns(format, state, &store, &file.meta).await;
+    let Ok(found) = found else { return Ok(()) };
+    match find_other_case(declared.fields(), found.fields()) {
+        None => Ok(()),
+        Some(OtherCase { within, declared, found }) => plan_err!(
+            "table '{}': {} has no column '{within}{declared}', but a column '{within}{found}'; declare its name in double quotes, as in CREATE EXTERNAL TABLE t (\"{found}\" INT) ..",
+            command.name,
+            format_location(&file.meta.location)
+        ),
+    }
+}
+
+/// A declared column or field, and the name in a file that differs from its name only in the case
+/// of letters.
+struct OtherCase {
+    /// The column and the structs that contain the field, as in `s.`; empty for a column.
+    within: String,
+    declared: String,
+    found: String,
+}
+
+fn find_other_case(declared: &Fields, found: &Fields) -> Option<OtherCase> {
+    declared.iter().find_map(|field| {
+        if let Some((_, same)) = found.find(field.name()) {
+            let inner = find_other_case(&list_fields(field), &list_fields(same))?;
+            let within = format!("{}.{}", field.name(), inner.within);
+            return Some(OtherCase { within, ..inner });
+        }
         let is_alike = |other: &&FieldRef| {
             other.name().eq_ignore_ascii_case(field.name())
-                && declared.index_of(other.name()).is_err()
+                && declared.find(other.name()).is_none()
         };
-        if let Some(other) = found.fields().iter().find(is_alike) {
-            return plan_err!(
-                "table '{}': {} has no column '{}', but a column '{}'; declare its name in double quotes, as in CREATE EXTERNAL TABLE t (\"{}\" INT) ..",
-                command.name,
-                format_location(&file.meta.location),
-                field.name(),
-                other.name(),
-                other.name()
-            );
-        }
+        let other = found.iter().find(is_alike)?;
+        let (declared, found) = (field.name().clone(), other.name().clone());
+        Some(OtherCase { within: String::new(), declared, found })
+    })
+}
+
+/// Returns the fields of a struct, or of the structs in a list; no fields for other types.
+fn list_fields(field: &FieldRef) -> Fields {
+    match leaf_type(field.data_type()) {
+        DataType::Struct(fields) => fields.clone(),
+        _ => Fields::empty(),
     }
-    Ok(())
 }
 
 /// Returns the names and types of the columns in PARTITIONED BY. A column that the statement does

@@ -25,11 +25,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serrate_core::internal::make_natural_key;
 
 use crate::sql::order::FileRank;
-use crate::sql::sources::exact_file_casts::ExactCasts;
 use crate::sql::sources::listing::empty::refuse_empty;
 use crate::sql::sources::listing::files::{FileSet, ListedFile};
 use crate::sql::sources::listing::hive::find_values;
-use crate::sql::sources::parquet::ParquetFileFormat;
 
 /// Returns the schema of a table. Unlike in DataFusion's `ListingTable`, the partition columns
 /// (from folder names such as `year=2024/`) are nullable.
@@ -115,9 +113,6 @@ pub(super) async fn plan_scan(
         .with_limit(args.limit())
         .with_output_ordering(orders)
         .with_output_partitioning(partitioning.flatten());
-    if options.format.is::<ParquetFileFormat>() {
-        config = config.with_expr_adapter(Some(ExactCasts::new_shared_factory()));
-    }
     if let Some(constraints) = table.constraints() {
         config = config.with_constraints(constraints.clone());
     }

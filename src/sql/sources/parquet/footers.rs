@@ -1,5 +1,5 @@
 //! Removes from Parquet footers those statistics by which conditions, joins and TopK would skip row
-//! groups with matching rows.
+//! groups with matching rows, and the logical type of intervals.
 //!
 //! * Statistics of floats: in Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0.
 //!   Statistics omit NaN, though, and Bloom filters distinguish the zeros. Files do not record the number of NaN.
@@ -37,10 +37,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStore;
 
+use super::logical_types::read_intervals_as_bytes;
 use crate::sql::sources::pinned_file::pin_version;
 
 /// Makes the readers of a Parquet scan return footers without the statistics by which DataFusion
-/// would skip matching rows. Also makes all reads of a local file see the same version of the file.
+/// would skip matching rows, and with intervals as bytes. Also makes all reads of a local file see the same version of the file.
 pub(super) fn correct_footers(
     plan: Arc<dyn ExecutionPlan>,
     state: &dyn Session,
@@ -61,6 +62,16 @@ pub(super) fn correct_footers(
     let source = source.clone().with_parquet_file_reader_factory(Arc::new(factory));
     let config = FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build();
     DataSourceExec::from_data_source(config)
+}
+
+/// Does the same for the scan of a plan that another process has sent, except that reads may see
+/// different versions of a local file.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn correct_received_footers(source: &ParquetSource) -> ParquetSource {
+    let Some(inner) = source.parquet_file_reader_factory() else { return source.clone() };
+    let inner = Arc::clone(inner);
+    let factory = CorrectedReaderFactory { inner, pinned: None, known: Arc::default() };
+    source.clone().with_parquet_file_reader_factory(Arc::new(factory))
 }
 
 /// The original footer and the corrected footer of each file, by path.
@@ -152,6 +163,7 @@ impl AsyncFileReader for CorrectedReader {
 }
 
 fn correct_footer(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
+    let footer = &read_intervals_as_bytes(footer);
     let floats: Vec<bool> = footer
         .file_metadata()
         .schema_descr()

@@ -26,11 +26,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::sql::sources::exact_file_casts::ExactCasts;
 use crate::sql::sources::guarded_source::{catch_panics, infer_guarded};
 use crate::sql::sources::merged_schemas::{merge_fields, merge_schemas};
+use crate::sql::sources::run_ends::to_plain_schema;
 use crate::sql::sources::target_sink::TargetSink;
 
 use super::footers::correct_footers;
+use super::logical_types::{LeafTypes, find_leaf_types, set_leaf_types};
 use super::statistics_bounds::{remove_bounds, remove_partial_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
@@ -132,6 +135,14 @@ impl ParquetFileFormat {
         Some(Arc::new(Schema::new(merged.fields().clone())))
     }
 
+    /// Returns the schema of a table over files from which DataFusion infers `schema`, with the leaf
+    /// types `types`.
+    fn adapt_schema(&self, schema: &SchemaRef, types: &LeafTypes) -> SchemaRef {
+        let format = self.inner.downcast_ref::<ParquetFormat>();
+        let has_views = format.is_none_or(ParquetFormat::force_view_types);
+        with_nullable_items(&to_plain_schema(&set_leaf_types(schema, types, has_views)))
+    }
+
     /// Returns DataFusion's plan that writes `input` in the order `order`. If the types of the rows
     /// must be converted for Parquet, [`StoredRows`] converts them on their way to the sink of the
     /// plan.
@@ -226,16 +237,16 @@ impl FileFormat for ParquetFileFormat {
     ) -> Result<SchemaRef> {
         let error = match infer_guarded(self.inner.as_ref(), state, store, objects).await {
             Ok(schema) => {
-                let parallel = state.config_options().execution.meta_fetch_concurrency.get();
-                let checks = objects.iter().map(|object| refuse_repeated(state, store, object));
-                let checks = stream::iter(checks.collect::<Vec<_>>()).buffer_unordered(parallel);
-                checks.try_collect::<()>().await?;
-                return Ok(with_nullable_items(&schema));
+                let types = check_footers(state, store, objects).await?;
+                return Ok(self.adapt_schema(&schema, &types));
             }
             Err(error) => error,
         };
-        let unified = self.unify_spellings(state, store, objects).await;
-        unified.map(|schema| with_nullable_items(&schema)).ok_or(error)
+        let Some(unified) = self.unify_spellings(state, store, objects).await else {
+            return Err(error);
+        };
+        let types = check_footers(state, store, objects).await?;
+        Ok(self.adapt_schema(&unified, &types))
     }
 
     async fn infer_stats(
@@ -287,8 +298,11 @@ impl FileFormat for ParquetFileFormat {
     async fn create_physical_plan(
         &self,
         state: &dyn Session,
-        conf: FileScanConfig,
+        mut conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if conf.expr_adapter_factory.is_none() {
+            conf.expr_adapter_factory = Some(ExactCasts::new_shared_factory());
+        }
         Ok(correct_footers(self.inner.create_physical_plan(state, conf).await?, state))
     }
 
@@ -385,23 +399,36 @@ fn set_leaf_sizes(
 }
 
 /// Returns an error for a file in which several columns have the same name, because a schema would
-/// hold only the first of them.
-async fn refuse_repeated(
+/// hold only the first of them. Returns the types of leaves that differ from those of Arrow's reader.
+async fn check_footers(
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    objects: &[ObjectMeta],
+) -> Result<LeafTypes> {
+    let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+    let checks = objects.iter().map(|object| check_footer(state, store, object));
+    let checks = stream::iter(checks.collect::<Vec<_>>()).buffer_unordered(parallel);
+    let types: Vec<LeafTypes> = checks.try_collect().await?;
+    Ok(types.into_iter().flatten().collect())
+}
+
+/// Does for one file what [`check_footers`] does for all files.
+async fn check_footer(
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
-) -> Result<()> {
+) -> Result<LeafTypes> {
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
     // A footer that cannot be read here is encrypted, because a damaged footer is already an error
     // when the schema of the file is inferred.
-    let Ok(metadata) = reader.fetch_metadata().await else { return Ok(()) };
+    let Ok(metadata) = reader.fetch_metadata().await else { return Ok(LeafTypes::new()) };
     let mut seen = HashSet::new();
     let fields = metadata.file_metadata().schema_descr().root_schema().get_fields();
     match fields.iter().find(|field| !seen.insert(field.name())) {
         Some(field) => plan_err!("{}", describe_repeated_column(&object.location, field.name())),
-        None => Ok(()),
+        None => Ok(find_leaf_types(&metadata)),
     }
 }
 

@@ -2,9 +2,12 @@
 
 mod footers;
 mod format;
+mod logical_types;
 mod scan;
 mod statistics_bounds;
 
+#[cfg(feature = "cluster")]
+pub(in crate::sql) use footers::correct_received_footers;
 pub(crate) use format::{ParquetFileFormat, ParquetFileFormatFactory};
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use scan::ListsSource;

@@ -187,6 +187,9 @@ pub(crate) const LOST_WORKER: io::ErrorKind = io::ErrorKind::HostUnreachable;
 /// modules.
 #[cfg(feature = "cli")]
 pub(crate) fn describe_error(e: &DataFusionError) -> String {
+    if e.strip_backtrace().contains("DictionaryKeyOverflowError") {
+        return NARROW_KEYS.to_owned();
+    }
     match e {
         DataFusionError::Diagnostic(_, inner) => describe_error(inner),
         // Drops a context that is only the name of an optimizer rule (a word without spaces), or of
@@ -245,6 +248,11 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
         }
     }
 }
+
+/// The message for a dictionary with too many values. Some functions of Arrow return this error, and
+/// others panic with its name.
+#[cfg(feature = "cli")]
+const NARROW_KEYS: &str = "a dictionary has more values than its keys can number; cast the column to VARCHAR, or to 'Dictionary(Int32, Utf8)' with arrow_cast";
 
 /// Removes the prefixes with which libraries mark an error of an object store. The cause after them
 /// begins with the URL of the bucket.
@@ -308,6 +316,7 @@ fn describe_arrow_error(e: &ArrowError) -> String {
         ArrowError::DivideByZero => {
             "division by zero; write nullif(x, 0) for the divisor x to get NULL".to_owned()
         }
+        ArrowError::DictionaryKeyOverflowError => NARROW_KEYS.to_owned(),
         other => other.to_string(),
     };
     match message.starts_with("Error parsing timestamp from") {
