@@ -403,3 +403,40 @@ async fn tuples_are_cast_to_structs_by_position() {
         "1 {x: 8, y: 9} [{a: 1, b: 2}]; 2 NULL NULL; 3 {x: 5, y: z} NULL; 4 {x: 6, y: 7} [{a: 3, b: 4}]"
     );
 }
+
+#[tokio::test]
+async fn values_within_the_query_of_an_insert_keep_their_types() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t (a INT)").await;
+    for insert in [
+        "INSERT INTO t SELECT length(s) FROM (VALUES ('007')) v(s)",
+        "INSERT INTO t SELECT a * 2 FROM (VALUES (2.5)) v(a)",
+        "INSERT INTO t WITH v(a) AS (VALUES (3.5)) SELECT a * 2 FROM v",
+        "INSERT INTO t SELECT 11 WHERE 1 IN (VALUES (1.5))",
+        "INSERT INTO t SELECT b FROM (VALUES (1, 9), (2, 10)) v(a, b) WHERE a < 2",
+        "INSERT INTO t VALUES ((SELECT max(a * 2) FROM (VALUES (6.5)) v(a)))",
+        "INSERT INTO t SELECT length(s) FROM (VALUES ('1') UNION ALL VALUES ('01') ORDER BY 1 LIMIT 1) v(s)",
+    ] {
+        rows_or_error(&ctx, insert).await;
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT a FROM t ORDER BY a").await, "2; 3; 5; 7; 9; 13");
+    rows_or_error(&ctx, "PREPARE p AS INSERT INTO t SELECT a * 2 FROM (VALUES ($1)) v(a)").await;
+    assert_eq!(rows_or_error(&ctx, "EXECUTE p(10.5)").await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT max(a) FROM t").await, "21");
+    let created = "CREATE TABLE c (a INT, s VARCHAR) AS SELECT a * 2, 'x' FROM (VALUES (1.5)) v(a)";
+    rows_or_error(&ctx, created).await;
+    assert_eq!(rows_or_error(&ctx, "FROM c").await, "3 x");
+}
+
+/// When this test fails, `sql::from::nested_values` can be removed.
+#[tokio::test]
+async fn stock_nested_values_still_have_the_types_of_the_table() {
+    let ctx = SessionContext::new();
+    for sql in [
+        "CREATE TABLE t (a INT)",
+        "INSERT INTO t SELECT length(s) FROM (VALUES ('007')) v(s)",
+    ] {
+        stock_batches(&ctx, sql).await.unwrap();
+    }
+    assert_eq!(stock_one(&ctx, "SELECT a FROM t").await, 1, "DataFusion is fixed");
+}

@@ -5,6 +5,7 @@ pub(super) mod change_forms;
 pub(in crate::sql) mod column_constraints;
 pub(in crate::sql) mod copy_targets;
 pub(super) mod created_tables;
+pub(super) mod nested_values;
 pub(super) mod own_settings;
 pub(super) mod repeated_targets;
 pub(super) mod row_structs;
