@@ -202,6 +202,32 @@ async fn updates_that_set_a_column_twice_are_refused() {
     assert_eq!(rows_or_error(&ctx, "FROM a").await, "3 4");
 }
 
+#[tokio::test]
+async fn updates_set_only_columns_of_their_table() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT {'a': 1} AS s, 2 AS a, 3 AS \"B\"").await;
+    for (update, said) in [
+        ("UPDATE t SET s.a = 5", "UPDATE sets s.a, but s is not the name of the updated table"),
+        ("UPDATE t SET u.a = 5", "u is not the name"),
+        ("UPDATE t AS o SET t.a = 5", "t is not the name"),
+        ("UPDATE t SET b = 5", "b"),
+        ("UPDATE t SET A = 5, t.a = 6", "twice"),
+    ] {
+        let e = rows_or_error(&ctx, update).await;
+        assert!(e.contains(said), "{update}: {e}");
+    }
+    assert_eq!(rows_or_error(&ctx, "FROM t").await, "{a: 1} 2 3");
+    for update in [
+        "UPDATE t SET A = a + 1",
+        "UPDATE t SET T.a = t.a + 1",
+        "UPDATE t AS o SET o.A = o.a + 1",
+        "UPDATE t SET \"B\" = \"B\" + 1, s = {'a': 7}",
+    ] {
+        assert_eq!(rows_or_error(&ctx, update).await, "1", "{update}");
+    }
+    assert_eq!(rows_or_error(&ctx, "FROM t").await, "{a: 7} 5 4");
+}
+
 const QUERY_OF_UNIONS: &str = "SELECT count(*) AS c FROM ((SELECT id FROM t) UNION ALL
     (SELECT b.id FROM t b JOIN t c ON b.k = c.k)) q";
 

@@ -29,9 +29,9 @@ use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
 };
 use crate::sql::statement::commands::own_settings::reset_to_default;
-use crate::sql::statement::commands::repeated_targets;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
 use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
+use crate::sql::statement::commands::update_targets::write_out_targets;
 use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };
@@ -303,7 +303,7 @@ pub(super) async fn plan_here(
     let written = WrittenStatement::read(&mut statement);
     complete_change(ctx, &mut statement, refreshed).await?;
     clauses::check_statement_clauses(&state, &statement)?;
-    repeated_targets::check_targets(&statement)?;
+    write_out_targets(&mut statement)?;
     adapt_created_columns(&state, &mut statement);
     let plan = Box::pin(plan_with_aliases(ctx, &state, statement, &written.conditions)).await?;
     let plan = share_ctes(&state, plan)?;
