@@ -203,6 +203,30 @@ async fn updates_that_set_a_column_twice_are_refused() {
 }
 
 #[tokio::test]
+async fn views_do_not_replace_tables_nor_tables_views() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT 1 AS a").await;
+    rows_or_error(&ctx, "CREATE VIEW v AS SELECT a + 1 AS a FROM t").await;
+    for (sql, said) in [
+        ("CREATE OR REPLACE VIEW t AS SELECT 5 AS a", "would drop the table t"),
+        ("CREATE OR REPLACE TABLE v AS SELECT 5 AS a", "would drop the view v"),
+        ("CREATE OR REPLACE TABLE v (a INT)", "would drop the view v"),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(said), "{sql}: {e}");
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT t.a, v.a FROM t, v").await, "1 2");
+    for sql in [
+        "CREATE OR REPLACE TABLE t AS SELECT 3 AS a",
+        "CREATE OR REPLACE VIEW v AS SELECT a + 2 AS a FROM t",
+        "CREATE OR REPLACE VIEW w AS SELECT 7 AS a",
+    ] {
+        assert_eq!(rows_or_error(&ctx, sql).await, "", "{sql}");
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT t.a, v.a, w.a FROM t, v, w").await, "3 5 7");
+}
+
+#[tokio::test]
 async fn updates_set_only_columns_of_their_table() {
     let ctx = create_parallel_session();
     rows_or_error(&ctx, "CREATE TABLE t AS SELECT {'a': 1} AS s, 2 AS a, 3 AS \"B\"").await;

@@ -29,6 +29,7 @@ use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
 };
 use crate::sql::statement::commands::own_settings::reset_to_default;
+use crate::sql::statement::commands::replaced_kinds::refuse_other_kind;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
 use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
 use crate::sql::statement::commands::update_targets::write_out_targets;
@@ -213,6 +214,7 @@ pub(crate) async fn execute_plan(
     mut plan: LogicalPlan,
     state: SessionState,
 ) -> Result<DataFrame> {
+    refuse_other_kind(ctx, &plan).await?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         analyze_view(&state, view)?;
     }

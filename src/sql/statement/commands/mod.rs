@@ -7,6 +7,7 @@ pub(in crate::sql) mod copy_targets;
 pub(super) mod created_tables;
 pub(super) mod nested_values;
 pub(super) mod own_settings;
+pub(super) mod replaced_kinds;
 pub(super) mod row_structs;
 pub(super) mod unlisted_columns;
 pub(super) mod update_targets;
