@@ -297,6 +297,21 @@ async fn tables_are_created_from_any_query() {
 }
 
 #[tokio::test]
+async fn tables_created_from_a_query_keep_not_null() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE s AS SELECT 1 AS a UNION ALL SELECT NULL").await;
+    let e = rows_or_error(&ctx, "CREATE TABLE t (a INT NOT NULL) AS SELECT a FROM s").await;
+    assert!(e.contains("non-nullable"), "{e}");
+    assert!(!ctx.table_exist("t").unwrap());
+    let create = "CREATE TABLE t (a INT NOT NULL, b INT) AS SELECT a, 5 FROM s WHERE a = 1";
+    assert_eq!(rows_or_error(&ctx, create).await, "");
+    let e = rows_or_error(&ctx, "INSERT INTO t VALUES (NULL, 1)").await;
+    assert!(e.contains("non-nullable"), "{e}");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, NULL)").await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT * FROM t ORDER BY a").await, "1 5; 2 NULL");
+}
+
+#[tokio::test]
 async fn created_tables_have_the_types_of_their_queries() {
     let ctx = create_parallel_session();
     let table = "CREATE TABLE t AS SELECT arrow_cast(7, 'Int32') AS k";
