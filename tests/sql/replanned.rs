@@ -155,6 +155,8 @@ async fn arguments_of_execute_are_not_rounded() {
         ("EXECUTE eq", "is 1, but the number of arguments is 0"),
         ("EXECUTE eq(x)", "the argument x is not a constant"),
         ("EXECUTE eq((SELECT 1))", "is not a constant"),
+        ("EXECUTE typed($1)", "the argument $1 is not a constant"),
+        ("EXECUTE eq($1 + 1)", "is not a constant"),
         ("EXECUTE other(1)", "other"),
         ("PREPARE eq AS SELECT 1", "already exists"),
     ] {

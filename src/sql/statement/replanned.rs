@@ -255,6 +255,10 @@ fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
         | SqlExpr::Subquery(_)
         | SqlExpr::Exists { .. }
         | SqlExpr::InSubquery { .. } => ControlFlow::Break(()),
+        // A parameter as the argument of a parameter would be bound again and again.
+        SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+            ControlFlow::Break(())
+        }
         SqlExpr::Function(call) => {
             let name = call.name.to_string().to_ascii_lowercase();
             let found = state.scalar_functions().get(&name);
