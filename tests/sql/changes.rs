@@ -494,3 +494,34 @@ async fn stock_inserts_still_write_other_types() {
     }
     assert!(stock_batches(&ctx, "SELECT max(a) FROM t").await.is_err(), "DataFusion is fixed");
 }
+
+#[tokio::test]
+async fn numbers_are_not_written_to_timestamps() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t (i INT, z TIMESTAMP)").await;
+    rows_or_error(&ctx, "INSERT INTO t VALUES (5, NULL)").await;
+    for change in [
+        "INSERT INTO t VALUES (1, 5)",
+        "INSERT INTO t (z) VALUES ('2020-01-01'), (-1.5)",
+        "INSERT INTO t SELECT i, i FROM t",
+        "INSERT INTO t BY NAME SELECT 5 AS z",
+        "UPDATE t SET z = 5",
+        "UPDATE t SET z = i + 1",
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains("'z' has timestamps, but gets a number"), "{change}: {e}");
+    }
+    for (change, time) in [
+        ("UPDATE t SET z = i::TIMESTAMP", "1970-01-01T00:00:05"),
+        ("UPDATE t SET z = (i)::TIMESTAMP(6)", "1970-01-01T00:00:00.000005"),
+        ("UPDATE t SET z = to_timestamp_micros(7)", "1970-01-01T00:00:00.000007"),
+        ("UPDATE t SET z = '2020-01-01'", "2020-01-01T00:00:00"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
+        assert_eq!(rows_or_error(&ctx, "SELECT z FROM t").await, time, "{change}");
+    }
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t SELECT 1, 8::TIMESTAMP").await, "1");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, 9::TIMESTAMP)").await, "1");
+    let seconds = "SELECT extract(second FROM z)::INT FROM t WHERE i < 3 ORDER BY i";
+    assert_eq!(rows_or_error(&ctx, seconds).await, "8; 9");
+}

@@ -31,6 +31,9 @@ use crate::sql::statement::commands::created_tables::{
 use crate::sql::statement::commands::own_settings::reset_to_default;
 use crate::sql::statement::commands::replaced_kinds::refuse_other_kind;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
+use crate::sql::statement::commands::time_values::{
+    list_written_casts, refuse_counts, refuse_number_rows,
+};
 use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
 use crate::sql::statement::commands::update_targets::write_out_targets;
 use crate::sql::statement::errors::clauses::{
@@ -329,6 +332,8 @@ struct WrittenStatement {
     created: Option<CreatedFromQuery>,
     /// WHERE, HAVING and QUALIFY as strings, for error messages.
     conditions: Vec<String>,
+    /// The columns to which UPDATE assigns a cast.
+    casts: HashSet<String>,
 }
 
 impl WrittenStatement {
@@ -348,6 +353,7 @@ impl WrittenStatement {
             lacks_types: prepares_without_types(statement),
             created: CreatedFromQuery::from_statement(statement),
             conditions: find_conditions(statement),
+            casts: list_written_casts(statement),
         }
     }
 
@@ -372,6 +378,7 @@ impl WrittenStatement {
             keep_prepared(state, prepared);
         }
         check_lists(&plan)?;
+        refuse_counts(&plan, &self.casts)?;
         let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
         match self.created {
             Some(created) => created.add_table_rows(plan),
@@ -397,6 +404,7 @@ async fn complete_change(
     let Statement::Statement(inner) = statement else { return Ok(()) };
     write_out_defaults(ctx, inner).await?;
     if let SqlStatement::Insert(insert) = inner.as_mut() {
+        refuse_number_rows(ctx, insert).await?;
         name_inserted_rows(ctx, insert).await;
     }
     Ok(())
