@@ -241,7 +241,8 @@ async fn versions_of_a_file_with_the_same_size_and_time_are_told_apart() {
         for from in ["t", &format!("'{shown}'")] {
             let found = query_texts(&ctx, &format!("SELECT max(k) FROM {from}")).await;
             assert_eq!(found, [k.to_string()], "{from}, replaced: {replaces}");
-            let found = query_int(&ctx, &format!("SELECT count(*) FROM {from} WHERE k = {k}")).await;
+            let found =
+                query_int(&ctx, &format!("SELECT count(*) FROM {from} WHERE k = {k}")).await;
             assert_eq!(found, 1, "{from}, replaced: {replaces}");
         }
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use datafusion::error::Result;
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, cast};
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, cast,
+};
 
 /// `INSERT INTO t SELECT CASE WHEN i > 1 THEN i ELSE 5000000000 END FROM t` writes 64-bit integers
 /// to a column of 32-bit integers without this rule, so that no later statement can read the table.
@@ -45,6 +47,7 @@ fn cast_columns(insert: DmlStatement) -> Result<DmlStatement> {
         }
     });
     let columns: Vec<Expr> = columns.collect();
-    let input = LogicalPlanBuilder::from(insert.input.as_ref().clone()).project(columns)?.build()?;
+    let input =
+        LogicalPlanBuilder::from(insert.input.as_ref().clone()).project(columns)?.build()?;
     Ok(DmlStatement { input: Arc::new(input), ..insert })
 }
