@@ -32,6 +32,7 @@ use crate::functions::{
 };
 use crate::sql::exec::memory_pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
+use crate::sql::from::nested_values::NestedValuesPlanner;
 use crate::sql::from::path_tables::PathTables;
 use crate::sql::from::planned_relations::PlannedRelations;
 use crate::sql::from::table_function_planner::TableFunctionsPlanner;
@@ -325,9 +326,10 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     *runtime = skip_hidden_files(runtime);
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(PlannedRelations));
-    relations.insert(1, Arc::new(UnnestPlanner));
-    relations.insert(2, Arc::new(PositionsPlanner));
-    relations.insert(3, Arc::new(TableFunctionsPlanner));
+    relations.insert(1, Arc::new(NestedValuesPlanner));
+    relations.insert(2, Arc::new(UnnestPlanner));
+    relations.insert(3, Arc::new(PositionsPlanner));
+    relations.insert(4, Arc::new(TableFunctionsPlanner));
     for rule in &mut builder.analyzer().get_or_insert_default().rules {
         *rule = Arc::new(OfStatement(Arc::clone(rule)));
     }

@@ -79,6 +79,15 @@ fn a_script_may_come_from_standard_input() {
 }
 
 #[test]
+fn a_script_may_begin_with_a_byte_order_mark() {
+    let place = Place::new();
+    place.file("q.sql", "\u{feff}SELECT 1 AS a; SELECT nothing");
+    let said = place.run(&["q.sql", "-f", "csv"]);
+    assert_eq!((said.code, said.out.as_str()), (1, "a\n1\n"));
+    assert!(said.err.starts_with("error: q.sql:1:"), "{}", said.err);
+}
+
+#[test]
 fn output_files_are_complete_and_not_overwritten_without_overwrite() {
     let place = Place::new();
     let said = place.run(&["-c", "SELECT 1 AS a", "-c", "SELECT nothing", "-o", "r.csv"]);

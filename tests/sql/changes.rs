@@ -403,3 +403,124 @@ async fn tuples_are_cast_to_structs_by_position() {
         "1 {x: 8, y: 9} [{a: 1, b: 2}]; 2 NULL NULL; 3 {x: 5, y: z} NULL; 4 {x: 6, y: 7} [{a: 3, b: 4}]"
     );
 }
+
+#[tokio::test]
+async fn values_within_the_query_of_an_insert_keep_their_types() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t (a INT)").await;
+    for insert in [
+        "INSERT INTO t SELECT length(s) FROM (VALUES ('007')) v(s)",
+        "INSERT INTO t SELECT a * 2 FROM (VALUES (2.5)) v(a)",
+        "INSERT INTO t WITH v(a) AS (VALUES (3.5)) SELECT a * 2 FROM v",
+        "INSERT INTO t SELECT 11 WHERE 1 IN (VALUES (1.5))",
+        "INSERT INTO t SELECT b FROM (VALUES (1, 9), (2, 10)) v(a, b) WHERE a < 2",
+        "INSERT INTO t VALUES ((SELECT max(a * 2) FROM (VALUES (6.5)) v(a)))",
+        "INSERT INTO t SELECT length(s) FROM (VALUES ('1') UNION ALL VALUES ('01') ORDER BY 1 LIMIT 1) v(s)",
+    ] {
+        rows_or_error(&ctx, insert).await;
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT a FROM t ORDER BY a").await, "2; 3; 5; 7; 9; 13");
+    rows_or_error(&ctx, "PREPARE p AS INSERT INTO t SELECT a * 2 FROM (VALUES ($1)) v(a)").await;
+    assert_eq!(rows_or_error(&ctx, "EXECUTE p(10.5)").await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT max(a) FROM t").await, "21");
+    let created = "CREATE TABLE c (a INT, s VARCHAR) AS SELECT a * 2, 'x' FROM (VALUES (1.5)) v(a)";
+    rows_or_error(&ctx, created).await;
+    assert_eq!(rows_or_error(&ctx, "FROM c").await, "3 x");
+}
+
+/// When this test fails, `sql::from::nested_values` can be removed.
+#[tokio::test]
+async fn stock_nested_values_still_have_the_types_of_the_table() {
+    let ctx = SessionContext::new();
+    for sql in
+        ["CREATE TABLE t (a INT)", "INSERT INTO t SELECT length(s) FROM (VALUES ('007')) v(s)"]
+    {
+        stock_batches(&ctx, sql).await.unwrap();
+    }
+    assert_eq!(stock_one(&ctx, "SELECT a FROM t").await, 1, "DataFusion is fixed");
+}
+
+#[tokio::test]
+async fn changes_write_the_types_of_the_table() {
+    let ctx = create_parallel_session();
+    let table = "CREATE TABLE t (a INT, i INT, x INT[], z TIMESTAMP(0))";
+    rows_or_error(&ctx, table).await;
+    let rows = "INSERT INTO t VALUES (1, 4, [1], TIMESTAMP '2020-01-01'), (2, NULL, [], NULL)";
+    rows_or_error(&ctx, rows).await;
+    for change in [
+        "INSERT INTO t (a, i) SELECT a, CASE WHEN a > 1 THEN i ELSE -1 END FROM t",
+        "INSERT INTO t (a, i) SELECT i, a FROM t WHERE a = 5 UNION ALL SELECT 7, 8",
+        "INSERT INTO t (a, x) SELECT 9, CASE WHEN a > 1 THEN x ELSE [3000] END FROM t WHERE i = 4",
+        "INSERT INTO t BY NAME SELECT CASE WHEN a > 7 THEN a ELSE 10 END AS a FROM t WHERE a = 7",
+        "UPDATE t SET i = CASE WHEN a > 9 THEN i ELSE -2 END WHERE a > 6",
+        "UPDATE t SET z = CASE WHEN a > 9 THEN z ELSE TIMESTAMP '1969-12-31 23:59:59.5' END WHERE a = 9",
+    ] {
+        let changed = rows_or_error(&ctx, change).await;
+        assert!(changed.parse::<u64>().is_ok(), "{change}: {changed}");
+    }
+    let rows = "1 -1 NULL NULL; 1 4 [1] 2020-01-01T00:00:00; 2 NULL [] NULL; 2 NULL NULL NULL; 7 -2 NULL NULL; 9 -2 [3000] 1969-12-31T23:59:59; 10 NULL NULL NULL";
+    assert_eq!(rows_or_error(&ctx, "SELECT * FROM t ORDER BY a, i, x").await, rows);
+    for change in [
+        "INSERT INTO t (i) SELECT CASE WHEN a > 1 THEN i ELSE 5000000000 END FROM t",
+        "INSERT INTO t (i) SELECT i FROM t UNION ALL SELECT 5000000000",
+        "INSERT INTO t (x) SELECT CASE WHEN a > 1 THEN x ELSE [5000000000] END FROM t",
+        "UPDATE t SET i = CASE WHEN a > 1 THEN i ELSE 5000000000 END",
+        "UPDATE t SET x = CASE WHEN a > 1 THEN x ELSE [5000000000] END",
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains("5000000000"), "{change}: {e}");
+        assert_eq!(rows_or_error(&ctx, "SELECT * FROM t ORDER BY a, i, x").await, rows, "{change}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = display_path(&dir.path().join("p"));
+    let table = format!("CREATE EXTERNAL TABLE p (i INT) STORED AS PARQUET LOCATION '{folder}/'");
+    rows_or_error(&ctx, &table).await;
+    let insert = "INSERT INTO p SELECT CASE WHEN a > 1 THEN a ELSE 20 END FROM t WHERE a > 6";
+    assert_eq!(rows_or_error(&ctx, insert).await, "3");
+    assert_eq!(rows_or_error(&ctx, "SELECT i FROM p ORDER BY i").await, "7; 9; 10");
+}
+
+/// When this test fails, `serrate_inserted_types` can be removed.
+#[tokio::test]
+async fn stock_inserts_still_write_other_types() {
+    let ctx = SessionContext::new();
+    for sql in [
+        "CREATE TABLE t (a INT)",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO t SELECT CASE WHEN a > 1 THEN a ELSE 5000000000 END FROM t",
+    ] {
+        stock_batches(&ctx, sql).await.unwrap();
+    }
+    assert!(stock_batches(&ctx, "SELECT max(a) FROM t").await.is_err(), "DataFusion is fixed");
+}
+
+#[tokio::test]
+async fn numbers_are_not_written_to_timestamps() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t (i INT, z TIMESTAMP)").await;
+    rows_or_error(&ctx, "INSERT INTO t VALUES (5, NULL)").await;
+    for change in [
+        "INSERT INTO t VALUES (1, 5)",
+        "INSERT INTO t (z) VALUES ('2020-01-01'), (-1.5)",
+        "INSERT INTO t SELECT i, i FROM t",
+        "INSERT INTO t BY NAME SELECT 5 AS z",
+        "UPDATE t SET z = 5",
+        "UPDATE t SET z = i + 1",
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains("'z' has timestamps, but gets a number"), "{change}: {e}");
+    }
+    for (change, time) in [
+        ("UPDATE t SET z = i::TIMESTAMP", "1970-01-01T00:00:05"),
+        ("UPDATE t SET z = (i)::TIMESTAMP(6)", "1970-01-01T00:00:00.000005"),
+        ("UPDATE t SET z = to_timestamp_micros(7)", "1970-01-01T00:00:00.000007"),
+        ("UPDATE t SET z = '2020-01-01'", "2020-01-01T00:00:00"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
+        assert_eq!(rows_or_error(&ctx, "SELECT z FROM t").await, time, "{change}");
+    }
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t SELECT 1, 8::TIMESTAMP").await, "1");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, 9::TIMESTAMP)").await, "1");
+    let seconds = "SELECT extract(second FROM z)::INT FROM t WHERE i < 3 ORDER BY i";
+    assert_eq!(rows_or_error(&ctx, seconds).await, "8; 9");
+}

@@ -202,3 +202,48 @@ async fn folders_of_several_formats_are_refused() {
     let glob = "SELECT count(*) FROM 'tests/data/synthea-meds/metadata/*.parquet'";
     assert!(query_batches(&ctx, glob).await.is_ok());
 }
+
+/// Programs such as `cp -p` and `rsync -t` give a new version of a file the time of another one.
+#[tokio::test]
+async fn versions_of_a_file_with_the_same_size_and_time_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    let set_time = |path: &Path| {
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    let version = |k: i32| dir.path().join(format!("version{k}.parquet"));
+    for k in [1, 2] {
+        let path = display_path(&version(k));
+        query_batches(&ctx, &format!("COPY (SELECT {k} AS k) TO '{path}'")).await.unwrap();
+    }
+    let sizes = [1, 2].map(|k| std::fs::metadata(version(k)).unwrap().len());
+    assert_eq!(sizes[0], sizes[1]);
+    let path = dir.path().join("t.parquet");
+    std::fs::copy(version(1), &path).unwrap();
+    set_time(&path);
+    let shown = display_path(&path);
+    let table = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{shown}'");
+    query_batches(&ctx, &table).await.unwrap();
+    for (k, replaces) in [(1, true), (2, true), (1, false), (2, false), (1, true)] {
+        match replaces {
+            true => {
+                let copy = dir.path().join("copy.parquet");
+                std::fs::copy(version(k), &copy).unwrap();
+                set_time(&copy);
+                std::fs::rename(&copy, &path).unwrap();
+            }
+            false => {
+                std::fs::write(&path, std::fs::read(version(k)).unwrap()).unwrap();
+                set_time(&path);
+            }
+        }
+        for from in ["t", &format!("'{shown}'")] {
+            let found = query_texts(&ctx, &format!("SELECT max(k) FROM {from}")).await;
+            assert_eq!(found, [k.to_string()], "{from}, replaced: {replaces}");
+            let found =
+                query_int(&ctx, &format!("SELECT count(*) FROM {from} WHERE k = {k}")).await;
+            assert_eq!(found, 1, "{from}, replaced: {replaces}");
+        }
+    }
+}

@@ -435,3 +435,21 @@ async fn insert_into_a_table_of_one_file_is_refused_by_name() {
     let e = error(&ctx, "INSERT INTO t VALUES (2)").await;
     assert!(e.contains("INSERT is not supported for NRT") && e.contains("COPY"), "{e}");
 }
+
+#[tokio::test]
+async fn insert_into_a_pattern_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = display_path(dir.path());
+    let ctx = create_parallel_session();
+    query_lines(&ctx, &format!("COPY (SELECT 1 AS x) TO '{at}/a1.parquet'")).await;
+    for pattern in ["a*.parquet", "*.parquet"] {
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/{pattern}'"
+        );
+        query_lines(&ctx, &create).await;
+        let e = error(&ctx, "INSERT INTO t VALUES (2)").await;
+        assert!(e.contains(&format!("{pattern}' is a pattern")), "{e}");
+        assert_eq!(query_lines(&ctx, "SELECT x FROM t").await, ["1"]);
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}

@@ -66,6 +66,26 @@ async fn a_view_may_replace_a_view_that_it_reads() {
     expect_texts(&ctx, &[("FROM v", "2"), ("FROM v", "2"), ("FROM w", "1"), ("FROM v", "2")]).await;
 }
 
+#[tokio::test]
+async fn a_view_reads_the_current_tables_after_a_failed_create_view() {
+    let ctx = create_parallel_session();
+    let setup = ["CREATE TABLE a AS SELECT 1 AS x", "CREATE VIEW v AS SELECT x FROM a"];
+    run_all(&ctx, &setup).await;
+    for failing in [
+        "CREATE VIEW v AS SELECT x + 1 AS x FROM a",
+        "CREATE VIEW v AS SELECT x + 2 AS x FROM a",
+        "CREATE OR REPLACE VIEW v AS SELECT x, x AS x FROM a",
+    ] {
+        let e = rows_or_error(&ctx, failing).await;
+        assert!(e.contains("already exists") || e.contains("x"), "{failing}: {e}");
+    }
+    run_all(&ctx, &["CREATE OR REPLACE TABLE a AS SELECT 7 AS x"]).await;
+    expect_texts(&ctx, &[("FROM v", "7")]).await;
+    run_all(&ctx, &["CREATE OR REPLACE VIEW v AS SELECT x + 1 AS x FROM a"]).await;
+    run_all(&ctx, &["CREATE OR REPLACE TABLE a AS SELECT 8 AS x"]).await;
+    expect_texts(&ctx, &[("FROM v", "9")]).await;
+}
+
 /// CREATE OR REPLACE VIEW may read the view that it replaces. The new view keeps its plan, and is
 /// not planned again when it is read.
 #[tokio::test]
@@ -135,6 +155,8 @@ async fn arguments_of_execute_are_not_rounded() {
         ("EXECUTE eq", "is 1, but the number of arguments is 0"),
         ("EXECUTE eq(x)", "the argument x is not a constant"),
         ("EXECUTE eq((SELECT 1))", "is not a constant"),
+        ("EXECUTE typed($1)", "the argument $1 is not a constant"),
+        ("EXECUTE eq($1 + 1)", "is not a constant"),
         ("EXECUTE other(1)", "other"),
         ("PREPARE eq AS SELECT 1", "already exists"),
     ] {

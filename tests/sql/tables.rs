@@ -202,6 +202,56 @@ async fn updates_that_set_a_column_twice_are_refused() {
     assert_eq!(rows_or_error(&ctx, "FROM a").await, "3 4");
 }
 
+#[tokio::test]
+async fn views_do_not_replace_tables_nor_tables_views() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT 1 AS a").await;
+    rows_or_error(&ctx, "CREATE VIEW v AS SELECT a + 1 AS a FROM t").await;
+    for (sql, said) in [
+        ("CREATE OR REPLACE VIEW t AS SELECT 5 AS a", "would drop the table t"),
+        ("CREATE OR REPLACE TABLE v AS SELECT 5 AS a", "would drop the view v"),
+        ("CREATE OR REPLACE TABLE v (a INT)", "would drop the view v"),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(said), "{sql}: {e}");
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT t.a, v.a FROM t, v").await, "1 2");
+    for sql in [
+        "CREATE OR REPLACE TABLE t AS SELECT 3 AS a",
+        "CREATE OR REPLACE VIEW v AS SELECT a + 2 AS a FROM t",
+        "CREATE OR REPLACE VIEW w AS SELECT 7 AS a",
+    ] {
+        assert_eq!(rows_or_error(&ctx, sql).await, "", "{sql}");
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT t.a, v.a, w.a FROM t, v, w").await, "3 5 7");
+}
+
+#[tokio::test]
+async fn updates_set_only_columns_of_their_table() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t AS SELECT {'a': 1} AS s, 2 AS a, 3 AS \"B\"").await;
+    for (update, said) in [
+        ("UPDATE t SET s.a = 5", "UPDATE sets s.a, but s is not the name of the updated table"),
+        ("UPDATE t SET u.a = 5", "u is not the name"),
+        ("UPDATE t AS o SET t.a = 5", "t is not the name"),
+        ("UPDATE t SET b = 5", "b"),
+        ("UPDATE t SET A = 5, t.a = 6", "twice"),
+    ] {
+        let e = rows_or_error(&ctx, update).await;
+        assert!(e.contains(said), "{update}: {e}");
+    }
+    assert_eq!(rows_or_error(&ctx, "FROM t").await, "{a: 1} 2 3");
+    for update in [
+        "UPDATE t SET A = a + 1",
+        "UPDATE t SET T.a = t.a + 1",
+        "UPDATE t AS o SET o.A = o.a + 1",
+        "UPDATE t SET \"B\" = \"B\" + 1, s = {'a': 7}",
+    ] {
+        assert_eq!(rows_or_error(&ctx, update).await, "1", "{update}");
+    }
+    assert_eq!(rows_or_error(&ctx, "FROM t").await, "{a: 7} 5 4");
+}
+
 const QUERY_OF_UNIONS: &str = "SELECT count(*) AS c FROM ((SELECT id FROM t) UNION ALL
     (SELECT b.id FROM t b JOIN t c ON b.k = c.k)) q";
 
@@ -244,6 +294,21 @@ async fn tables_are_created_from_any_query() {
         assert!(e.contains(part), "{sql}: {e}");
     }
     assert!(!ctx.table_exist("u").unwrap());
+}
+
+#[tokio::test]
+async fn tables_created_from_a_query_keep_not_null() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE s AS SELECT 1 AS a UNION ALL SELECT NULL").await;
+    let e = rows_or_error(&ctx, "CREATE TABLE t (a INT NOT NULL) AS SELECT a FROM s").await;
+    assert!(e.contains("non-nullable"), "{e}");
+    assert!(!ctx.table_exist("t").unwrap());
+    let create = "CREATE TABLE t (a INT NOT NULL, b INT) AS SELECT a, 5 FROM s WHERE a = 1";
+    assert_eq!(rows_or_error(&ctx, create).await, "");
+    let e = rows_or_error(&ctx, "INSERT INTO t VALUES (NULL, 1)").await;
+    assert!(e.contains("non-nullable"), "{e}");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, NULL)").await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT * FROM t ORDER BY a").await, "1 5; 2 NULL");
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
-//! Names in plans by which rules recognize LATERAL subqueries, and joins that only test whether
-//! rows match.
+//! Names in plans by which planners and rules recognize VALUES within an INSERT, LATERAL subqueries,
+//! and joins that only test whether rows match.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+
+/// Alias that marks VALUES within the query of an INSERT or CREATE TABLE.
+pub(in crate::sql) const NESTED_VALUES: &str = "__serrate_values";
 
 /// Alias that marks the query of a LATERAL table if the query contains subqueries.
 pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";

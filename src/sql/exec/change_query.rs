@@ -7,7 +7,9 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, RecordBatch, UInt64Array,
 };
 use arrow::compute::kernels::merge::merge;
-use arrow::compute::{cast, concat_batches, filter, not, sort_to_indices, take};
+use arrow::compute::{
+    CastOptions, cast_with_options, concat_batches, filter, not, sort_to_indices, take,
+};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::internal_err;
@@ -116,7 +118,8 @@ pub(in crate::sql) fn replace_values(
     mask: &BooleanArray,
     new: &ArrayRef,
 ) -> Result<ArrayRef> {
-    let new = cast(new, column.data_type())?;
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let new = cast_with_options(new, column.data_type(), &strict)?;
     let kept = filter(column, &not(mask)?)?;
     Ok(merge(mask, &new, &kept)?)
 }

@@ -30,30 +30,35 @@ use crate::functions::make_elements_nullable;
 use crate::sql::exec::{find_logical_node, pass_through, same_statistics, take_one_input};
 
 /// Returns the rows of its input, in source order (by file, then by position in the file) if they
-/// have one. Unless the statement declares the columns, all columns and the elements of their lists
-/// become nullable, because later statements may insert NULL.
+/// have one. Columns become nullable, because later statements may insert NULL, except those that
+/// the statement declares NOT NULL. A NULL in such a column is an error. Unless the statement
+/// declares the columns, the elements of lists become nullable, too.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
-    declared: bool,
+    /// For each column, whether the statement declares it NOT NULL; `None` if the statement declares
+    /// no columns.
+    required: Option<Vec<bool>>,
     schema: DFSchemaRef,
 }
 
 impl TableRows {
-    /// Returns a plan of this node over `input`. `declared` is true if the statement declares the
-    /// columns, which then keep their nullability.
-    pub(in crate::sql) fn plan(input: LogicalPlan, declared: bool) -> Result<LogicalPlan> {
-        Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::try_new(input, declared)?) }))
+    /// Returns a plan of this node over `input`. `required` says for each column whether the
+    /// statement declares it NOT NULL; it is `None` if the statement declares no columns.
+    pub(in crate::sql) fn plan(
+        input: LogicalPlan,
+        required: Option<Vec<bool>>,
+    ) -> Result<LogicalPlan> {
+        Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::try_new(input, required)?) }))
     }
 
-    fn try_new(input: LogicalPlan, declared: bool) -> Result<Self> {
-        let fields = input.schema().iter().map(|(qualifier, field)| {
-            let field = if declared { Arc::clone(field) } else { as_nullable(field) };
-            (qualifier.cloned(), field)
+    fn try_new(input: LogicalPlan, required: Option<Vec<bool>>) -> Result<Self> {
+        let fields = input.schema().iter().enumerate().map(|(at, (qualifier, field))| {
+            (qualifier.cloned(), declare_field(field, required.as_deref(), at))
         });
         let metadata = input.schema().metadata().clone();
         let schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), metadata)?);
-        Ok(Self { input, declared, schema })
+        Ok(Self { input, required, schema })
     }
 
     pub(in crate::sql) fn is_node(plan: &LogicalPlan) -> bool {
@@ -63,7 +68,7 @@ impl TableRows {
 
 impl PartialEq for TableRows {
     fn eq(&self, other: &Self) -> bool {
-        self.input == other.input && self.declared == other.declared
+        self.input == other.input && self.required == other.required
     }
 }
 
@@ -72,7 +77,7 @@ impl Eq for TableRows {}
 impl Hash for TableRows {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.input.hash(state);
-        self.declared.hash(state);
+        self.required.hash(state);
     }
 }
 
@@ -104,7 +109,7 @@ impl UserDefinedLogicalNodeCore for TableRows {
     }
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        Self::try_new(take_one_input("TableRows", inputs)?, self.declared)
+        Self::try_new(take_one_input("TableRows", inputs)?, self.required.clone())
     }
 }
 
@@ -126,7 +131,7 @@ impl ExtensionPlanner for TableRowsPlanner {
         let (Some(rows), [input]) = (node.downcast_ref::<TableRows>(), physical_inputs) else {
             return Ok(None);
         };
-        Ok(Some(Arc::new(TableRowsExec::new(Arc::clone(input), rows.declared))))
+        Ok(Some(Arc::new(TableRowsExec::new(Arc::clone(input), rows.required.clone()))))
     }
 }
 
@@ -135,30 +140,39 @@ impl ExtensionPlanner for TableRowsPlanner {
 #[derive(Debug)]
 pub(in crate::sql) struct TableRowsExec {
     input: Arc<dyn ExecutionPlan>,
-    declared: bool,
+    required: Option<Vec<bool>>,
     properties: Arc<PlanProperties>,
 }
 
 impl TableRowsExec {
-    fn new(input: Arc<dyn ExecutionPlan>, declared: bool) -> Self {
-        let schema = match declared {
-            true => input.schema(),
-            false => to_nullable(&input.schema()),
-        };
+    fn new(input: Arc<dyn ExecutionPlan>, required: Option<Vec<bool>>) -> Self {
+        let schema = declare_schema(&input.schema(), required.as_deref());
         let known = input.equivalence_properties().clone().with_new_schema(Arc::clone(&schema));
         let known = known.unwrap_or_else(|_| EquivalenceProperties::new(schema));
         let properties = input.properties().as_ref().clone().with_eq_properties(known);
-        Self { input, declared, properties: Arc::new(properties) }
+        Self { input, required, properties: Arc::new(properties) }
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(input, self.declared)
+        Self::new(input, self.required.clone())
     }
 }
 
-fn to_nullable(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter().map(as_nullable);
+fn declare_schema(schema: &SchemaRef, required: Option<&[bool]>) -> SchemaRef {
+    let fields = schema.fields().iter().enumerate();
+    let fields = fields.map(|(at, field)| declare_field(field, required, at));
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// Returns the field of the table for column `at` of the query; see [`TableRows`].
+fn declare_field(field: &FieldRef, required: Option<&[bool]>, at: usize) -> FieldRef {
+    match required {
+        None => as_nullable(field),
+        Some(required) => {
+            let is_required = required.get(at).copied().unwrap_or(false);
+            Arc::new(field.as_ref().clone().with_nullable(!is_required))
+        }
+    }
 }
 
 /// Returns a nullable copy of a field. The elements of lists and maps become nullable, too, except

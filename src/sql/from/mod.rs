@@ -3,6 +3,7 @@
 mod axes;
 mod derived;
 pub(in crate::sql) mod distinct_names;
+pub(in crate::sql) mod nested_values;
 pub(in crate::sql) mod path_tables;
 pub(in crate::sql) mod planned_relations;
 mod read_functions;

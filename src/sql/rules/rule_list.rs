@@ -44,7 +44,7 @@ use crate::sql::workarounds::windows::{
     duration_windows, nested_windows, range_frames, unique_partitions, whole_windows, wide_frames,
     window_keys, window_orders,
 };
-use crate::sql::workarounds::{changes, from_alone};
+use crate::sql::workarounds::{changes, from_alone, inserted_types};
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
@@ -228,6 +228,13 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "`FROM t` without SELECT has no columns",
         upstream: UpstreamReport::Reported(&[DataFusion(17520)]),
         until: RemovalCondition::Fails("stock_from_alone_still_has_no_columns"),
+    },
+    SessionRule {
+        name: "serrate_inserted_types",
+        step: RuleStep::AfterCoercion(inserted_types::cast_inserted_columns),
+        without: "INSERT of a CASE or UNION whose branches differ in type makes its table unreadable",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_inserts_still_write_other_types"),
     },
     SessionRule {
         name: "serrate_flat_unions",

@@ -9,7 +9,7 @@
 //!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
 //!  | `plan_here`          1 replanned    arguments of EXECUTE; plans views anew
 //!  |                      2 by_name      INSERT .. BY NAME and DEFAULT VALUES
-//!  |                        clauses, repeated_targets   reject what the planner would ignore
+//!  |                        clauses, update_targets   reject what the planner would ignore
 //!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
 //!  |                        shadowed     names of WITH queries that hide others
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names

@@ -13,6 +13,7 @@ use crate::sql::sources::partition_folders::unquote_partitions;
 use crate::sql::statement::columns::{
     column_sets, merged, position_columns, star_excludes, star_names, star_replaces,
 };
+use crate::sql::statement::commands::nested_values::mark_nested_values;
 use crate::sql::statement::errors::hints::explain_error;
 use crate::sql::statement::errors::recursion_types;
 use crate::sql::statement::errors::wording::convert_internal_error;
@@ -111,6 +112,7 @@ async fn plan_prepared(
     with_sql!(&mut statement, sql => Box::pin(write_out_names(ctx, state, sql)).await?);
     let unexpanded = find_unexpanded_calls(&statement);
     unquote_partitions(&mut statement);
+    mark_nested_values(&mut statement)?;
     let random_alias =
         with_sql!(&mut statement, sql => select_aliases::find_random_alias(state, sql)).flatten();
     let planned = Box::pin(plan_or_rename(state, statement)).await;

@@ -29,9 +29,13 @@ use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
 };
 use crate::sql::statement::commands::own_settings::reset_to_default;
-use crate::sql::statement::commands::repeated_targets;
+use crate::sql::statement::commands::replaced_kinds::refuse_other_kind;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
+use crate::sql::statement::commands::time_values::{
+    list_written_casts, refuse_counts, refuse_number_rows,
+};
 use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
+use crate::sql::statement::commands::update_targets::write_out_targets;
 use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };
@@ -213,6 +217,7 @@ pub(crate) async fn execute_plan(
     mut plan: LogicalPlan,
     state: SessionState,
 ) -> Result<DataFrame> {
+    refuse_other_kind(ctx, &plan).await?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         analyze_view(&state, view)?;
     }
@@ -303,7 +308,7 @@ pub(super) async fn plan_here(
     let written = WrittenStatement::read(&mut statement);
     complete_change(ctx, &mut statement, refreshed).await?;
     clauses::check_statement_clauses(&state, &statement)?;
-    repeated_targets::check_targets(&statement)?;
+    write_out_targets(&mut statement)?;
     adapt_created_columns(&state, &mut statement);
     let plan = Box::pin(plan_with_aliases(ctx, &state, statement, &written.conditions)).await?;
     let plan = share_ctes(&state, plan)?;
@@ -327,6 +332,8 @@ struct WrittenStatement {
     created: Option<CreatedFromQuery>,
     /// WHERE, HAVING and QUALIFY as strings, for error messages.
     conditions: Vec<String>,
+    /// The columns to which UPDATE assigns a cast.
+    casts: HashSet<String>,
 }
 
 impl WrittenStatement {
@@ -346,6 +353,7 @@ impl WrittenStatement {
             lacks_types: prepares_without_types(statement),
             created: CreatedFromQuery::from_statement(statement),
             conditions: find_conditions(statement),
+            casts: list_written_casts(statement),
         }
     }
 
@@ -370,6 +378,7 @@ impl WrittenStatement {
             keep_prepared(state, prepared);
         }
         check_lists(&plan)?;
+        refuse_counts(&plan, &self.casts)?;
         let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
         match self.created {
             Some(created) => created.add_table_rows(plan),
@@ -395,6 +404,7 @@ async fn complete_change(
     let Statement::Statement(inner) = statement else { return Ok(()) };
     write_out_defaults(ctx, inner).await?;
     if let SqlStatement::Insert(insert) = inner.as_mut() {
+        refuse_number_rows(ctx, insert).await?;
         name_inserted_rows(ctx, insert).await;
     }
     Ok(())

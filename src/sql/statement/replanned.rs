@@ -41,16 +41,17 @@ use crate::sql::workarounds::subqueries::shared_rows::copy_shared_rows;
 /// The syntax trees of a session's views and prepared statements, kept in its configuration.
 #[derive(Default)]
 pub(in crate::sql) struct KeptStatements {
-    /// The CREATE VIEW statements by the full name of the view.
-    views: Mutex<HashMap<String, CreatedView>>,
+    /// The CREATE VIEW statements by the full name of the view, the last one last. The last
+    /// statement may have failed, because they are kept before they run.
+    views: Mutex<HashMap<String, Vec<CreatedView>>>,
     /// The prepared statements by the id of the session and the name of the statement.
     prepared: Mutex<HashMap<(String, String), KeptStatement>>,
 }
 
 #[derive(Clone)]
 struct CreatedView {
-    /// The text of the definition. If the view in the catalog has another definition, another view
-    /// has replaced this one, and this entry is not used.
+    /// The text of the definition. If the view in the catalog has another definition, this entry is
+    /// not used.
     definition: String,
     statement: Statement,
     /// The default catalog and schema when the view was created. Names in the view are resolved in
@@ -77,9 +78,14 @@ impl KeptStatements {
         Self { views: Mutex::new(views), prepared: Mutex::default() }
     }
 
+    /// Returns the statement with the definition that a view has in the catalog, and forgets the
+    /// statements before it, whose views were replaced.
     fn find_created(&self, name: &str, definition: &str) -> Option<CreatedView> {
-        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        views.get(name).filter(|created| created.definition == definition).cloned()
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = views.get_mut(name)?;
+        let at = all.iter().rposition(|created| created.definition == definition)?;
+        all.drain(..at);
+        all.first().cloned()
     }
 }
 
@@ -93,7 +99,11 @@ pub(super) fn keep_view(
         let definition = definition.to_owned();
         let created = CreatedView { definition, statement, home: find_home(state) };
         let mut views = kept.views.lock().unwrap_or_else(PoisonError::into_inner);
-        views.insert(resolve_name(state, name).to_string(), created);
+        let all = views.entry(resolve_name(state, name).to_string()).or_default();
+        match all.iter_mut().find(|known| known.definition == created.definition) {
+            Some(known) => *known = created,
+            None => all.push(created),
+        }
     }
 }
 
@@ -262,6 +272,10 @@ fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
         | SqlExpr::Subquery(_)
         | SqlExpr::Exists { .. }
         | SqlExpr::InSubquery { .. } => ControlFlow::Break(()),
+        // A parameter as the argument of a parameter would be bound again and again.
+        SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+            ControlFlow::Break(())
+        }
         SqlExpr::Function(call) => {
             let name = call.name.to_string().to_ascii_lowercase();
             let found = state.scalar_functions().get(&name);

@@ -10,7 +10,7 @@ use datafusion::common::{Column, plan_err};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, TableType, WriteOp,
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, TableType, WriteOp, cast,
 };
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -136,9 +136,22 @@ impl ChangeTarget {
         let (qualifier, row) = from.schema().qualified_field_with_unqualified_name(ROW)?;
         let mut columns = vec![Expr::Column(Column::from((qualifier, row)))];
         let values = set.into_iter().flatten();
-        columns.extend(values.map(|(name, value)| value.clone().alias(name)));
+        columns.extend(values.map(|(name, value)| self.cast_value(name, value).alias(name)));
         let query = LogicalPlanBuilder::from(from).project(columns)?.build()?;
         Ok(ChangeQuery { plan: state.create_physical_plan(&query).await?, rows })
+    }
+
+    /// Returns the new value of a column, cast to the type of the column.
+    ///
+    /// DataFusion has planned a cast only if the type of the value differs before type coercion:
+    /// `CASE WHEN a > 1 THEN i ELSE 5000000000 END` has the type of `i` until then.
+    fn cast_value(&self, column: &str, value: &Expr) -> Expr {
+        let schema = self.inner.schema();
+        let Ok(field) = schema.field_with_name(column) else { return value.clone() };
+        match value {
+            Expr::Cast(known) if known.field.data_type() == field.data_type() => value.clone(),
+            _ => cast(value.clone(), field.data_type().clone()),
+        }
     }
 
     fn list_assignments(&self) -> Vec<(String, Expr)> {

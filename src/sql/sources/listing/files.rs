@@ -1,5 +1,7 @@
 use std::collections::HashSet;
 use std::future::ready;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
@@ -7,9 +9,10 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use glob::MatchOptions;
+use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
-use serrate_core::internal::make_natural_key;
+use serrate_core::internal::{FileStamp, make_natural_key};
 
 use crate::access;
 use crate::sql::sources::listing::file_kind::FileKind;
@@ -65,6 +68,10 @@ impl FileSet {
         let mut files = lists.concat();
         let mut seen = HashSet::new();
         files.retain(|file| seen.insert(file.meta.location.clone()));
+        if self.paths.iter().all(|path| path.scheme() == "file") {
+            let local = LocalFileSystem::new();
+            files.iter_mut().for_each(|file| tell_versions_apart(&local, &mut file.meta));
+        }
         Ok(files)
     }
 
@@ -131,6 +138,22 @@ impl FileSet {
             _ => Ok(files),
         }
     }
+}
+
+/// Adds to the time of change of a local file a duration that differs between versions of the file.
+///
+/// DataFusion's caches of footers and statistics recognize a version by its size and this time.
+/// Programs such as `cp -p`, `rsync -t` and `tar` set the time, so that a replaced file could be read
+/// with the footer of the earlier file. The duration depends on the inode and the time at which it
+/// changed, too.
+fn tell_versions_apart(local: &LocalFileSystem, meta: &mut ObjectMeta) {
+    let path = local.path_to_filesystem(&meta.location);
+    // If the file was removed in the meantime, its reader reports the error.
+    let Some(stamp) = path.ok().and_then(|path| FileStamp::of(&path).ok()) else { return };
+    let mut hasher = DefaultHasher::new();
+    stamp.to_string().hash(&mut hasher);
+    // At most 2^48 nanoseconds, some three days.
+    meta.last_modified += Duration::from_nanos(hasher.finish() >> 16);
 }
 
 /// Returns the object `meta` as a file of the table. Returns `None` if `path` has a pattern that

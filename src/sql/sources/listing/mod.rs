@@ -211,6 +211,13 @@ impl FilesTable {
         self.schema.logically_equivalent_names_and_types(&input.schema())?;
         let options = self.table.options();
         let paths = self.table.table_paths();
+        if let Some(path) = paths.first()
+            && let Some(pattern) = path.get_glob()
+        {
+            return plan_err!(
+                "cannot insert into the table, because its location '{path}{pattern}' is a pattern, which the name of a new file may not match; create the table with LOCATION 'folder/'"
+            );
+        }
         let Some(path) = paths.first().filter(|path| path.is_collection()) else {
             return plan_err!(
                 "cannot insert into the table, because its location '{}' is not a folder; create the table with LOCATION 'folder/'",

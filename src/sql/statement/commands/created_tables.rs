@@ -8,7 +8,9 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::sqlparser::ast::Statement as SqlStatement;
+use datafusion::logical_expr::sqlparser::ast::{
+    ColumnDef, ColumnOption, Statement as SqlStatement,
+};
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::collect_partitioned;
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -29,10 +31,12 @@ pub(in crate::sql::statement) fn drop_temporary(statement: &mut SqlStatement) {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(in crate::sql::statement) struct CreatedFromQuery {
-    /// Whether the statement declares the columns, as in `CREATE TABLE t (a INT) AS SELECT 1`.
-    declared: bool,
+    /// For each column that the statement declares, as in `CREATE TABLE t (a INT NOT NULL) AS SELECT
+    /// 1`, whether it is NOT NULL; `None` if the statement declares no columns. DataFusion ignores
+    /// NOT NULL.
+    required: Option<Vec<bool>>,
 }
 
 impl CreatedFromQuery {
@@ -41,14 +45,19 @@ impl CreatedFromQuery {
         let Statement::Statement(inner) = statement else { return None };
         match inner.as_ref() {
             SqlStatement::CreateTable(table) if table.query.is_some() => {
-                Some(Self { declared: !table.columns.is_empty() })
+                let is_required = |column: &ColumnDef| {
+                    column.options.iter().any(|o| matches!(o.option, ColumnOption::NotNull))
+                };
+                let required: Vec<bool> = table.columns.iter().map(is_required).collect();
+                Some(Self { required: (!required.is_empty()).then_some(required) })
             }
             _ => None,
         }
     }
 
     /// Adds the node [`TableRows`] above the query of CREATE TABLE .. AS. The node keeps the source
-    /// order of the rows, and makes the columns nullable, except those that the statement declares.
+    /// order of the rows, and makes the columns nullable, except those that the statement declares
+    /// NOT NULL.
     pub(in crate::sql::statement) fn add_table_rows(
         self,
         plan: LogicalPlan,
@@ -57,7 +66,7 @@ impl CreatedFromQuery {
             return Ok(plan);
         };
         let input = Arc::unwrap_or_clone(table.input);
-        table.input = Arc::new(TableRows::plan(input, self.declared)?);
+        table.input = Arc::new(TableRows::plan(input, self.required)?);
         Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)))
     }
 }

@@ -1,0 +1,117 @@
+//! Rejects numbers that INSERT and UPDATE write to timestamps. DataFusion counts them in the unit of
+//! the column, although `5::TIMESTAMP` is 5 seconds.
+
+use std::collections::HashSet;
+
+use arrow::datatypes::DataType;
+use datafusion::common::plan_datafusion_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::sqlparser::ast::{
+    AssignmentTarget, Expr as SqlExpr, Insert, SetExpr, Statement as SqlStatement, TableObject,
+    UnaryOperator, Value,
+};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WriteOp};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
+
+use crate::sql::statement::columns::position_columns::to_table_reference;
+use crate::sql::statement::folding::fold_name;
+
+/// Returns the names of the columns to which an UPDATE assigns a cast. The plan does not tell such a
+/// cast from the one that DataFusion adds to a value of another type.
+pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> HashSet<String> {
+    let Statement::Statement(inner) = statement else { return HashSet::new() };
+    let SqlStatement::Update(update) = inner.as_ref() else { return HashSet::new() };
+    let casts = update.assignments.iter().filter_map(|assignment| {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else { return None };
+        let column = name.0.last()?.as_ident()?;
+        let mut value = &assignment.value;
+        while let SqlExpr::Nested(inner) = value {
+            value = inner;
+        }
+        matches!(value, SqlExpr::Cast { .. }).then(|| fold_name(column))
+    });
+    casts.collect()
+}
+
+/// Returns an error if the plan of an INSERT or UPDATE casts numbers to timestamps, except casts
+/// that an UPDATE has for the columns in `written`.
+pub(in crate::sql::statement) fn refuse_counts(
+    plan: &LogicalPlan,
+    written: &HashSet<String>,
+) -> Result<()> {
+    let LogicalPlan::Dml(change) = plan else { return Ok(()) };
+    let LogicalPlan::Projection(values) = change.input.as_ref() else { return Ok(()) };
+    for value in &values.expr {
+        let Expr::Alias(named) = value else { continue };
+        let Expr::Cast(cast) = named.expr.as_ref() else { continue };
+        let is_planned = match change.op {
+            // Another expression is the default of the column.
+            WriteOp::Insert(_) => matches!(cast.expr.as_ref(), Expr::Column(_)),
+            WriteOp::Update => !written.contains(&named.name),
+            _ => false,
+        };
+        if is_planned && matches!(cast.field.data_type(), DataType::Timestamp(..)) {
+            let found = cast.expr.get_type(values.input.schema())?;
+            if found.is_numeric() {
+                return Err(refuse_number(&named.name, &format!("of the type {found}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns an error for a number among the VALUES of an INSERT in the place of a timestamp. The plan
+/// of VALUES has the types of the table.
+pub(in crate::sql::statement) async fn refuse_number_rows(
+    ctx: &SessionContext,
+    insert: &Insert,
+) -> Result<()> {
+    let Some(source) = &insert.source else { return Ok(()) };
+    let SetExpr::Values(values) = source.body.as_ref() else { return Ok(()) };
+    let TableObject::TableName(name) = &insert.table else { return Ok(()) };
+    let Some(reference) = to_table_reference(name) else { return Ok(()) };
+    let Ok(provider) = ctx.table_provider(reference).await else { return Ok(()) };
+    let schema = provider.schema();
+    let names: Vec<String> = match insert.columns.is_empty() {
+        true => schema.fields().iter().map(|field| field.name().clone()).collect(),
+        false => {
+            let columns = insert.columns.iter();
+            let names = columns.map(|column| column.0.last().and_then(|name| name.as_ident()));
+            names.map(|name| name.map_or_else(String::new, fold_name)).collect()
+        }
+    };
+    let is_time = |name: &String| {
+        let field = schema.field_with_name(name);
+        field.is_ok_and(|field| matches!(field.data_type(), DataType::Timestamp(..)))
+    };
+    let times: Vec<Option<&String>> = names.iter().map(|n| is_time(n).then_some(n)).collect();
+    for row in &values.rows {
+        for (cell, column) in row.iter().zip(&times) {
+            if let Some(column) = column
+                && is_number(cell)
+            {
+                return Err(refuse_number(column, &cell.to_string()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether an expression is the literal of a number, such as `-1.5`.
+fn is_number(cell: &SqlExpr) -> bool {
+    match cell {
+        SqlExpr::Value(value) => matches!(value.value, Value::Number(..)),
+        SqlExpr::Nested(inner) => is_number(inner),
+        SqlExpr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => {
+            is_number(expr)
+        }
+        _ => false,
+    }
+}
+
+fn refuse_number(column: &str, found: &str) -> DataFusionError {
+    plan_datafusion_err!(
+        "the column '{column}' has timestamps, but gets a number ({found}), whose unit is not known; write to_timestamp(x) or x::TIMESTAMP for seconds, or to_timestamp_micros(x) for microseconds"
+    )
+}

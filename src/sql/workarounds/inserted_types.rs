@@ -1,0 +1,53 @@
+//! Casts the rows of INSERT to the types of the columns of the table.
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, cast,
+};
+
+/// `INSERT INTO t SELECT CASE WHEN i > 1 THEN i ELSE 5000000000 END FROM t` writes 64-bit integers
+/// to a column of 32-bit integers without this rule, so that no later statement can read the table.
+///
+/// Analyzer rule: casts the columns of the query to the types of the table.
+///
+/// DataFusion 55 plans these casts before it finds the common type of the branches of CASE and
+/// UNION. Until then, a column has the type of the first branch, for which no cast is planned.
+pub(in crate::sql) fn cast_inserted_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Dml(insert) => Ok(LogicalPlan::Dml(cast_columns(insert)?)),
+        // EXPLAIN ANALYZE executes its statement.
+        LogicalPlan::Analyze(mut analyze) => {
+            if let LogicalPlan::Dml(insert) = analyze.input.as_ref() {
+                analyze.input = Arc::new(LogicalPlan::Dml(cast_columns(insert.clone())?));
+            }
+            Ok(LogicalPlan::Analyze(analyze))
+        }
+        plan => Ok(plan),
+    }
+}
+
+fn cast_columns(insert: DmlStatement) -> Result<DmlStatement> {
+    if !matches!(insert.op, WriteOp::Insert(_)) {
+        return Ok(insert);
+    }
+    let table = insert.target.schema();
+    let found = insert.input.schema();
+    let mut pairs = found.fields().iter().zip(table.fields());
+    if pairs.all(|(column, target)| column.data_type() == target.data_type()) {
+        return Ok(insert);
+    }
+    let columns = found.columns().into_iter().zip(found.fields()).zip(table.fields());
+    let columns = columns.map(|((column, field), target)| {
+        let column = Expr::Column(column);
+        match field.data_type() == target.data_type() {
+            true => column,
+            false => cast(column, target.data_type().clone()).alias(target.name()),
+        }
+    });
+    let columns: Vec<Expr> = columns.collect();
+    let input =
+        LogicalPlanBuilder::from(insert.input.as_ref().clone()).project(columns)?.build()?;
+    Ok(DmlStatement { input: Arc::new(input), ..insert })
+}
