@@ -357,8 +357,7 @@ fn cast_to_bytes(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let (List(field) | LargeList(field) | FixedSizeList(field, _)) = lists else { return None };
     let element = field.data_type();
     let has_any_length = matches!(element, Binary | LargeBinary | BinaryView);
-    let takes_element =
-        has_fact(function, StockFact::FindsElement) || CHANGING.contains(&function);
+    let takes_element = has_fact(function, StockFact::FindsElement) || CHANGING.contains(&function);
     if !takes_element || !has_any_length && !matches!(element, FixedSizeBinary(_)) {
         return None;
     }

@@ -135,7 +135,10 @@ fn wrong_arguments_of_features_are_named() {
         (["--aggregates", "median"], "not an aggregate"),
         (["--closed", "half"], "'(]'"),
         (["--form", "wide"], "'columns'"),
-        (["-o", "x.npz"], "write .parquet, .arrow, .ndjson, .json or .safetensors, or a name without"),
+        (
+            ["-o", "x.npz"],
+            "write .parquet, .arrow, .ndjson, .json or .safetensors, or a name without",
+        ),
     ] {
         let mut args = vec!["features", &meds, "--labels", &labels];
         if more[0] != "-o" {

@@ -526,7 +526,8 @@ async fn times_with_offsets_are_instants() {
     expect_texts(&cases, dir.path()).await;
     // The types follow from the first thousand records, and a later offset is not dropped.
     let many = "2020-01-01 00:00:00\n".repeat(1100);
-    let path = write_text(&dir.path().join("late.csv"), &format!("t\n{many}2020-01-01T00:00:00Z\n"));
+    let path =
+        write_text(&dir.path().join("late.csv"), &format!("t\n{many}2020-01-01T00:00:00Z\n"));
     for ctx in create_sessions() {
         let e = rows_or_error(&ctx, &format!("SELECT max(t) FROM '{path}'")).await;
         assert!(e.contains("late.csv") && e.contains("'t'") && e.contains("TIMESTAMPTZ"), "{e}");
@@ -543,7 +544,8 @@ async fn stock_offsets_in_csv_files_are_still_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "x\n2020-01-01T00:00:00+02:00\n");
     let ctx = stock_table(&path).await;
-    let sql = "SELECT count(*) FROM t WHERE arrow_typeof(x) LIKE '%UTC%' OR arrow_typeof(x) = 'Utf8'";
+    let sql =
+        "SELECT count(*) FROM t WHERE arrow_typeof(x) LIKE '%UTC%' OR arrow_typeof(x) = 'Utf8'";
     assert_eq!(stock_one(&ctx, sql).await, 0);
 }
 

@@ -22,7 +22,10 @@ async fn uuids_are_strings_and_intervals_have_months() {
         ("SELECT id FROM p WHERE u IS NULL", "3"),
         ("SELECT left(max(u), 8), left(min(u), 8), count(u) FROM p", "ffffffff 00000000 3"),
         ("SELECT a.id FROM p a JOIN p b ON a.u = b.s.u ORDER BY a.id", "1; 2; 4"),
-        ("SELECT left(l[1], 8), l[2], list_contains(l, u) FROM p WHERE id = 2", "ffffffff NULL true"),
+        (
+            "SELECT left(l[1], 8), l[2], list_contains(l, u) FROM p WHERE id = 2",
+            "ffffffff NULL true",
+        ),
         (
             "SELECT id, i::VARCHAR FROM p ORDER BY i NULLS LAST",
             "1 1mo 2d 03:00:00.5; 2 50d; 4 1y 2mo; 3 NULL",
@@ -113,7 +116,10 @@ async fn dictionaries_of_several_files_have_wide_keys() {
         let wide = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
         let cases = [
             ("SELECT arrow_typeof(d) FROM p LIMIT 1", wide.to_string()),
-            ("SELECT array_length(array_agg(d)), array_length(array_agg(l)) FROM p", "300 300".into()),
+            (
+                "SELECT array_length(array_agg(d)), array_length(array_agg(l)) FROM p",
+                "300 300".into(),
+            ),
             ("SELECT count(*) FROM (SELECT DISTINCT d, l FROM p)", "300".into()),
             ("SELECT count(*) FROM p a JOIN p b ON a.d = b.d AND a.l = b.l", "300".into()),
             ("SELECT id, l[1] FROM p WHERE d = 'c250'", "250 c250".into()),

@@ -321,9 +321,13 @@ async fn literals_without_rows_are_in_no_aggregate() {
         setup.push(format!("COPY {table} TO '{file}' OPTIONS (overwrite true)"));
     }
     let mut cases = Vec::new();
-    for (t, e) in [("t".to_owned(), "none".to_owned()), (format!("'{some}'"), format!("'{none}'"))] {
+    for (t, e) in [("t".to_owned(), "none".to_owned()), (format!("'{some}'"), format!("'{none}'"))]
+    {
         for (query, rows) in [
-            (format!("min(x), max(x) FROM (SELECT 1 AS x FROM {e} UNION ALL SELECT 2 FROM {t})"), "2 2"),
+            (
+                format!("min(x), max(x) FROM (SELECT 1 AS x FROM {e} UNION ALL SELECT 2 FROM {t})"),
+                "2 2",
+            ),
             (format!("max(x) FROM (SELECT 2 AS x FROM {t} UNION ALL SELECT 9 FROM {e})"), "2"),
             (
                 format!(

@@ -679,8 +679,8 @@ fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<
     (count_fraction_digits(text) <= places).then_some(value)
 }
 
-/// Whether a time has a zone or an offset, such as `2020-01-01T00:00:00+02:00`. False for strings
-/// that are no times.
+/// Whether a time has a zone or an offset, such as `2020-01-01T00:00:00+02:00`. False for other
+/// strings.
 pub(in crate::sql) fn names_zone(text: &str) -> bool {
     let complete = complete_time(text);
     let text = complete.as_deref().unwrap_or(text);

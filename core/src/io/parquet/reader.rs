@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::basic::ConvertedType;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 
@@ -292,7 +292,8 @@ impl Iterator for ParquetTableReader {
 fn refuse_intervals(path: &Path, metadata: &ArrowReaderMetadata, roots: &[usize]) -> Result<()> {
     let file = metadata.metadata().file_metadata();
     let (schema, entries) = (file.schema_descr(), file.key_value_metadata());
-    let has_units = entries.is_some_and(|entries| entries.iter().any(|e| e.key == ARROW_SCHEMA_META_KEY));
+    let has_units =
+        entries.is_some_and(|entries| entries.iter().any(|e| e.key == ARROW_SCHEMA_META_KEY));
     let is_dropped = |leaf: &usize| {
         schema.column(*leaf).converted_type() == ConvertedType::INTERVAL
             && roots.contains(&schema.get_column_root_idx(*leaf))

@@ -191,7 +191,8 @@ async fn check_letter_case(
 ) -> Result<()> {
     let file = listed.iter().find(|file| file.meta.size > 0);
     let (Some(path), Some(file)) = (paths.first(), file) else { return Ok(()) };
-    if !["arrow", "json", "jsonl", "ndjson", "nrt", "parquet"].contains(&format.get_ext().as_str()) {
+    if !["arrow", "json", "jsonl", "ndjson", "nrt", "parquet"].contains(&format.get_ext().as_str())
+    {
         return Ok(());
     }
     let store = state.runtime_env().object_store(path)?;
@@ -225,8 +226,7 @@ fn find_other_case(declared: &Fields, found: &Fields) -> Option<OtherCase> {
             return Some(OtherCase { within, ..inner });
         }
         let is_alike = |other: &&FieldRef| {
-            other.name().eq_ignore_ascii_case(field.name())
-                && declared.find(other.name()).is_none()
+            other.name().eq_ignore_ascii_case(field.name()) && declared.find(other.name()).is_none()
         };
         let other = found.iter().find(is_alike)?;
         let (declared, found) = (field.name().clone(), other.name().clone());

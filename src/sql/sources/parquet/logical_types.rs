@@ -144,7 +144,8 @@ fn set_leaf_type(field: &FieldRef, path: &mut Vec<String>, types: &LeafTypes) ->
 pub(super) fn read_intervals_as_bytes(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     let file = footer.file_metadata();
     let columns = file.schema_descr().columns();
-    let is_interval = |column: &ColumnDescriptor| column.converted_type() == ConvertedType::INTERVAL;
+    let is_interval =
+        |column: &ColumnDescriptor| column.converted_type() == ConvertedType::INTERVAL;
     if has_arrow_schema(file) || !columns.iter().any(|column| is_interval(column)) {
         return Arc::clone(footer);
     }
@@ -177,14 +178,12 @@ fn remove_intervals(t: &TypePtr) -> TypePtr {
             type_length: INTERVAL_LENGTH,
             ..
         } if basic_info.converted_type() == ConvertedType::INTERVAL => {
-            let bytes = Type::primitive_type_builder(
-                basic_info.name(),
-                PhysicalType::FIXED_LEN_BYTE_ARRAY,
-            )
-            .with_repetition(basic_info.repetition())
-            .with_length(INTERVAL_LENGTH)
-            .with_id(basic_info.has_id().then(|| basic_info.id()))
-            .build();
+            let bytes =
+                Type::primitive_type_builder(basic_info.name(), PhysicalType::FIXED_LEN_BYTE_ARRAY)
+                    .with_repetition(basic_info.repetition())
+                    .with_length(INTERVAL_LENGTH)
+                    .with_id(basic_info.has_id().then(|| basic_info.id()))
+                    .build();
             bytes.map_or_else(|_| Arc::clone(t), Arc::new)
         }
         Type::PrimitiveType { .. } => Arc::clone(t),

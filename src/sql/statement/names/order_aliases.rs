@@ -115,9 +115,7 @@ fn has_aggregate(item: &SelectItem) -> bool {
         return false;
     };
     let found = visit_expressions(expr, |part| match part {
-        Expr::Function(call) if call.over.is_none() && is_aggregate(call) => {
-            ControlFlow::Break(())
-        }
+        Expr::Function(call) if call.over.is_none() && is_aggregate(call) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     found.is_break() && !has_query(expr)

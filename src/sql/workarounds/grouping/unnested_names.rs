@@ -64,8 +64,7 @@ fn rename_columns(unnest: &UnnestExec) -> Result<Arc<dyn ExecutionPlan>> {
     let input = Arc::new(ProjectionExec::try_new(below, Arc::clone(unnest.input()))?);
     let fields = schema.fields().iter().enumerate();
     let fields = fields.map(|(i, field)| field.as_ref().clone().with_name(name_column(i)));
-    let renamed =
-        Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
+    let renamed = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
     let renamed = UnnestExec::new(
         input,
         lists.to_vec(),
