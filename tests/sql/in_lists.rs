@@ -79,6 +79,21 @@ async fn patterns_match_backslashes() {
 }
 
 #[tokio::test]
+async fn patterns_of_views_keep_null_and_backslashes() {
+    let setup = r"CREATE TABLE v AS SELECT id, arrow_cast(s, 'Utf8View') AS s, arrow_cast(s, 'LargeUtf8') AS l FROM (VALUES (1, 'a\b'), (2, 'ab'), (3, NULL)) t(id, s)";
+    let cases = [
+        ("SELECT s ~ '.*', l ~ '.*' FROM v ORDER BY id", "true true; true true; NULL NULL"),
+        ("SELECT id FROM v WHERE NOT (s ~ '.*')", ""),
+        ("SELECT id FROM v WHERE NOT regexp_like(s, '.*')", ""),
+        (r"SELECT id FROM v WHERE s ~ 'a\\b'", "1"),
+        (r"SELECT id FROM v WHERE l ~ 'a\\b'", "1"),
+        (r"SELECT id FROM v WHERE regexp_matches(s, '\\b$')", "1"),
+        (r"SELECT id FROM v WHERE s !~ 'a\\b'", "2"),
+    ];
+    expect_rows(&[setup], &cases).await;
+}
+
+#[tokio::test]
 async fn windows_over_repeated_in_lists_are_planned() {
     let cases = [(
         "SELECT max(CASE WHEN n IN (5, 2) THEN b ELSE true END) OVER (PARTITION BY n IN (5, 2)) FROM (VALUES (1, true), (5, false)) v(n, b) ORDER BY 1",

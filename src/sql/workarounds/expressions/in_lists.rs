@@ -4,7 +4,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::sql::base::expression_parts::{SavedNames, map_columns};
@@ -113,23 +113,48 @@ fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
 /// this pattern: `()a\\b` for `a\\b`. Otherwise, returns `None`. An empty group matches everywhere,
 /// so the pattern keeps its meaning.
 fn keep_pattern(e: &Expr) -> Option<Expr> {
-    let pattern = find_lossy_pattern(e)?;
-    let grouped = Some(format!("{EMPTY_GROUP}{}", pattern.try_as_str().flatten()?));
-    let grouped = match pattern {
-        ScalarValue::Utf8(_) => ScalarValue::Utf8(grouped),
-        ScalarValue::LargeUtf8(_) => ScalarValue::LargeUtf8(grouped),
-        ScalarValue::Utf8View(_) => ScalarValue::Utf8View(grouped),
-        _ => return None,
-    };
-    let grouped = Expr::Literal(grouped, None);
+    find_lossy_pattern(e)?;
     match e.clone() {
-        Expr::BinaryExpr(pair) => {
-            Some(Expr::BinaryExpr(BinaryExpr { right: Box::new(grouped), ..pair }))
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let right = Box::new(group_pattern(*right)?);
+            Some(Expr::BinaryExpr(BinaryExpr { left, op, right }))
         }
         Expr::ScalarFunction(mut call) => {
-            *call.args.get_mut(1)? = grouped;
+            let pattern = call.args.get_mut(1)?;
+            *pattern = group_pattern(std::mem::take(pattern))?;
             Some(Expr::ScalarFunction(call))
         }
+        _ => None,
+    }
+}
+
+/// Returns a literal pattern with an empty group in front of it, below its casts.
+fn group_pattern(pattern: Expr) -> Option<Expr> {
+    Some(match pattern {
+        Expr::Literal(text, _) => {
+            let grouped = Some(format!("{EMPTY_GROUP}{}", text.try_as_str().flatten()?));
+            let grouped = match text {
+                ScalarValue::Utf8(_) => ScalarValue::Utf8(grouped),
+                ScalarValue::LargeUtf8(_) => ScalarValue::LargeUtf8(grouped),
+                ScalarValue::Utf8View(_) => ScalarValue::Utf8View(grouped),
+                _ => return None,
+            };
+            Expr::Literal(grouped, None)
+        }
+        Expr::Cast(Cast { expr, field }) => {
+            Expr::Cast(Cast { expr: Box::new(group_pattern(*expr)?), field })
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the literal in `pattern`, also below casts: type coercion casts a pattern to the type of
+/// a column of another type of strings, as in Parquet files, and the simplifier evaluates the cast
+/// before it replaces the pattern.
+fn find_literal(pattern: &Expr) -> Option<&ScalarValue> {
+    match pattern {
+        Expr::Literal(text, _) => Some(text),
+        Expr::Cast(cast) => find_literal(&cast.expr),
         _ => None,
     }
 }
@@ -149,7 +174,7 @@ fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
         Expr::ScalarFunction(call) if call.func.name() == "regexp_like" => call.args.get(1)?,
         _ => return None,
     };
-    let Expr::Literal(pattern, _) = pattern else { return None };
+    let pattern = find_literal(pattern)?;
     let text = pattern.try_as_str().flatten()?;
     // `\\` is a backslash, and so may be a code point such as `\x5C`.
     let has_backslash = [r"\\", r"\x", r"\u", r"\U"].iter().any(|part| text.contains(part));
