@@ -489,7 +489,11 @@ async fn stock_inserts_still_write_other_types() {
     ] {
         stock_batches(&ctx, sql).await.unwrap();
     }
-    assert!(stock_batches(&ctx, "SELECT max(a) FROM t").await.is_err(), "DataFusion is fixed");
+    let is_wrong = match stock_batches(&ctx, "SELECT a FROM t").await {
+        Ok(rows) => rows.iter().any(|rows| rows.column(0).data_type().to_string() == "Int64"),
+        Err(_) => true,
+    };
+    assert!(is_wrong, "DataFusion is fixed");
 }
 
 #[tokio::test]
