@@ -432,12 +432,10 @@ async fn values_within_the_query_of_an_insert_keep_their_types() {
 #[tokio::test]
 async fn stock_nested_values_still_have_the_types_of_the_table() {
     let ctx = SessionContext::new();
-    for sql in
-        ["CREATE TABLE t (a INT)", "INSERT INTO t SELECT length(s) FROM (VALUES ('007')) v(s)"]
-    {
+    for sql in ["CREATE TABLE t (a INT)", "INSERT INTO t SELECT a * 2 FROM (VALUES (2.5)) v(a)"] {
         stock_batches(&ctx, sql).await.unwrap();
     }
-    assert_eq!(stock_one(&ctx, "SELECT a FROM t").await, 1, "DataFusion is fixed");
+    assert_eq!(stock_one(&ctx, "SELECT a FROM t").await, 4, "DataFusion is fixed");
 }
 
 #[tokio::test]
@@ -491,7 +489,11 @@ async fn stock_inserts_still_write_other_types() {
     ] {
         stock_batches(&ctx, sql).await.unwrap();
     }
-    assert!(stock_batches(&ctx, "SELECT max(a) FROM t").await.is_err(), "DataFusion is fixed");
+    let is_wrong = match stock_batches(&ctx, "SELECT a FROM t").await {
+        Ok(rows) => rows.iter().any(|rows| rows.column(0).data_type().to_string() == "Int64"),
+        Err(_) => true,
+    };
+    assert!(is_wrong, "DataFusion is fixed");
 }
 
 #[tokio::test]
