@@ -246,6 +246,10 @@ fn errors_for_wrong_calls_suggest_a_function_or_its_arguments() {
         ("list_min([1], 2)", "list_min cannot be called with these arguments: 2 given"),
         ("abs(1, 2)", "abs does not accept arguments of the types (Int64, Int64); use abs("),
         ("date_trunc(now())", "use date_trunc("),
+        (
+            "date_trunc('fortnight', DATE '2020-01-01')",
+            "quarter, year, decade, century, millennium",
+        ),
         ("ragged_sum()", "ragged_sum is called without arguments; use ragged_sum(x"),
         ("ragged_sum([1], 1, 2)", "ragged_sum takes 1 to 2 arguments, but found 3"),
         ("substr('a')", "write substr(s, 2)"),
