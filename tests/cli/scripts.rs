@@ -586,6 +586,13 @@ fn help_shows_what_short_forms_stand_for() {
     {
         assert!(said.out.contains(expected), "{expected}: {}", said.out);
     }
+    // The list of functions has the short forms, too.
+    let said = place.run_with(&["-i"], ".functions YEAR\n.functions nonsense\n");
+    for name in ["year ", "dayofyear ", "to_years "] {
+        let line = said.out.lines().find(|line| line.starts_with(name));
+        assert!(line.is_some_and(|line| line.len() > 30), "{name}: {}", said.out);
+    }
+    assert!(said.err.contains("no function matches nonsense"), "{}", said.err);
     let input = ".help datediff\n.help time_bucket\n.help date_trunc\n.functions datediff\n";
     let said = place.run_with(&["-i"], input);
     for expected in [

@@ -149,7 +149,12 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
         }
         ("functions", text) => {
             let width = find_terminal_width().unwrap_or(usize::MAX);
-            write!(out, "{}", help::list_functions(runner.context(), text, width))?;
+            let page = help::list_functions(runner.context(), text, width);
+            if page.is_empty() {
+                let note = format!("no function matches {text}; .functions lists all functions");
+                eprintln!("{}", wrap_words(&note, width, 0));
+            }
+            write!(out, "{page}")?;
         }
         ("tables" | "d", pattern) if name == "tables" || pattern.is_empty() => {
             let tables = SessionNames::read(runner).await.tables;
