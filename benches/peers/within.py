@@ -192,6 +192,12 @@ QUESTIONS = [
     ("name of the day of each time", "sum(ragged_count(dayname(t)))",
      "SELECT sum(len(list_transform(t, lambda v: dayname(v)))) FROM r",
      ("t",), "elements"),
+    ("name of the month of each time", "sum(ragged_count(monthname(t)))",
+     "SELECT sum(len(list_transform(t, lambda v: monthname(v)))) FROM r",
+     ("t",), "elements"),
+    ("microseconds since 1970", "sum(ragged_max(epoch_us(t)) // 1000000)",
+     "SELECT sum(list_max(list_transform(t, lambda v: epoch_us(v))) // 1000000) FROM r",
+     ("t",), "elements"),
     *(part(name) for name in ("quarter", "hour", "minute", "second", "dayofyear")),
 ]
 

@@ -84,6 +84,9 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
     criteria.notes.iter().for_each(|note| progress.show_note(note));
     let cohort = Cohort::new(MedsFolder::open(&args.input)?, criteria);
     let (attrition, labels) = search_shards(&cohort, args.output.is_some(), &progress)?;
+    if let Some(note) = attrition.describe_unmatched(&cohort.criteria) {
+        progress.show_note(&note);
+    }
     if let Some(output) = &args.output {
         write_labels(args, output, &cohort, &labels)?;
     }
@@ -166,6 +169,7 @@ fn search_shard(
         })
         .collect::<crate::Result<Vec<_>>>()?;
     let mut attrition = Attrition::new(&cohort.criteria);
+    attrition.add_shard(&shard);
     let mut all = CohortRows::new(&cohort.criteria, columns);
     for (rows, own) in found {
         attrition.merge(&own);

@@ -74,6 +74,18 @@ impl ShardEvents {
     pub(super) fn name(&self) -> &str {
         &self.name
     }
+
+    /// Sets the elements of `matched` to true whose plain predicates match a code of the shard.
+    pub(super) fn mark_matched_predicates(&self, matched: &mut [bool]) {
+        let timeless = self.statics.iter().map(|(_, measurements)| measurements);
+        for measurements in std::iter::once(&self.measurements).chain(timeless) {
+            for predicate in measurements.list_predicates_of_codes() {
+                if let Some(matched) = matched.get_mut(*predicate) {
+                    *matched = true;
+                }
+            }
+        }
+    }
 }
 
 /// Times and counts of one subject. The buffers are reused for the next subject.

@@ -212,6 +212,12 @@ impl ShardMeasurements {
         Ok(Self { codes: codes.clone(), values, ends, predicates, others })
     }
 
+    /// Returns the indices of the predicates that match a code of the shard. A predicate that
+    /// matches several codes occurs several times.
+    pub(super) fn list_predicates_of_codes(&self) -> &[usize] {
+        &self.predicates
+    }
+
     /// Calls `found` with the index of each predicate that the measurement `at` matches.
     #[inline]
     pub(super) fn visit_matches(

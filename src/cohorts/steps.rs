@@ -1,6 +1,7 @@
 //! [`Attrition`]: how many subjects and triggers remain after each criterion.
 
 use super::criteria::CohortCriteria;
+use super::events::ShardEvents;
 use super::tree::CountConstraint;
 
 /// A criterion, and how many subjects and triggers satisfy it and all previous criteria.
@@ -22,6 +23,8 @@ pub(crate) struct AttritionStep {
 pub(crate) struct Attrition {
     pub(crate) steps: Vec<AttritionStep>,
     trigger: usize,
+    /// For each plain predicate, whether it matches a code of the shards that were added.
+    matched: Vec<bool>,
 }
 
 impl Attrition {
@@ -48,7 +51,7 @@ impl Attrition {
                 steps.push(step(&constraint.predicate, rule, true, Some(0)));
             }
         }
-        Self { steps, trigger }
+        Self { steps, trigger, matched: vec![false; criteria.plain.len()] }
     }
 
     /// Counts one trigger that satisfies the first `passed` criteria after the step `trigger`: adds
@@ -65,10 +68,30 @@ impl Attrition {
         self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
     }
 
+    /// Records which predicates match a code of a shard, for [`describe_unmatched`].
+    ///
+    /// [`describe_unmatched`]: Self::describe_unmatched
+    pub(crate) fn add_shard(&mut self, shard: &ShardEvents) {
+        shard.mark_matched_predicates(&mut self.matched);
+    }
+
+    /// Returns a note that names the predicates that match no code of the added shards, because
+    /// their codes may be misspelled. Returns `None` if there are no such predicates.
+    pub(crate) fn describe_unmatched(&self, criteria: &CohortCriteria) -> Option<String> {
+        let unmatched = criteria.plain.iter().zip(&self.matched).filter(|(_, matched)| !**matched);
+        let keys: Vec<&str> = unmatched.map(|(predicate, _)| predicate.key.as_str()).collect();
+        (!keys.is_empty()).then(|| {
+            format!("no code of the data matches {}; check the spelling", keys.join(" or "))
+        })
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         for (own, other) in self.steps.iter_mut().zip(&other.steps) {
             own.subjects += other.subjects;
             own.realizations = own.realizations.zip(other.realizations).map(|(a, b)| a + b);
+        }
+        for (own, other) in self.matched.iter_mut().zip(&other.matched) {
+            *own |= *other;
         }
     }
 }

@@ -222,6 +222,19 @@ fn predicates_of_another_file_replace_those_of_the_configuration() {
 }
 
 #[test]
+fn predicates_that_match_no_code_of_the_data_are_named() {
+    let place = Place::new();
+    place.file("wrong.yaml", &TASK.replace("code: DEATH", "code: DAETH"));
+    place.file("right.yaml", TASK);
+    let meds = data_path("cohorts/meds");
+    let said = place.run(&["cohort", &meds, "wrong.yaml"]);
+    let note = "note: no code of the data matches predicates.death; check the spelling\n";
+    assert_eq!((said.code, said.err.as_str()), (0, note));
+    let said = place.run(&["cohort", &meds, "right.yaml"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+}
+
+#[test]
 fn the_end_of_a_window_is_the_later_of_its_two_ends() {
     let place = Place::new();
     let task = "predicates: { a: { code: DISCHARGE//HOME } }

@@ -255,6 +255,10 @@ fn errors_for_wrong_calls_suggest_a_function_or_its_arguments() {
         ("list_min([1], 2)", "list_min cannot be called with these arguments: 2 given"),
         ("abs(1, 2)", "abs does not accept arguments of the types (Int64, Int64); use abs("),
         ("date_trunc(now())", "use date_trunc("),
+        (
+            "date_trunc('fortnight', DATE '2020-01-01')",
+            "quarter, year, decade, century, millennium",
+        ),
         ("ragged_sum()", "ragged_sum is called without arguments; use ragged_sum(x"),
         ("ragged_sum([1], 1, 2)", "ragged_sum takes 1 to 2 arguments, but found 3"),
         ("substr('a')", "write substr(s, 2)"),
@@ -591,6 +595,13 @@ fn help_shows_what_short_forms_stand_for() {
     {
         assert!(said.out.contains(expected), "{expected}: {}", said.out);
     }
+    // The list of functions has the short forms, too.
+    let said = place.run_with(&["-i"], ".functions YEAR\n.functions nonsense\n");
+    for name in ["year ", "dayofyear ", "to_years "] {
+        let line = said.out.lines().find(|line| line.starts_with(name));
+        assert!(line.is_some_and(|line| line.len() > 30), "{name}: {}", said.out);
+    }
+    assert!(said.err.contains("no function matches nonsense"), "{}", said.err);
     let input = ".help datediff\n.help time_bucket\n.help date_trunc\n.functions datediff\n";
     let said = place.run_with(&["-i"], input);
     for expected in [

@@ -11,6 +11,7 @@ use crate::cli::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::sql::{
     find_counterpart, find_shorthand_documentation, find_similar_names, list_shorthand_forms,
+    list_shorthand_names,
 };
 
 struct FunctionEntry {
@@ -382,7 +383,17 @@ fn wrap_statement(line: &str, width: usize) -> String {
 /// name, the first sentence of the description, and the aliases that contain `text`.
 pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize) -> String {
     let text = text.to_lowercase();
-    let entries = collect_entries(context);
+    let mut entries = collect_entries(context);
+    for name in list_shorthand_names() {
+        entries.entry(name.to_owned()).or_insert_with(|| {
+            vec![FunctionEntry {
+                name: name.to_owned(),
+                kind: "short form",
+                aliases: Vec::new(),
+                documentation: find_shorthand_documentation(name),
+            }]
+        });
+    }
     let matching: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
     // Whether the line of another function already lists `name` as an alias, so that `name` gets no
     // line of its own.

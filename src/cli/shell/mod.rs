@@ -122,7 +122,12 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
         ("help", subject) => print_help(runner, subject)?,
         ("functions", text) => {
             let width = find_terminal_width().unwrap_or(usize::MAX);
-            write!(out, "{}", help::list_functions(runner.context(), text, width))?;
+            let page = help::list_functions(runner.context(), text, width);
+            if page.is_empty() {
+                let note = format!("no function matches {text}; .functions lists all functions");
+                eprintln!("{}", wrap_words(&note, width, 0));
+            }
+            write!(out, "{page}")?;
         }
         ("tables", pattern) | ("d", pattern @ "") => print_tables(runner, pattern).await?,
         ("schema", table) => describe_columns(runner, table).await?,

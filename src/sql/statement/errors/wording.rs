@@ -244,7 +244,12 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
             let plain = steps
                 .iter()
                 .fold(message.as_str(), |text, step| text.strip_prefix(step).unwrap_or(text));
-            remove_store_words(plain.trim_end())
+            // DataFusion's list of parts lacks those that Serrate truncates itself.
+            let more = match plain.starts_with("Unsupported date_trunc granularity: ") {
+                true => ", decade, century, millennium",
+                false => "",
+            };
+            format!("{}{more}", remove_store_words(plain.trim_end()))
         }
     }
 }
