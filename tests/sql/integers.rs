@@ -429,7 +429,10 @@ async fn maps_may_have_lists_as_keys() {
 #[tokio::test]
 async fn shifts_count_modulo_the_number_of_bits() {
     let cases = [
-        ("SELECT 1 << x FROM (VALUES (64), (63), (-1), (65)) t(x)", "1; -9223372036854775808; -9223372036854775808; 2"),
+        (
+            "SELECT 1 << x FROM (VALUES (64), (63), (-1), (65)) t(x)",
+            "1; -9223372036854775808; -9223372036854775808; 2",
+        ),
         ("SELECT -8 >> x FROM (VALUES (64), (63), (-1), (65)) t(x)", "-8; -1; -1; -4"),
         ("SELECT 1 << 65, -8 >> 64", "2 -8"),
     ];
