@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions, make_comparator};
+use arrow::array::{Array, RecordBatch, RecordBatchOptions, make_comparator};
 use arrow::compute::{SortOptions, concat_batches, partition};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::internal_err;
@@ -194,8 +194,11 @@ struct NestInput {
 impl NestInput {
     async fn next(mut self) -> Result<Option<(RaggedTable, Self)>> {
         loop {
-            let Some(long) = &mut self.long else { return Ok(None) };
-            let next = long.next().await.transpose()?;
+            let next = match &mut self.long {
+                Some(long) => long.next().await.transpose()?,
+                None if self.pending.is_empty() => return Ok(None),
+                None => None,
+            };
             let whole = match next {
                 Some(batch) if batch.num_rows() == 0 => continue,
                 Some(batch) => {
@@ -204,6 +207,12 @@ impl NestInput {
                     if !self.streams || self.count() < self.size.leaves || !self.has_new_key()? {
                         continue;
                     }
+                    self.take_complete()?
+                }
+                // Rows whose key is NULL are nested alone if they come last, because `nest_batch`
+                // would put them first.
+                None if self.ends_in_null() => {
+                    self.long = None;
                     self.take_complete()?
                 }
                 None => {
@@ -234,6 +243,16 @@ impl NestInput {
         let [first_key, last_key] = [first, last].map(|b| to_canonical_floats(b.column(self.key)));
         let compare = make_comparator(&first_key?, &last_key?, options)?;
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
+    }
+
+    /// Whether the input is sorted, and the first key column of the pending rows begins with a value
+    /// and ends with NULL.
+    fn ends_in_null(&self) -> bool {
+        let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
+            return false;
+        };
+        let [first_key, last_key] = [first, last].map(|batch| batch.column(self.key));
+        self.streams && first_key.is_valid(0) && last_key.is_null(last.num_rows().saturating_sub(1))
     }
 
     /// Removes and returns the pending rows before the last value of the first key column. The rows
