@@ -91,6 +91,7 @@ static FUNCTIONS: &[(&str, &[StockFact])] = &[
     ("coalesce", &[NeverFails, Chooses, BecomesArgument]),
     ("complete_interval", &[NeverFails]),
     ("complete_time", &[NeverFails]),
+    ("complete_time_of_day", &[NeverFails]),
     ("concat", &[NeverFails]),
     ("concat_ws", &[NeverFails]),
     ("contains", &[NeverFails]),

@@ -126,3 +126,21 @@ async fn stock_patterns_still_forget_backslashes() {
     let query = format!(r"SELECT count(*) FROM {BACKSLASHES} WHERE s ~ 'a\\b' AND s = 'ab'");
     assert_eq!(stock_one(&SessionContext::new(), &query).await, 1);
 }
+
+#[tokio::test]
+async fn remainders_of_decimals_keep_their_fraction() {
+    let cases = [
+        ("SELECT coalesce(x, 0) % 1 FROM (VALUES (1.25::DECIMAL(5,2)), (-0.05::DECIMAL(5,2)), (3::DECIMAL(5,2))) v(x)", "0.25; -0.05; 0.00"),
+        ("SELECT count(*) FROM (VALUES (1.25::DECIMAL(5,2)), (3::DECIMAL(5,2))) v(x) WHERE coalesce(x, 0) % 1 = 0", "1"),
+        ("SELECT coalesce(x, 0) % 1 FROM (VALUES (5), (NULL)) v(x)", "0; 0"),
+        ("SELECT coalesce(x, 0.5) % 1 FROM (VALUES (1.25), (NULL)) v(x)", "0.25; 0.5"),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+/// When this test fails, `sql::workarounds::expressions::in_lists` need not hide `% 1`.
+#[tokio::test]
+async fn stock_remainders_of_decimals_are_still_zero() {
+    let query = "SELECT count(*) FROM (VALUES (CAST(1.25 AS DECIMAL(5, 2))), (NULL)) AS v(x) WHERE coalesce(x, CAST(0 AS DECIMAL(5, 2))) % 1 = 0";
+    assert_eq!(stock_one(&SessionContext::new(), query).await, 2);
+}

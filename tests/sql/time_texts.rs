@@ -130,6 +130,34 @@ async fn columns_of_csv_files_have_times_without_seconds() {
     expect_rows(&[&create], &cases).await;
 }
 
+#[tokio::test]
+async fn numbers_are_no_times_of_day() {
+    let cases = [
+        (
+            "SELECT '10:00'::TIME, TRY_CAST('10' AS TIME), TRY_CAST('-5' AS TIME), TRY_CAST('+25' AS TIME), TRY_CAST('10:30 PM' AS TIME)",
+            "10:00:00 NULL NULL NULL 22:30:00",
+        ),
+        (
+            "SELECT TRY_CAST(s AS TIME) FROM (VALUES ('10'), ('10:00'), ('1000000'), (NULL)) v(s)",
+            "NULL; 10:00:00; NULL; NULL",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+    let ctx = serrate::sql::session();
+    for sql in ["SELECT '10'::TIME", "SELECT TIME '10'", "SELECT s::TIME FROM (VALUES ('10')) v(s)"] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("Cannot cast string '10"), "{sql}: {e}");
+    }
+}
+
+/// When this test fails, `sql::workarounds::types::text_to_time_casts` need not change strings of
+/// numbers.
+#[tokio::test]
+async fn stock_times_of_day_are_still_read_from_numbers() {
+    let shown = stock_text(&SessionContext::new(), "SELECT CAST('10' AS TIME) AS t").await;
+    assert!(shown.contains("00:00:00.00000001"), "{shown}");
+}
+
 /// When this test fails, `sql::workarounds::types::text_to_time_casts` can be removed.
 #[tokio::test]
 async fn stock_times_without_seconds_are_still_errors() {

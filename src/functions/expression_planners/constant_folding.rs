@@ -92,6 +92,7 @@ fn is_known_value(expr: &Expr, schema: &DFSchema) -> bool {
         Expr::Literal(..) => true,
         Expr::Negative(of) => is_known_value(of, schema),
         Expr::Cast(cast) if is_spelled_interval(cast) => true,
+        Expr::Cast(cast) if is_numbered_time(cast) => false,
         Expr::Cast(cast) => {
             is_known_value(&cast.expr, schema)
                 && cast
@@ -134,6 +135,13 @@ fn is_spelled_interval(cast: &Cast) -> bool {
         && !parts.is_empty()
         && rest.is_empty()
         && parts.iter().all(is_part)
+}
+
+/// Whether a cast reads a string of an integer as a time of day. An analyzer rule makes it fail.
+fn is_numbered_time(cast: &Cast) -> bool {
+    let Expr::Literal(text, _) = cast.expr.as_ref() else { return false };
+    let is_number = text.try_as_str().flatten().is_some_and(|text| text.parse::<i64>().is_ok());
+    is_number && find_unit(cast.field.data_type()).is_some()
 }
 
 /// Whether no analyzer rule changes a cast of a constant from type `from` to type `to`.
