@@ -447,6 +447,41 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_planned() {
     }
 }
 
+/// The values of an INSERT are cast to the types of the table, but not those within its query.
+#[tokio::test]
+async fn values_within_the_query_of_an_insert_keep_their_types() {
+    let setup = [
+        "CREATE TABLE made (a INT)",
+        "INSERT INTO made SELECT x * 2 FROM (VALUES (1.5)) v(x)",
+        "INSERT INTO made SELECT 9 WHERE 2.0 IN (VALUES (2.5))",
+        "INSERT INTO made WITH w(x) AS (VALUES (2.5), (1)) SELECT x * 2 FROM w",
+        "INSERT INTO made SELECT 7 EXCEPT VALUES (7.5)",
+        "INSERT INTO made SELECT y FROM (VALUES ('x', 4)) v(x, y)",
+        "INSERT INTO made VALUES (8)",
+    ];
+    expect_rows(&setup, &[("SELECT a FROM made ORDER BY a", "2; 3; 4; 5; 7; 8")]).await;
+    let setup = ["CREATE TABLE typed (a INT) AS SELECT x * 2 AS a FROM (VALUES (1.5)) v(x)"];
+    expect_rows(&setup, &[("SELECT a FROM typed", "3")]).await;
+}
+
+/// Type coercion changes the types of a UNION after the planner has compared them with the table.
+#[tokio::test]
+async fn inserted_unions_have_the_types_of_the_table() {
+    let setup = [
+        "CREATE TABLE whole (a INT)",
+        "INSERT INTO whole SELECT 3::INT AS a UNION ALL SELECT 2.5::DOUBLE AS a",
+        "INSERT INTO whole SELECT * FROM (SELECT 5::INT AS a UNION BY NAME SELECT 7.5 AS a) q",
+    ];
+    let cases = [
+        (
+            "SELECT a, arrow_typeof(a) FROM whole WHERE a > 2 ORDER BY a",
+            "3 Int32; 5 Int32; 7 Int32",
+        ),
+        ("SELECT count(*) FROM whole WHERE a = 2", "1"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
 /// Each `?` of PREPARE is one parameter, and their order is that of the text.
 #[tokio::test]
 async fn parameters_without_numbers_have_the_order_of_the_text() {

@@ -130,8 +130,14 @@ async fn stock_patterns_still_forget_backslashes() {
 #[tokio::test]
 async fn remainders_of_decimals_keep_their_fraction() {
     let cases = [
-        ("SELECT coalesce(x, 0) % 1 FROM (VALUES (1.25::DECIMAL(5,2)), (-0.05::DECIMAL(5,2)), (3::DECIMAL(5,2))) v(x)", "0.25; -0.05; 0.00"),
-        ("SELECT count(*) FROM (VALUES (1.25::DECIMAL(5,2)), (3::DECIMAL(5,2))) v(x) WHERE coalesce(x, 0) % 1 = 0", "1"),
+        (
+            "SELECT coalesce(x, 0) % 1 FROM (VALUES (1.25::DECIMAL(5,2)), (-0.05::DECIMAL(5,2)), (3::DECIMAL(5,2))) v(x)",
+            "0.25; -0.05; 0.00",
+        ),
+        (
+            "SELECT count(*) FROM (VALUES (1.25::DECIMAL(5,2)), (3::DECIMAL(5,2))) v(x) WHERE coalesce(x, 0) % 1 = 0",
+            "1",
+        ),
         ("SELECT coalesce(x, 0) % 1 FROM (VALUES (5), (NULL)) v(x)", "0; 0"),
         ("SELECT coalesce(x, 0.5) % 1 FROM (VALUES (1.25), (NULL)) v(x)", "0.25; 0.5"),
     ];

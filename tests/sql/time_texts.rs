@@ -144,7 +144,8 @@ async fn numbers_are_no_times_of_day() {
     ];
     expect_rows(&[], &cases).await;
     let ctx = serrate::sql::session();
-    for sql in ["SELECT '10'::TIME", "SELECT TIME '10'", "SELECT s::TIME FROM (VALUES ('10')) v(s)"] {
+    for sql in ["SELECT '10'::TIME", "SELECT TIME '10'", "SELECT s::TIME FROM (VALUES ('10')) v(s)"]
+    {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("Cannot cast string '10"), "{sql}: {e}");
     }
