@@ -224,7 +224,7 @@ pub(super) fn format_function(
             }
             None => {
                 let (call, text) = write_expansion(&name, text);
-                let text = wrap_words(&format!("stands for {text}"), width, 4);
+                let text = wrap_words(&format!("Stands for {text}"), width, 4);
                 format!("{call}    (short form)\n\n{text}\n")
             }
         });
@@ -413,8 +413,13 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
     for (name, found) in shown {
         let documented = found.iter().find_map(|e| e.documentation.as_ref());
         let in_from = IN_FROM.iter().find(|(known, ..)| known == name).map(|(_, _, what, _)| *what);
-        let what = in_from.or(documented.map(|d| d.description.as_str())).unwrap_or("");
-        let mut line = format!("{name:<names$}  {}", find_first_sentence(&strip_markdown(what)));
+        let described = in_from.or(documented.map(|d| d.description.as_str()));
+        let what = match (described, list_shorthand_forms(name).first()) {
+            (Some(what), _) => find_first_sentence(&strip_markdown(what)).to_owned(),
+            (None, Some((text, _))) => format!("Stands for {}", write_expansion(name, text).1),
+            (None, None) => String::new(),
+        };
+        let mut line = format!("{name:<names$}  {what}");
         let aliases = matching.iter().map(|(key, _)| key.as_str()).filter(|key| *key != name);
         let aliases: Vec<&str> = aliases
             .filter(|key| {
