@@ -6,7 +6,7 @@
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable, Union};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union};
 
 /// How to write a date instead of an integer, for error messages.
 const INSTEAD: &str = "write a date such as DATE '2020-01-31' instead of the integer, compare a part of the date, as in year(d) = 2020, or write DATE '1970-01-01' + n for a number n of days since 1970";
@@ -30,8 +30,8 @@ pub(super) fn refuse_integers(values: &[(&Expr, &DFSchema)]) -> Result<()> {
 /// Returns an error if a column of a union has dates in one input and integers in another.
 pub(super) fn refuse_integers_of_union(union: &Union) -> Result<()> {
     for (at, field) in union.schema.fields().iter().enumerate() {
-        let columns = union.inputs.iter().filter_map(|input| input.schema().fields().get(at));
-        let mut types = columns.map(|column| column.data_type()).filter(|t| !t.is_null());
+        let types = union.inputs.iter().flat_map(|input| list_column_types(input, at));
+        let mut types = types.filter(|t| !t.is_null());
         let Some(first) = types.next() else { continue };
         if let Some(other) = types.find(|t| mixes_dates_with_integers(first, t)) {
             return plan_err!(
@@ -41,6 +41,20 @@ pub(super) fn refuse_integers_of_union(union: &Union) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the types of a column in the inputs of a union and of the unions within it; for another
+/// plan, the type of its column.
+fn list_column_types(plan: &LogicalPlan, at: usize) -> Vec<&DataType> {
+    match plan {
+        // Before type coercion, a union has the types of its first input.
+        LogicalPlan::Union(union) => {
+            union.inputs.iter().flat_map(|input| list_column_types(input, at)).collect()
+        }
+        other => {
+            other.schema().fields().get(at).map(|field| field.data_type()).into_iter().collect()
+        }
+    }
 }
 
 /// Whether one of two types has dates where the other has integers.
