@@ -224,7 +224,7 @@ fn predicates_of_another_file_replace_those_of_the_configuration() {
 #[test]
 fn predicates_that_match_no_code_of_the_data_are_named() {
     let place = Place::new();
-    place.file("wrong.yaml", &TASK.replace("code: DEATH", "code: DAETH"));
+    place.file("wrong.yaml", TASK.replace("code: DEATH", "code: DAETH"));
     place.file("right.yaml", TASK);
     let meds = data_path("cohorts/meds");
     let said = place.run(&["cohort", &meds, "wrong.yaml"]);
