@@ -1,4 +1,5 @@
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -29,7 +30,7 @@ const APART: &str = "__serrate_apart_";
 /// and `stock_patterns_still_forget_backslashes` fail.
 ///
 /// DataFusion also replaces `x % 1` with 0 for any `x` that is not a float and never NULL, although
-/// a decimal may have a fraction. The constant 1 therefore has an alias while the rule runs. This
+/// a decimal may have a fraction. This rule replaces it with `x % -1`, which has the same value. This
 /// workaround is obsolete once the test `stock_remainders_of_decimals_are_still_zero` fails.
 pub(in crate::sql) fn keep_in_lists(
     stock: &dyn OptimizerRule,
@@ -78,15 +79,8 @@ fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
         Box::new(of.alias(format!("{APART}{lists}")))
     };
     e.transform_down(|e| {
-        if let Some(kept) = keep_pattern(&e) {
+        if let Some(kept) = keep_pattern(&e).or_else(|| keep_remainder(&e)) {
             return Ok(Transformed::yes(kept));
-        }
-        if is_modulo_one(&e) {
-            let Expr::BinaryExpr(BinaryExpr { left, op, right }) = e else {
-                return Ok(Transformed::no(e));
-            };
-            let right = apart(right);
-            return Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })));
         }
         Ok(match e {
             Expr::InList(list) if several.contains(&*list.expr) => {
@@ -194,11 +188,33 @@ fn find_lossy_pattern(e: &Expr) -> Option<&ScalarValue> {
     is_lossy.then_some(pattern)
 }
 
-/// Whether an expression is the remainder of a division by the constant 1.
-fn is_modulo_one(e: &Expr) -> bool {
-    let Expr::BinaryExpr(BinaryExpr { op: Operator::Modulo, right, .. }) = e else { return false };
-    let number = find_literal(right).and_then(|value| value.cast_to(&DataType::Float64).ok());
-    number == Some(ScalarValue::Float64(Some(1.0)))
+/// Returns `x % -1` for `x % 1` if `x` is a decimal, and `None` for other expressions.
+fn keep_remainder(e: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: op @ Operator::Modulo, right }) = e else {
+        return None;
+    };
+    let right = Box::new(negate_decimal_one(right)?);
+    Some(Expr::BinaryExpr(BinaryExpr { left: left.clone(), op: *op, right }))
+}
+
+/// Returns -1 for a literal 1 that is a decimal or is cast to a decimal.
+fn negate_decimal_one(divisor: &Expr) -> Option<Expr> {
+    let (value, cast) = match divisor {
+        Expr::Literal(value, _) if value.data_type().is_decimal() => (value, None),
+        Expr::Cast(cast) if cast.field.data_type().is_decimal() => {
+            (find_literal(&cast.expr)?, Some(cast))
+        }
+        _ => return None,
+    };
+    let number = value.cast_to(&DataType::Float64).ok()?;
+    if number != ScalarValue::Float64(Some(1.0)) {
+        return None;
+    }
+    let negated = Expr::Literal(value.arithmetic_negate().ok()?, None);
+    Some(match cast {
+        None => negated,
+        Some(cast) => Expr::Cast(Cast { expr: Box::new(negated), field: Arc::clone(&cast.field) }),
+    })
 }
 
 /// The values that IN lists test, and for each value the number of its IN lists.
@@ -226,7 +242,8 @@ impl TestedValues {
                 }
                 Expr::InList(list) => found.add_list(&list.expr),
                 e => {
-                    found.has_lossy_part |= find_lossy_pattern(e).is_some() || is_modulo_one(e);
+                    found.has_lossy_part |=
+                        find_lossy_pattern(e).is_some() || keep_remainder(e).is_some();
                 }
             }
             e.apply_children(|child| {
