@@ -108,7 +108,7 @@ impl CountArgument<'_> {
         // of one element was paired with a list of several counts, because pairing repeats the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
-                "{what}: on axis {axis}, a list of one element has a list of several counts; give one count per element"
+                "{what}: on axis {axis}, a list has one element, but its list of counts has several; give one count per element"
             )));
         }
         let mut out = vec![None; elements];

@@ -33,7 +33,7 @@ pub(super) struct ItemOrigin {
     pub(super) step: usize,
 }
 
-/// The items of every epoch, which are windows of rows or labels, in source order.
+/// The items in source order, the same in every epoch. An item is a window of a row or of a label.
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: ItemRows,

@@ -206,11 +206,12 @@ impl MemoryRequest {
     /// Returns the maximum size of the reservation if the operator may hold `most` bytes.
     ///
     /// The first batch of an operator may have an eighth of the limit, because the batch is in
-    /// memory already, and no merge follows a single batch.
+    /// memory already, and no merge follows a single batch. A sort without rows may reserve any
+    /// number of bytes for its merges: the setting `sort_spill_reservation_bytes` says how many.
     fn compute_bound(&self, most: usize, limit: usize) -> usize {
         let held = self.held.unwrap_or(self.reserved);
         if held == 0 {
-            return most.max(limit / 8);
+            return if self.can_spill { most.max(limit / 8) } else { limit };
         }
         let merge = if self.can_spill { (most / 4).min(MERGE_BYTES) } else { 0 };
         let other_reservations = held.saturating_sub(self.reserved);
@@ -231,7 +232,7 @@ impl MemoryRequest {
     /// become smaller then.
     fn is_guaranteed(&self, share: Option<usize>, limit: usize) -> bool {
         match (share, self.held) {
-            (Some(_), Some(0)) => true,
+            (Some(share), Some(0)) => self.can_spill || self.fits_bound(share.max(limit / 8)),
             (Some(share), Some(_)) => {
                 let bound = self.compute_bound(self.compute_guaranteed(share), limit);
                 !self.is_sort && self.fits_bound(bound)
@@ -378,6 +379,14 @@ mod tests {
         assert!(first.is_guaranteed(Some(2 * MIB), limit));
         let second = new_merge_request(12 * MIB, 1, 0);
         assert!(!second.fits_bound(second.compute_share_bound(2 * MIB, limit)));
+    }
+
+    #[test]
+    fn a_sort_without_rows_may_reserve_memory_for_merges_that_is_free() {
+        let reservation = new_merge_request(20 * MIB, 0, 0);
+        let limit = 100 * MIB;
+        assert!(reservation.fits_bound(reservation.compute_share_bound(2 * MIB, limit)));
+        assert!(!reservation.is_guaranteed(Some(2 * MIB), limit));
     }
 
     #[test]

@@ -15,11 +15,11 @@ use datafusion::physical_plan::{
 
 use super::asof_source::AsOfSource;
 
-/// `SELECT subject_id FROM meds_asof('DIR', 'labels/')` copies the history of each label without
-/// this rule.
+/// Physical optimizer rule: pushes projections into scans of `meds_asof`. Without it,
+/// `SELECT subject_id FROM meds_asof('DIR', 'labels/')` copies the history of each label.
 ///
-/// Physical optimizer rule: pushes projections into scans of `meds_asof`. Runs before DataFusion's
-/// rule, which would insert a repartitioning that loses the order of labels and copies whole lists.
+/// Runs before DataFusion's rules insert a repartitioning between scan and projection, which would
+/// lose the order of labels and copy whole lists.
 pub(crate) fn push_asof_projections(
     plan: Arc<dyn ExecutionPlan>,
     _config: &ConfigOptions,

@@ -19,7 +19,8 @@ use crate::sql::statement::functions::calls::explain_elements;
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
 
-/// Start of the error about arguments of `coalesce` without a common type. The rest of the message is about structs.
+/// Start of DataFusion's error about arguments of `coalesce` without a common type. The rest of the
+/// message mentions structs, whatever the arguments are.
 const NO_COMMON_TYPE: &str = "Fail to find the coerced type, errors: ";
 
 /// Whether a message of DataFusion has the name of a list type.
