@@ -116,8 +116,8 @@ struct OutputPlan {
 }
 
 impl OutputPlan {
-    /// Chooses the files to write for the input `source`. Returns an error if the files must not be
-    /// written.
+    /// Chooses the files to write for the input `source`. Returns an error if a file must not be
+    /// written, for example if it exists.
     fn new(args: &ConvertArgs, source: &InputSource) -> Outcome<Self> {
         let by_name = FileFormat::from_path(&args.output);
         // If the input is a folder, the output is a folder, too, unless OUT has the extension of a

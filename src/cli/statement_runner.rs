@@ -229,7 +229,7 @@ impl StatementRunner {
 
     /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in messages.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
-        // Some editors write this mark before the text, to say that the file is UTF-8.
+        // Some editors begin UTF-8 files with this byte order mark.
         let sql = sql.strip_prefix('\u{feff}').unwrap_or(sql);
         let width = choose_width(find_terminal_width());
         let errors = ScriptErrors { name, text: sql, dialect: self.dialect(), width };

@@ -75,7 +75,8 @@ impl ShardEvents {
         &self.name
     }
 
-    /// Sets the elements of `matched` to true whose plain predicates match a code of the shard.
+    /// Sets to true the element of `matched` of each plain predicate that matches a code of the
+    /// shard.
     pub(super) fn mark_matched_predicates(&self, matched: &mut [bool]) {
         let timeless = self.statics.iter().map(|(_, measurements)| measurements);
         for measurements in std::iter::once(&self.measurements).chain(timeless) {

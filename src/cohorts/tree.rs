@@ -71,7 +71,7 @@ struct NodeDraft {
 
 const TRIGGER: usize = 0;
 
-/// Returns the index of the node of the side `side` of a window.
+/// Returns the index of the node at the side `side` of the window with the index `window`.
 fn find_node(window: usize, side: WindowSide) -> usize {
     match side {
         WindowSide::Start => 1 + 2 * window,

@@ -347,8 +347,8 @@ fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataTyp
 }
 
 /// Returns the argument types of a call that searches a list of bytes for bytes or NULL, or inserts
-/// them: they get the type of the elements, because DataFusion finds no common type of bytes and
-/// NULL, or of different types of bytes. Returns `None` for other calls.
+/// them into the list. The bytes or NULL get the type of the elements, because DataFusion finds no
+/// common type of bytes and NULL, or of different types of bytes. Returns `None` for other calls.
 fn cast_to_bytes(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     use DataType::{
         Binary, BinaryView, FixedSizeBinary, FixedSizeList, LargeBinary, LargeList, List, Null,

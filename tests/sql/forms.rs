@@ -447,7 +447,8 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_planned() {
     }
 }
 
-/// The values of an INSERT are cast to the types of the table, but not those within its query.
+/// VALUES that are the whole query of an INSERT have the types of the table; VALUES within its
+/// query do not.
 #[tokio::test]
 async fn values_within_the_query_of_an_insert_keep_their_types() {
     let setup = [

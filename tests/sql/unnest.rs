@@ -200,7 +200,8 @@ async fn nested_rows_are_sorted_by_lists() {
     );
 }
 
-/// The place of the row without a key does not depend on the number of rows that are nested at once.
+/// The place of the row without a key does not depend on the number of rows that are nested at
+/// once.
 #[tokio::test]
 async fn nested_rows_keep_the_place_of_null_in_order_by() {
     for leaves in [1, 100] {

@@ -69,9 +69,10 @@ impl CsvQuotes {
 }
 
 /// Prepares a batch for a CSV writer that does not quote: encodes lists, structs and maps as JSON
-/// and bytes as hexadecimal digits, and quotes the strings that need quotes, such as `a,b`. Strings that are empty or equal
-/// `quotes.null` are also quoted, to differ from NULL. If `quotes.null` is empty and the batch has
-/// only one column, NULL is written as an empty string in quotes, because readers skip empty lines.
+/// and bytes as hexadecimal digits, and quotes the strings that need quotes, such as `a,b`. Strings
+/// that are empty or equal `quotes.null` are also quoted, to differ from NULL. If `quotes.null` is
+/// empty and the batch has only one column, NULL is written as an empty string in quotes, because
+/// readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
     let texts = convert_lists_to_json(batch)?;
@@ -117,8 +118,8 @@ fn write_bytes(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new((0..column.len()).map(text).collect::<StringArray>()))
 }
 
-/// Returns whether any column is a string, bytes, a list, struct or map. Batches with such a column need
-/// [`quote_fields`].
+/// Returns whether any column has strings, bytes, lists, structs or maps. Batches with such a
+/// column need [`quote_fields`].
 pub fn has_text(schema: &Schema) -> bool {
     let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
     schema.fields().iter().any(texts)

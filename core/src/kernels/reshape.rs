@@ -215,7 +215,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Sizes of [`reshape`], of which one may be open (-1), that is, inferred.
+/// The sizes that [`reshape`] gets. One of them may be open: -1, to be inferred.
 struct GivenSizes {
     /// Index of the open size.
     open: Option<usize>,

@@ -137,7 +137,8 @@ fn is_spelled_interval(cast: &Cast) -> bool {
         && parts.iter().all(is_part)
 }
 
-/// Whether a cast reads a string of an integer as a time of day. An analyzer rule makes it fail.
+/// Whether a cast reads a string of an integer, such as `'10'`, as a time of day. An analyzer rule
+/// makes such a cast fail.
 fn is_numbered_time(cast: &Cast) -> bool {
     let Expr::Literal(text, _) = cast.expr.as_ref() else { return false };
     let is_number = text.try_as_str().flatten().is_some_and(|text| text.parse::<i64>().is_ok());

@@ -1,5 +1,5 @@
-//! Names in plans by which planners and rules recognize VALUES within an INSERT, LATERAL subqueries,
-//! and joins that only test whether rows match.
+//! Names in plans by which planners and rules recognize VALUES within an INSERT, LATERAL
+//! subqueries, and joins that only test whether rows match.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};

@@ -51,7 +51,7 @@ pub(in crate::sql) fn reserve_copies(
     Ok(plan.data)
 }
 
-/// Removes the nodes that [`reserve_copies`] and [`compact_texts`] insert from a plan, because
+/// Removes from a plan the nodes that [`reserve_copies`] and [`compact_texts`] insert, because
 /// worker processes run plans without these nodes.
 ///
 /// [`compact_texts`]: crate::sql::exec::compact_texts::compact_texts

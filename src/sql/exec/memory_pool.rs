@@ -15,7 +15,8 @@ use crate::memory::{add_used, memory_limit, memory_used, subtract_used, try_add_
 /// Maximum number of operators that an error lists: those that hold the most memory.
 const NAMED: usize = 3;
 
-/// Maximum number of bytes of a share that rows and groups leave for the merge that follows.
+/// Maximum number of bytes of its share that a sort or an aggregate leaves for its merge while it
+/// collects rows.
 const MERGE_BYTES: usize = 10 << 20;
 
 /// Maximum number of bytes of its share that an operator gets even if all memory is in use, so that
@@ -33,9 +34,10 @@ thread_local! {
 ///
 /// The memory that nothing else uses is divided equally among the operators that can spill: none of
 /// them may hold more than its share. Partitions start one after the other, so the first operators
-/// may hold more than the shares of all. They spill when they need more memory; until then, the
-/// others may exceed the limit by a first batch and by [`GUARANTEED`] bytes. So the success of a
-/// query depends less on the order in which its operators reserve memory.
+/// may fill the memory before the others reserve any. The first ones spill when they need more
+/// memory; until then, the others may exceed the limit, each by a first batch and by [`GUARANTEED`]
+/// bytes. The success of a query thus depends less on the order in which its operators reserve
+/// memory.
 ///
 /// DataFusion's `FairSpillPool` also has shares, but its limit cannot change, and it does not count
 /// memory that is held outside of operators. In it, merges of sorts and of sorted partitions have
@@ -53,7 +55,7 @@ struct MemoryHolders {
     sharer_ids: HashMap<usize, usize>,
     /// Number of bytes held by all sharers.
     shared: usize,
-    /// The name of each operator and the bytes that it holds, by the id of the operator.
+    /// The name of each consumer and the bytes that it holds, by the id of the consumer.
     held: HashMap<usize, (String, usize)>,
 }
 
@@ -62,7 +64,7 @@ struct MemoryHolders {
 struct MemorySharer {
     consumers: usize,
     held: usize,
-    /// Maximum of `held` while a sort has collected the rows that it still holds. 0 for other
+    /// Maximum of `held` since a sort began to collect the rows that it holds now. 0 for other
     /// operators.
     peak: usize,
 }
@@ -139,7 +141,7 @@ impl MemoryHolders {
 }
 
 /// Whether a consumer belongs to an operator with a share. `RepartitionExec` can spill, but it has
-/// no share, because it usually holds little memory, and spills if there is none.
+/// no share, because it usually holds little memory, and spills if no memory is free.
 fn has_share(consumer: &MemoryConsumer) -> bool {
     is_sort_merge(consumer) || (consumer.can_spill() && !consumer.name().starts_with("Repartition"))
 }
@@ -153,9 +155,9 @@ fn is_sort_merge(consumer: &MemoryConsumer) -> bool {
 }
 
 /// Whether a consumer merges sorted partitions. It holds about two batches per partition, and
-/// cannot spill. The pool does not count them, as it does not count other batches on their way
-/// between operators. Batches of strings share their buffers with the batches of the sort below, so
-/// their size would be counted several times.
+/// cannot spill. The pool does not count these batches, like other batches on their way between
+/// operators. Batches of strings share their buffers with the batches of the sort below, so their
+/// size would be counted several times.
 fn is_partition_merge(consumer: &MemoryConsumer) -> bool {
     let name = consumer.name();
     name.starts_with("SortPreservingMergeExec[") || name.starts_with("RepartitionExec[Merge ")
@@ -164,7 +166,7 @@ fn is_partition_merge(consumer: &MemoryConsumer) -> bool {
 /// A request of an operator for more memory.
 #[derive(Debug)]
 struct MemoryRequest {
-    /// Number of bytes that the reservation has.
+    /// Number of bytes that the reservation holds already.
     reserved: usize,
     additional: usize,
     /// Number of bytes that the operator holds, or `None` if it has no share.
@@ -196,7 +198,7 @@ impl MemoryRequest {
 
     /// Returns the number of bytes that the operator may hold although all memory is in use.
     ///
-    /// A sort may hold more than its share, if the share was larger when the sort collected its
+    /// A sort may hold more than its share if the share was larger when the sort collected its
     /// rows. It must merge these rows to spill them.
     fn compute_guaranteed(&self, share: usize) -> usize {
         let guaranteed = share.min(GUARANTEED);
@@ -227,9 +229,9 @@ impl MemoryRequest {
     }
 
     /// Whether the request, which fits the share of the operator, is granted although all memory is
-    /// in use. A sort that holds rows can spill them instead. Operators that have no share and cannot
-    /// spill, such as hash joins, may together hold a quarter of the limit: the shares of the others
-    /// become smaller then.
+    /// in use. A sort that holds rows can spill them instead. Operators that have no share and
+    /// cannot spill, such as hash joins, may together hold a quarter of the limit, which makes the
+    /// shares of the others smaller.
     fn is_guaranteed(&self, share: Option<usize>, limit: usize) -> bool {
         match (share, self.held) {
             (Some(share), Some(0)) => self.can_spill || self.fits_bound(share.max(limit / 8)),

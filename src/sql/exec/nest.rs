@@ -245,8 +245,8 @@ impl NestInput {
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
 
-    /// Whether the input is sorted, and the first key column of the pending rows begins with a value
-    /// and ends with NULL.
+    /// Whether the input is sorted and, in the first key column, the pending rows begin with a
+    /// value and end with NULL.
     fn ends_in_null(&self) -> bool {
         let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
             return false;

@@ -36,8 +36,8 @@ use crate::sql::exec::{find_logical_node, pass_through, same_statistics, take_on
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
-    /// For each column, whether the statement declares it NOT NULL; `None` if the statement declares
-    /// no columns.
+    /// For each column, whether the statement declares it NOT NULL; `None` if the statement
+    /// declares no columns.
     required: Option<Vec<bool>>,
     schema: DFSchemaRef,
 }

@@ -14,9 +14,9 @@ use crate::sql::base::marks::NESTED_VALUES;
 /// `statement::commands::nested_values` rewrites VALUES.
 ///
 /// DataFusion 55 gives all VALUES in the query of an INSERT the types of the columns of the table:
-/// `INSERT INTO t SELECT length(s) FROM (VALUES ('007')) v(s)` inserts the length of `7` into an
-/// integer column, and fails if the table has two columns. The same applies to CREATE TABLE with
-/// columns and a query. Obsolete once the test
+/// `INSERT INTO t SELECT length(s) FROM (VALUES ('007')) v(s)` inserts 1, the length of `7`, into
+/// an integer column, and fails if the table has two columns. The same applies to CREATE TABLE with
+/// columns and a query. This workaround is obsolete once the test
 /// `stock_nested_values_still_have_the_types_of_the_table` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct NestedValuesPlanner;

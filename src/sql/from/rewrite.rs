@@ -50,8 +50,8 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error if a query in quotes has a parameter `?`. The number of a `?` depends on its place
-/// in the statement, but its place in the string is not known.
+/// Returns an error if a query in quotes has a parameter `?`. The number of a `?` depends on its
+/// place in the statement, which is not known for a query in a string.
 fn refuse_unnumbered(function: &str, query: &Query) -> Result<()> {
     let found = visit_expressions(query, |e| match e {
         Expr::Value(value) if value.value == Value::Placeholder("?".to_owned()) => {

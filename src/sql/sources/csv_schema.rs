@@ -237,8 +237,9 @@ async fn read_start(
 }
 
 /// Gives a column of times the zone `zone` if any of its first values has a zone or an offset, such
-/// as `2020-01-01T00:00:00+02:00`. Arrow infers a type without zone, so that the column would be
-/// compared and displayed as local times (test `stock_offsets_in_csv_files_are_still_dropped`).
+/// as `2020-01-01T00:00:00+02:00`. Arrow infers a type without a zone and drops the offsets, so the
+/// column would be compared and displayed as local times (test
+/// `stock_offsets_in_csv_files_are_still_dropped`).
 fn set_zones(start: FileStart, options: &CsvOptions, zone: &Arc<str>) -> Result<SchemaRef> {
     let fields = start.schema.fields();
     let is_time = |field: &FieldRef| matches!(field.data_type(), DataType::Timestamp(_, None));

@@ -54,7 +54,8 @@ pub(in crate::sql) struct TextRules {
     /// a column of Date32. True for JSON.
     pub(in crate::sql) numeric_times: bool,
     /// Whether a time with a zone or an offset is an error in a column of times without zone. True
-    /// if the types of columns are inferred. Such a time is converted to UTC otherwise, as by a cast.
+    /// if the types of columns are inferred. If false, such a time is converted to UTC, as by a
+    /// cast.
     pub(in crate::sql) local_times: bool,
 }
 
@@ -679,17 +680,16 @@ fn parse_time(text: &str, unit: TimeUnit, zone: Tz, rules: TextRules) -> Option<
     (count_fraction_digits(text) <= places).then_some(value)
 }
 
-/// Whether a time has a zone or an offset, such as `2020-01-01T00:00:00+02:00`. False for other
-/// strings.
+/// Whether a string is a time with a zone or an offset, such as `2020-01-01T00:00:00+02:00`.
 pub(in crate::sql) fn names_zone(text: &str) -> bool {
     let complete = complete_time(text);
     let text = complete.as_deref().unwrap_or(text);
-    // Most times have only digits and separators behind the date.
+    // Most times have only digits and separators after the date, and need no parsing.
     let is_local = |byte: u8| byte.is_ascii_digit() || b"T :.".contains(&byte);
     if text.get(10..).is_none_or(|time| time.bytes().all(is_local)) {
         return false;
     }
-    // Only a local time means different instants in different zones.
+    // A time without a zone is a different instant in each zone.
     let read = |zone: &str| string_to_datetime(&Tz::from_str(zone).ok()?, text).ok();
     let instants = ["+00:00", "+01:00"].map(|zone| read(zone).map(|time| time.timestamp()));
     matches!(instants, [Some(a), Some(b)] if a == b)

@@ -133,7 +133,8 @@ async fn infer_file(
     inferred.map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&object.location)))
 }
 
-/// Maximum bytes read from the start of a file to find the columns of its first records.
+/// Maximum number of bytes that are read from the start of a file to find the columns of its first
+/// records.
 const START_BYTES: u64 = 1 << 20;
 
 /// Infers columns from the records in the first megabyte of a file. `has_lines` is whether the file

@@ -3,8 +3,8 @@
 //!
 //! DataFusion's `min`, `max` and windows fail for run-end encoded columns. Its comparisons of
 //! decimals of a negative scale panic, Arrow writes their zero as `000`, and Parquet cannot store
-//! them. Batches with dictionaries, as of several files, have in a sort or a group the values of
-//! all of them, for which keys of 8 bits may not suffice.
+//! them. A sort or GROUP BY combines the dictionaries of its batches, for example of several files,
+//! and keys of 8 bits may be too few for all their values.
 
 use std::sync::Arc;
 

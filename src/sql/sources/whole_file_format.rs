@@ -166,8 +166,8 @@ pub(in crate::sql) fn declare_columns(format: Arc<dyn FileFormat>) -> Arc<dyn Fi
     }
 }
 
-/// Returns the columns that a file names: those of the first records of a JSON file, and all columns
-/// of a file of another format.
+/// Returns the columns that a file names: those of the first records of a JSON file, and all
+/// columns of a file of another format.
 pub(in crate::sql) async fn find_named_columns(
     format: &Arc<dyn FileFormat>,
     state: &dyn Session,

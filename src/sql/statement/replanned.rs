@@ -41,8 +41,8 @@ use crate::sql::workarounds::subqueries::shared_rows::copy_shared_rows;
 /// The syntax trees of a session's views and prepared statements, kept in its configuration.
 #[derive(Default)]
 pub(in crate::sql) struct KeptStatements {
-    /// The CREATE VIEW statements by the full name of the view, the last one last. The last
-    /// statement may have failed, because they are kept before they run.
+    /// The CREATE VIEW statements of each view by its full name, in the order of their definitions.
+    /// The last statement may have failed, because statements are kept before they run.
     views: Mutex<HashMap<String, Vec<CreatedView>>>,
     /// The prepared statements by the id of the session and the name of the statement.
     prepared: Mutex<HashMap<(String, String), KeptStatement>>,
@@ -78,8 +78,8 @@ impl KeptStatements {
         Self { views: Mutex::new(views), prepared: Mutex::default() }
     }
 
-    /// Returns the statement with the definition that a view has in the catalog, and forgets the
-    /// statements before it, whose views were replaced.
+    /// Returns the statement of a view whose definition in the catalog is `definition`. Forgets the
+    /// statements before it, because their views were replaced.
     fn find_created(&self, name: &str, definition: &str) -> Option<CreatedView> {
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         let all = views.get_mut(name)?;
@@ -165,11 +165,11 @@ pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Resu
     Ok(statement)
 }
 
-/// Numbers the parameters `?` in the order in which the text has them.
+/// Numbers the parameters `?` in the order of the text.
 ///
-/// The syntax tree may have them in another order, as for `FROM t SELECT ? WHERE x > ?`. It may also
-/// have several copies of a parameter, which get one number: `isfinite(?)`, for example, was
-/// rewritten to an expression that uses its argument twice.
+/// The syntax tree may have them in another order, as for `FROM t SELECT ? WHERE x > ?`. It may
+/// also have several copies of a parameter, which get the same number: `isfinite(?)`, for example,
+/// has been rewritten to an expression that uses its argument twice.
 #[derive(Default)]
 struct ParameterNumbers {
     places: BTreeSet<Location>,
@@ -272,7 +272,7 @@ fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
         | SqlExpr::Subquery(_)
         | SqlExpr::Exists { .. }
         | SqlExpr::InSubquery { .. } => ControlFlow::Break(()),
-        // A parameter as the argument of a parameter would be bound again and again.
+        // A parameter whose argument is a parameter would be bound without end.
         SqlExpr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
             ControlFlow::Break(())
         }

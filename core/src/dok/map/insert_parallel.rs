@@ -167,8 +167,9 @@ struct BatchInsertion<'a, W> {
 }
 
 impl<W: RowWidth> BatchInsertion<'_, W> {
-    /// Whether row `given` of the batch and `row` have equal keys. If so, adds row `given` to the
-    /// rows of that key.
+    /// Whether row `given` of the batch and `row` have equal keys. If so, records row `given`: as
+    /// an entry of a key that the table has already, or, if `replace` is set, as the winner of a
+    /// new key.
     #[inline(always)]
     fn add_if_equal(&self, given: u32, row: usize, done: &mut PartResult) -> bool {
         let here = self.keys.width.row(self.keys.given, given as usize);

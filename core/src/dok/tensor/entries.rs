@@ -113,8 +113,8 @@ impl DokTensor {
         SparseEntries::new(shape, places, take_rows(&values, &rows)?)
     }
 
-    /// Returns the places in this view, a permutation of the axes, of the entries at `places` of
-    /// the stored tensor. `base` and `own` are the strides of the stored tensor and of the view.
+    /// Returns the places in this view, which permutes the axes, of the entries that have `places`
+    /// in the stored tensor. `base` and `own` are the strides of the stored tensor and of the view.
     fn permute_places(&self, places: &[i64], base: &[u64], own: &[u64]) -> Vec<i64> {
         // For each axis of the stored tensor, its stride in the stored tensor and its stride in
         // the view.

@@ -287,8 +287,8 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns an error if a requested column has intervals, whose months the `parquet` crate would
-/// drop. It keeps those of a file with an Arrow schema.
+/// Returns an error if a requested column has intervals, because the `parquet` crate would drop
+/// their months. It keeps the months if the file has an Arrow schema.
 fn refuse_intervals(path: &Path, metadata: &ArrowReaderMetadata, roots: &[usize]) -> Result<()> {
     let file = metadata.metadata().file_metadata();
     let (schema, entries) = (file.schema_descr(), file.key_value_metadata());

@@ -98,8 +98,7 @@ fn push_statics(
     Ok(())
 }
 
-/// Adds the tensors of `targets`, then those of the columns of values to predict and of the
-/// subject.
+/// Adds the tensors of `targets`, then those of the columns in [`TARGETS`] and of the subject.
 fn push_targets(
     out: &mut TensorOutputs<'_>,
     source: &LoaderSource,

@@ -180,7 +180,8 @@ fn check_csv_types(
 
 /// Returns an error if the first file lacks a declared column or field of a struct, but has one
 /// whose name differs only in the case of letters. SQL converts names without quotes to lower case,
-/// and what is declared would be NULL in every row. Readers of CSV files find such a column.
+/// and such a declared column would be NULL in every row. CSV files are not checked, because their
+/// readers ignore the case of letters.
 async fn check_letter_case(
     state: &SessionState,
     command: &CreateExternalTable,

@@ -140,12 +140,13 @@ impl FileSet {
     }
 }
 
-/// Adds to the time of change of a local file a duration that differs between versions of the file.
+/// Adds to the modification time of a local file a duration that differs between versions of the
+/// file.
 ///
-/// DataFusion's caches of footers and statistics recognize a version by its size and this time.
-/// Programs such as `cp -p`, `rsync -t` and `tar` set the time, so that a replaced file could be read
-/// with the footer of the earlier file. The duration depends on the inode and the time at which it
-/// changed, too.
+/// DataFusion's caches of footers and statistics identify a version by its size and modification
+/// time. Programs such as `cp -p`, `rsync -t` and `tar` set this time, so a replaced file could be
+/// read with the footer of the earlier file. The duration also depends on the inode and the time at
+/// which the inode changed.
 fn tell_versions_apart(local: &LocalFileSystem, meta: &mut ObjectMeta) {
     let path = local.path_to_filesystem(&meta.location);
     // If the file was removed in the meantime, its reader reports the error.

@@ -206,9 +206,9 @@ async fn add_statistics(
     stream::iter(files).map(read).buffered(parallel).try_collect().await
 }
 
-/// Corrects the statistics of partition columns whose value is NULL, or that occur in no row: all
-/// rows are NULL, and there is no minimum or maximum. DataFusion does not expect NULL there, and
-/// takes the value of a file without rows for a minimum and maximum.
+/// Corrects the statistics of partition columns whose value is NULL, or of all partition columns if
+/// the file has no rows: all rows are NULL, and there is no minimum or maximum. DataFusion does not
+/// expect NULL there, and takes the value of a file without rows for a minimum and maximum.
 fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
     let Some(statistics) = file.statistics.as_mut() else { return file };
     let rows = statistics.num_rows;

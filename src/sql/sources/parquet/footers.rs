@@ -41,7 +41,8 @@ use super::logical_types::read_intervals_as_bytes;
 use crate::sql::sources::pinned_file::pin_version;
 
 /// Makes the readers of a Parquet scan return footers without the statistics by which DataFusion
-/// would skip matching rows, and with intervals as bytes. Also makes all reads of a local file see the same version of the file.
+/// would skip matching rows, and with intervals as bytes. Also makes all reads of a local file see
+/// the same version of the file.
 pub(super) fn correct_footers(
     plan: Arc<dyn ExecutionPlan>,
     state: &dyn Session,
@@ -64,8 +65,8 @@ pub(super) fn correct_footers(
     DataSourceExec::from_data_source(config)
 }
 
-/// Does the same for the scan of a plan that another process has sent, except that reads may see
-/// different versions of a local file.
+/// Does the same as [`correct_footers`] for the scan of a plan that another process has sent,
+/// except that reads may see different versions of a local file.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn correct_received_footers(source: &ParquetSource) -> ParquetSource {
     let Some(inner) = source.parquet_file_reader_factory() else { return source.clone() };

@@ -135,8 +135,8 @@ impl ParquetFileFormat {
         Some(Arc::new(Schema::new(merged.fields().clone())))
     }
 
-    /// Returns the schema of a table over files from which DataFusion infers `schema`, with the leaf
-    /// types `types`.
+    /// Returns the schema of a table over files from which DataFusion infers `schema`, with the
+    /// leaf types `types`.
     fn adapt_schema(&self, schema: &SchemaRef, types: &LeafTypes) -> SchemaRef {
         let format = self.inner.downcast_ref::<ParquetFormat>();
         let has_views = format.is_none_or(ParquetFormat::force_view_types);
@@ -399,7 +399,8 @@ fn set_leaf_sizes(
 }
 
 /// Returns an error for a file in which several columns have the same name, because a schema would
-/// hold only the first of them. Returns the types of leaves that differ from those of Arrow's reader.
+/// hold only the first of them. Returns the types of leaves that differ from those of Arrow's
+/// reader.
 async fn check_footers(
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,

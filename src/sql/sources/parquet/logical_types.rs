@@ -1,5 +1,5 @@
-//! Types of Parquet that Arrow's reader does not return: UUIDs and enumerations, which it returns as
-//! bytes, and intervals, whose months it drops.
+//! Types of Parquet that Arrow's reader does not return: UUIDs and enumerations, which it returns
+//! as bytes, and intervals, whose months it drops.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use datafusion::parquet::basic::{ConvertedType, LogicalType, Type as PhysicalTyp
 use datafusion::parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataBuilder};
 use datafusion::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type, TypePtr};
 
-/// The types of leaves (values that are neither lists nor structs) in tables, by the names of the
-/// column, the fields and the elements that lead to them.
+/// The types of leaves (values that are neither lists nor structs) in tables, by the path to the
+/// leaf: the names of the column, fields and list elements.
 pub(super) type LeafTypes = HashMap<Vec<String>, DataType>;
 
 /// Finds the leaves of a file whose type in a table is not that of Arrow's reader. UUIDs and

@@ -33,9 +33,9 @@ pub(in crate::sql::statement) fn drop_temporary(statement: &mut SqlStatement) {
 
 #[derive(Clone)]
 pub(in crate::sql::statement) struct CreatedFromQuery {
-    /// For each column that the statement declares, as in `CREATE TABLE t (a INT NOT NULL) AS SELECT
-    /// 1`, whether it is NOT NULL; `None` if the statement declares no columns. DataFusion ignores
-    /// NOT NULL.
+    /// For each column that the statement declares, whether it is NOT NULL, as in
+    /// `CREATE TABLE t (a INT NOT NULL) AS SELECT 1`; `None` if the statement declares no columns.
+    /// DataFusion ignores NOT NULL.
     required: Option<Vec<bool>>,
 }
 

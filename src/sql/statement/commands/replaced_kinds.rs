@@ -3,9 +3,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableType};
 use datafusion::prelude::SessionContext;
 
-/// Returns an error for CREATE OR REPLACE VIEW of a name that a table has, and for CREATE OR REPLACE
-/// TABLE of a name that a view has, as DuckDB and PostgreSQL do. DataFusion drops the table with its
-/// rows.
+/// Returns an error for CREATE OR REPLACE VIEW if a table has the name, and for CREATE OR REPLACE
+/// TABLE if a view has it, as DuckDB does. DataFusion would drop the table with its rows, or the
+/// view.
 pub(in crate::sql::statement) async fn refuse_other_kind(
     ctx: &SessionContext,
     plan: &LogicalPlan,

@@ -1,5 +1,5 @@
-//! Rejects numbers that INSERT and UPDATE write to timestamps. DataFusion counts them in the unit of
-//! the column, although `5::TIMESTAMP` is 5 seconds.
+//! Rejects numbers that INSERT and UPDATE write to timestamps. DataFusion would read them in the
+//! unit of the column, although `5::TIMESTAMP` is 5 seconds.
 
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::folding::fold_name;
 
-/// Returns the names of the columns to which an UPDATE assigns a cast. The plan does not tell such a
-/// cast from the one that DataFusion adds to a value of another type.
+/// Returns the names of the columns to which an UPDATE assigns a cast. In the plan, such a cast
+/// looks like one that DataFusion adds to a value of another type.
 pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> HashSet<String> {
     let Statement::Statement(inner) = statement else { return HashSet::new() };
     let SqlStatement::Update(update) = inner.as_ref() else { return HashSet::new() };
@@ -34,8 +34,8 @@ pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> Ha
     casts.collect()
 }
 
-/// Returns an error if the plan of an INSERT or UPDATE casts numbers to timestamps, except casts
-/// that an UPDATE has for the columns in `written`.
+/// Returns an error if the plan of an INSERT or UPDATE casts numbers to timestamps, except the
+/// casts that an UPDATE itself assigns to the columns in `written`.
 pub(in crate::sql::statement) fn refuse_counts(
     plan: &LogicalPlan,
     written: &HashSet<String>,
@@ -46,7 +46,7 @@ pub(in crate::sql::statement) fn refuse_counts(
         let Expr::Alias(named) = value else { continue };
         let Expr::Cast(cast) = named.expr.as_ref() else { continue };
         let is_planned = match change.op {
-            // Another expression is the default of the column.
+            // Any other expression is the default of the column.
             WriteOp::Insert(_) => matches!(cast.expr.as_ref(), Expr::Column(_)),
             WriteOp::Update => !written.contains(&named.name),
             _ => false,
@@ -61,8 +61,8 @@ pub(in crate::sql::statement) fn refuse_counts(
     Ok(())
 }
 
-/// Returns an error for a number among the VALUES of an INSERT in the place of a timestamp. The plan
-/// of VALUES has the types of the table.
+/// Returns an error if the VALUES of an INSERT have a number for a column of timestamps. The plan
+/// does not show this, because its VALUES already have the types of the table.
 pub(in crate::sql::statement) async fn refuse_number_rows(
     ctx: &SessionContext,
     insert: &Insert,

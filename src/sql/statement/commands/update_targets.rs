@@ -1,5 +1,5 @@
-//! Reads the columns that an UPDATE sets. DataFusion takes the last part of each name: it sets the
-//! column `a` for `SET s.a = 1`, and uses the last of several values for a column.
+//! Reads the columns that an UPDATE sets. DataFusion uses only the last part of each name: for
+//! `SET s.a = 1`, it sets the column `a`. If a column is set twice, it uses the last value.
 
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::folding::fold_name;
 
-/// Replaces each column that UPDATE sets by its plain name: `t.A` in `UPDATE t SET t.A = 1` becomes
-/// `a`.
+/// Replaces the name of each column that UPDATE sets with its unqualified, folded name: `t.A` in
+/// `UPDATE t SET t.A = 1` becomes `a`.
 ///
 /// # Errors
 /// If a name is qualified by something other than the updated table, for example by a struct, or if

@@ -77,9 +77,10 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
 const UNPLANNED_OUTER_COLUMN: &str = "a correlated subquery or a LATERAL query uses columns of the query around it where this is not supported, such as below a FULL JOIN, or in a query with random(); join the tables in FROM instead, and filter or aggregate the joined rows";
 
 /// Returns a clearer message for the errors that EXISTS or IN cannot be planned as a value, that a
-/// recursive query cannot be planned, that an argument of a window function is not a literal, that there
-/// are no operators on JSON, that `unnest` or a window function is misplaced, and that a subquery uses
-/// outer columns where DataFusion cannot plan them. Returns `None` for other messages.
+/// recursive query cannot be planned, that an argument of a window function is not a literal, that
+/// there are no operators on JSON, that `unnest` or a window function is misplaced, and that a
+/// subquery uses outer columns where DataFusion cannot plan them. Returns `None` for other
+/// messages.
 fn explain_unsupported(message: &str) -> Option<&'static str> {
     if message.starts_with("Multiple recursive references to the same CTE") {
         return Some(
@@ -255,8 +256,8 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
     }
 }
 
-/// The message for a dictionary with too many values. Some functions of Arrow return this error, and
-/// others panic with its name.
+/// The message for a dictionary with too many values. Some functions of Arrow return this error,
+/// and others panic with its name.
 #[cfg(feature = "cli")]
 const NARROW_KEYS: &str = "a dictionary has more values than its keys can number; cast the column to VARCHAR, or to 'Dictionary(Int32, Utf8)' with arrow_cast";
 

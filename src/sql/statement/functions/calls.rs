@@ -256,8 +256,8 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     })
 }
 
-/// Adds what to write to DataFusion's message that the elements of a list, or concatenated lists, have
-/// no common type. Returns `None` for other messages.
+/// Adds a hint to DataFusion's message that the elements of a list, or concatenated lists, have no
+/// common type. Returns `None` for other messages.
 pub(in crate::sql::statement) fn explain_elements(message: &str) -> Option<String> {
     let unified = message.strip_prefix("Failed to unify argument types of ")?;
     match unified.split_once(": ")? {

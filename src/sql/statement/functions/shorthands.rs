@@ -154,9 +154,9 @@ const SEVERAL_LEAST: &str = "min of several";
 const GREATEST_OF_WINDOW: &str = "arg_max of a window";
 const LEAST_OF_WINDOW: &str = "arg_min of a window";
 
-/// Names of the expansions of `time_bucket` without an origin: as in DuckDB, buckets begin on a Monday, and
-/// buckets of months in January. The third expansion finds out whether a width has months when its value is
-/// known. Statements cannot use these names, because they contain blanks.
+/// Names of the expansions of `time_bucket` without an origin: as in DuckDB, buckets begin on a
+/// Monday, and buckets of months in January. The third expansion tests at run time whether a width
+/// has months. Statements cannot use these names, because they contain blanks.
 const BUCKETS_OF_DAYS: &str = "time_bucket of days";
 const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
 const BUCKETS_OF_COMPUTED_WIDTHS: &str = "time_bucket of computed widths";
@@ -281,7 +281,7 @@ fn cast_quantile(quantile: &mut Expr) {
     }
 }
 
-/// Whether a number is between 0 and 2, and is written with at most 15 digits after the point.
+/// Whether a number is at least 0 and less than 2, and has at most 15 digits after the point.
 fn is_short_fraction(number: &str) -> bool {
     number.split_once('.').is_some_and(|(whole, fraction)| {
         matches!(whole, "" | "0" | "1")
@@ -534,7 +534,8 @@ fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     args.collect()
 }
 
-/// Whether the statement does not show the value of a width: a parameter, a column or a subquery.
+/// Whether the statement does not show the value of a width, because the width contains a
+/// parameter, a column or a subquery.
 fn is_computed(width: &Expr) -> bool {
     let has_unknown = visit_expressions(width, |part| match part {
         Expr::Identifier(_)

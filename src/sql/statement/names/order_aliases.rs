@@ -109,7 +109,8 @@ fn is_grouped(select: &Select) -> bool {
     }
 }
 
-/// Whether a column of a SELECT has an aggregate and no subquery, which may have aggregates of its own.
+/// Whether an item of a SELECT has an aggregate and no subquery. A subquery may have aggregates of
+/// its own.
 fn has_aggregate(item: &SelectItem) -> bool {
     let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
         return false;
@@ -170,10 +171,10 @@ fn uses_other_aliases(select: &Select) -> bool {
     })
 }
 
-/// Replaces a position in ORDER BY with the expression of the column of SELECT, if the column has no
-/// alias: DataFusion rejects `SELECT x % 2 .. GROUP BY x ORDER BY 1`, and without GROUP BY
-/// `SELECT sum(x) + 1 .. ORDER BY 1`. The positions of expressions that may differ from call to call,
-/// and of subqueries, are kept.
+/// Replaces a position in ORDER BY with the expression of the column of SELECT, if the column has
+/// no alias: DataFusion rejects `SELECT x % 2 .. GROUP BY x ORDER BY 1`, and without GROUP BY
+/// `SELECT sum(x) + 1 .. ORDER BY 1`. The positions of volatile expressions and of subqueries are
+/// kept.
 ///
 /// Returns false, and keeps the position, if the expression uses a name that is the alias of
 /// another column. In a key of ORDER BY, DataFusion would read this name as the alias instead of

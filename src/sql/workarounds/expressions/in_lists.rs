@@ -30,8 +30,8 @@ const APART: &str = "__serrate_apart_";
 /// and `stock_patterns_still_forget_backslashes` fail.
 ///
 /// DataFusion also replaces `x % 1` with 0 for any `x` that is not a float and never NULL, although
-/// a decimal may have a fraction. This rule replaces it with `x % -1`, which has the same value. This
-/// workaround is obsolete once the test `stock_remainders_of_decimals_are_still_zero` fails.
+/// a decimal may have a fraction. This rule replaces it with `x % -1`, which has the same value.
+/// This workaround is obsolete once the test `stock_remainders_of_decimals_are_still_zero` fails.
 pub(in crate::sql) fn keep_in_lists(
     stock: &dyn OptimizerRule,
     plan: LogicalPlan,
@@ -134,7 +134,8 @@ fn keep_pattern(e: &Expr) -> Option<Expr> {
     }
 }
 
-/// Returns a literal pattern with an empty group in front of it, below its casts.
+/// Puts an empty group in front of a literal pattern, below the casts of the pattern. Returns
+/// `None` for other patterns.
 fn group_pattern(pattern: Expr) -> Option<Expr> {
     Some(match pattern {
         Expr::Literal(text, _) => {

@@ -13,10 +13,10 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 /// Keeps the optimizer rule `aggregate_statistics` from answering `min` and `max` over UNION ALL
 /// from statistics if an input of the union has no rows.
 ///
-/// In DataFusion 55, a literal is its own minimum and maximum, even if there are no rows. The
-/// minimum of a UNION ALL is the least minimum of its inputs, so
-/// `SELECT min(x) FROM (SELECT 1 AS x FROM empty UNION ALL SELECT 2 FROM t)` is 1. This workaround
-/// is obsolete once the test `stock_extremes_still_include_literals_without_rows` fails.
+/// In the statistics of DataFusion 55, a literal is its own minimum and maximum, even if there are
+/// no rows, and the minimum of a UNION ALL is the least minimum of its inputs. So `SELECT min(x)
+/// FROM (SELECT 1 AS x FROM empty UNION ALL SELECT 2 FROM t)` would be 1 instead of 2. This
+/// workaround is obsolete once the test `stock_extremes_still_include_literals_without_rows` fails.
 pub(in crate::sql) fn keep_empty_inputs(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,

@@ -17,9 +17,9 @@ const PREFIX: &str = "__serrate_unnested";
 /// Physical optimizer rule, before DataFusion's: gives the columns of an `unnest` distinct names
 /// while it runs.
 ///
-/// An `unnest` of DataFusion 55 finds the columns that it passes on by name. What is known of a
-/// column (its order, its constant value, that the partitions divide the rows by it) then counts
-/// for the first column of the same name:
+/// An `unnest` of DataFusion 55 finds the columns that it passes on by name. It then takes the
+/// properties of a column (its order, its constant value, the partitioning by it) for those of the
+/// first column of the same name:
 /// `SELECT a.k, max(b.k) FROM a JOIN (SELECT k, array_agg(i) AS x FROM b GROUP BY k) b ON a.i = b.k
 /// CROSS JOIN unnest(b.x) GROUP BY a.k` returns several rows for one `a.k`. This workaround is
 /// obsolete once the test `stock_unnest_still_finds_columns_by_name` fails.
@@ -77,8 +77,8 @@ fn rename_columns(unnest: &UnnestExec) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(Arc::new(ProjectionExec::try_new(above.collect::<Vec<_>>(), Arc::new(renamed))?))
 }
 
-/// Returns the name of the output column `place` while the `unnest` runs. The input column that
-/// becomes it, or the first of several that a list or a struct becomes, has the same name.
+/// Returns the name of the output column `place` while the `unnest` runs. An input column has the
+/// name of the first output column that it becomes.
 fn name_column(place: usize) -> String {
     format!("{PREFIX}_{place}")
 }

@@ -681,7 +681,7 @@ pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
     )
 }
 
-/// Whether a node is a join from which an output row may have no values of an input that uses outer
+/// Whether a node is a join whose output rows may lack the values of an input that uses outer
 /// columns.
 pub(super) fn has_optional_outer(node: &LogicalPlan) -> Result<bool> {
     let LogicalPlan::Join(join) = node else { return Ok(false) };

@@ -73,9 +73,9 @@ impl TextForm {
 /// `stock_times_without_seconds_are_still_errors` and `stock_intervals_without_units_are_still_errors`
 /// fail.
 ///
-/// Arrow reads a string of an integer as a number of microseconds or nanoseconds after midnight,
-/// so that `'10'::TIME` is 00:00:00.00000001. Here such a cast fails ([`mark_number`]). This workaround is obsolete once the test
-/// `stock_times_of_day_are_still_read_from_numbers` fails.
+/// Arrow reads a string of an integer as a number of microseconds or nanoseconds after midnight, so
+/// that `'10'::TIME` is 00:00:00.00000001. This rule makes such a cast fail ([`mark_number`]). This
+/// workaround is obsolete once the test `stock_times_of_day_are_still_read_from_numbers` fails.
 pub(in crate::sql) fn cast_texts_to_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_read = |e: &Expr| {
         matches!(e, Expr::Cast(_) | Expr::TryCast(_)) || is_named_cast(e) || is_reader(e)
@@ -159,7 +159,7 @@ fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transfor
     }
 }
 
-/// Adds a blank to a string of an integer, which Arrow then does not read as a time of day. Returns
+/// Adds a blank to a string of an integer, so that Arrow does not read it as a time of day. Returns
 /// `None` for any other string.
 fn mark_number(text: &str) -> Option<String> {
     text.parse::<i64>().is_ok().then(|| format!("{text} "))

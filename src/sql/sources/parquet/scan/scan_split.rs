@@ -209,8 +209,8 @@ struct ScanExpressions {
     /// Indices in the table of the columns that the list decoder reads.
     lists: BTreeSet<usize>,
     exprs: Vec<ProjectionExpr>,
-    /// Columns that expressions over lists use, too: for the index in the table, the index in
-    /// `exprs`.
+    /// For each column that expressions over lists also use: its index in the table, and its index
+    /// in `exprs`.
     places: BTreeMap<usize, usize>,
 }
 

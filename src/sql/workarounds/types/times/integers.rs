@@ -1,7 +1,8 @@
-//! Refuses to compare dates with integers, and to return either a date or an integer.
+//! Rejects comparisons of dates with integers, and expressions that return either a date or an
+//! integer.
 //!
 //! Type coercion would take the integers for days since 1970: `d > 20200101` would be false for all
-//! dates of this century, and a UNION of a date and 2020 would have the date 1975-07-13.
+//! dates of this century, and a UNION of a date and 2020 would have the date 1975-07-14.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, plan_err};
@@ -11,8 +12,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union};
 /// How to write a date instead of an integer, for error messages.
 const INSTEAD: &str = "write a date such as DATE '2020-01-31' instead of the integer, compare a part of the date, as in year(d) = 2020, or write DATE '1970-01-01' + n for a number n of days since 1970";
 
-/// Returns an error if values that are compared, or of which an expression returns one, are dates
-/// and integers, also in lists and structs.
+/// Returns an error if some of `values` are dates and others integers, also in lists and structs.
+/// An expression compares these values, or returns one of them.
 pub(super) fn refuse_integers(values: &[(&Expr, &DFSchema)]) -> Result<()> {
     let mut typed =
         values.iter().filter_map(|&(e, schema)| e.get_type(schema).ok().map(|t| (e, t)));

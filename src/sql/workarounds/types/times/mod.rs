@@ -52,7 +52,8 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 /// * A UNION of dates or times of day with strings returns strings. CASE, `greatest` and other
 ///   expressions that return either a date (or a time of day) or a string are an error. Type
 ///   coercion would cast the strings to dates, without their times of day.
-/// * Dates are neither compared nor combined with integers, which type coercion would take for days.
+/// * Dates are neither compared nor combined with integers: type coercion would take the integers
+///   for days since 1970.
 /// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several equal
 ///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
 ///   error.
@@ -361,8 +362,8 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         _ => false,
     };
     let holds = |schema: &DFSchema| schema.fields().iter().any(|f| may_hold_time(f.data_type()));
-    // `schema` has only one of several columns that share a name, as the columns `x` of the inputs of
-    // a union do, so the inputs are searched as well.
+    // `schema` has only one of several columns that share a name, such as the columns `x` of the
+    // inputs of a union, so the inputs are searched as well.
     holds(schema)
         || plan.inputs().iter().any(|input| holds(input.schema()))
         || holds(plan.schema())
