@@ -414,12 +414,13 @@ async fn values_within_the_query_of_an_insert_keep_their_types() {
         "INSERT INTO t WITH v(a) AS (VALUES (3.5)) SELECT a * 2 FROM v",
         "INSERT INTO t SELECT 11 WHERE 1 IN (VALUES (1.5))",
         "INSERT INTO t SELECT b FROM (VALUES (1, 9), (2, 10)) v(a, b) WHERE a < 2",
+        "INSERT INTO t SELECT 17 EXCEPT VALUES (17.5)",
         "INSERT INTO t VALUES ((SELECT max(a * 2) FROM (VALUES (6.5)) v(a)))",
         "INSERT INTO t SELECT length(s) FROM (VALUES ('1') UNION ALL VALUES ('01') ORDER BY 1 LIMIT 1) v(s)",
     ] {
         rows_or_error(&ctx, insert).await;
     }
-    assert_eq!(rows_or_error(&ctx, "SELECT a FROM t ORDER BY a").await, "2; 3; 5; 7; 9; 13");
+    assert_eq!(rows_or_error(&ctx, "SELECT a FROM t ORDER BY a").await, "2; 3; 5; 7; 9; 13; 17");
     rows_or_error(&ctx, "PREPARE p AS INSERT INTO t SELECT a * 2 FROM (VALUES ($1)) v(a)").await;
     assert_eq!(rows_or_error(&ctx, "EXECUTE p(10.5)").await, "1");
     assert_eq!(rows_or_error(&ctx, "SELECT max(a) FROM t").await, "21");
@@ -508,6 +509,7 @@ async fn numbers_are_not_written_to_timestamps() {
         "INSERT INTO t BY NAME SELECT 5 AS z",
         "UPDATE t SET z = 5",
         "UPDATE t SET z = i + 1",
+        "UPDATE t SET z = i::BIGINT",
     ] {
         let e = rows_or_error(&ctx, change).await;
         assert!(e.contains("'z' has timestamps, but gets a number"), "{change}: {e}");

@@ -447,24 +447,6 @@ async fn lists_of_outer_columns_and_tuples_of_expressions_are_planned() {
     }
 }
 
-/// VALUES that are the whole query of an INSERT have the types of the table; VALUES within its
-/// query do not.
-#[tokio::test]
-async fn values_within_the_query_of_an_insert_keep_their_types() {
-    let setup = [
-        "CREATE TABLE made (a INT)",
-        "INSERT INTO made SELECT x * 2 FROM (VALUES (1.5)) v(x)",
-        "INSERT INTO made SELECT 9 WHERE 2.0 IN (VALUES (2.5))",
-        "INSERT INTO made WITH w(x) AS (VALUES (2.5), (1)) SELECT x * 2 FROM w",
-        "INSERT INTO made SELECT 7 EXCEPT VALUES (7.5)",
-        "INSERT INTO made SELECT y FROM (VALUES ('x', 4)) v(x, y)",
-        "INSERT INTO made VALUES (8)",
-    ];
-    expect_rows(&setup, &[("SELECT a FROM made ORDER BY a", "2; 3; 4; 5; 7; 8")]).await;
-    let setup = ["CREATE TABLE typed (a INT) AS SELECT x * 2 AS a FROM (VALUES (1.5)) v(x)"];
-    expect_rows(&setup, &[("SELECT a FROM typed", "3")]).await;
-}
-
 /// Type coercion changes the types of a UNION after the planner has compared them with the table.
 #[tokio::test]
 async fn inserted_unions_have_the_types_of_the_table() {

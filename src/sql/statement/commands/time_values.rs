@@ -7,8 +7,8 @@ use arrow::datatypes::DataType;
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    AssignmentTarget, Expr as SqlExpr, Insert, SetExpr, Statement as SqlStatement, TableObject,
-    UnaryOperator, Value,
+    AssignmentTarget, DataType as SqlType, Expr as SqlExpr, Insert, SetExpr,
+    Statement as SqlStatement, TableObject, UnaryOperator, Value,
 };
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WriteOp};
 use datafusion::prelude::SessionContext;
@@ -17,7 +17,7 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::folding::fold_name;
 
-/// Returns the names of the columns to which an UPDATE assigns a cast. In the plan, such a cast
+/// Returns the names of the columns to which an UPDATE assigns a cast to a timestamp. In the plan, such a cast
 /// looks like one that DataFusion adds to a value of another type.
 pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> HashSet<String> {
     let Statement::Statement(inner) = statement else { return HashSet::new() };
@@ -29,7 +29,13 @@ pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> Ha
         while let SqlExpr::Nested(inner) = value {
             value = inner;
         }
-        matches!(value, SqlExpr::Cast { .. }).then(|| fold_name(column))
+        let SqlExpr::Cast { data_type, .. } = value else { return None };
+        // A cast to another type, such as `n::BIGINT`, does not give the number a unit.
+        let is_time = matches!(
+            data_type,
+            SqlType::Timestamp(..) | SqlType::Datetime(_) | SqlType::Custom(..)
+        );
+        is_time.then(|| fold_name(column))
     });
     casts.collect()
 }

@@ -15,30 +15,42 @@ const INSTEAD: &str = "write a date such as DATE '2020-01-31' instead of the int
 /// Returns an error if some of `values` are dates and others integers, also in lists and structs.
 /// An expression compares these values, or returns one of them.
 pub(super) fn refuse_integers(values: &[(&Expr, &DFSchema)]) -> Result<()> {
-    let mut typed =
-        values.iter().filter_map(|&(e, schema)| e.get_type(schema).ok().map(|t| (e, t)));
-    let Some((first, first_type)) = typed.find(|(_, t)| !t.is_null()) else { return Ok(()) };
-    match typed.find(|(_, t)| mixes_dates_with_integers(&first_type, t)) {
-        None => Ok(()),
-        Some((other, other_type)) => plan_err!(
-            "{} of type {first_type} is compared or combined with {} of type {other_type}, but dates are not numbers; {INSTEAD}",
-            write_value(first),
-            write_value(other)
-        ),
+    let mut distinct: Vec<(&Expr, DataType)> = Vec::new();
+    for &(value, schema) in values {
+        let Ok(value_type) = value.get_type(schema) else { continue };
+        if distinct.iter().any(|(_, known)| *known == value_type) {
+            continue;
+        }
+        let mixed =
+            distinct.iter().find(|(_, known)| mixes_dates_with_integers(known, &value_type));
+        if let Some((first, first_type)) = mixed {
+            return plan_err!(
+                "{} of type {first_type} is compared or combined with {} of type {value_type}, but dates are not numbers; {INSTEAD}",
+                write_value(first),
+                write_value(value)
+            );
+        }
+        distinct.push((value, value_type));
     }
+    Ok(())
 }
 
 /// Returns an error if a column of a union has dates in one input and integers in another.
 pub(super) fn refuse_integers_of_union(union: &Union) -> Result<()> {
     for (at, field) in union.schema.fields().iter().enumerate() {
         let types = union.inputs.iter().flat_map(|input| list_column_types(input, at));
-        let mut types = types.filter(|t| !t.is_null());
-        let Some(first) = types.next() else { continue };
-        if let Some(other) = types.find(|t| mixes_dates_with_integers(first, t)) {
-            return plan_err!(
-                "the column {} of a UNION has the type {first} in one query and {other} in another, but dates are not numbers; {INSTEAD}",
-                field.name()
-            );
+        let mut distinct: Vec<&DataType> = Vec::new();
+        for other in types {
+            if distinct.contains(&other) {
+                continue;
+            }
+            if let Some(first) = distinct.iter().find(|t| mixes_dates_with_integers(t, other)) {
+                return plan_err!(
+                    "the column {} of a UNION has the type {first} in one query and {other} in another, but dates are not numbers; {INSTEAD}",
+                    field.name()
+                );
+            }
+            distinct.push(other);
         }
     }
     Ok(())
