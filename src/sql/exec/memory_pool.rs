@@ -211,13 +211,19 @@ impl MemoryRequest {
     /// memory already, and no merge follows a single batch. A sort without rows may reserve any
     /// number of bytes for its merges: the setting `sort_spill_reservation_bytes` says how many.
     fn compute_bound(&self, most: usize, limit: usize) -> usize {
-        let held = self.held.unwrap_or(self.reserved);
-        if held == 0 {
-            return if self.can_spill { most.max(limit / 8) } else { limit };
+        if self.can_spill && self.reserved == 0 {
+            return most.max(limit / 8);
         }
-        let merge = if self.can_spill { (most / 4).min(MERGE_BYTES) } else { 0 };
+        let held = self.held.unwrap_or(self.reserved);
         let other_reservations = held.saturating_sub(self.reserved);
-        most.saturating_sub(other_reservations.max(merge))
+        match (self.can_spill, held) {
+            (false, 0) => limit,
+            (false, _) => most.saturating_sub(other_reservations),
+            (true, _) => {
+                let merge = (most / 4).min(MERGE_BYTES);
+                most.saturating_sub(other_reservations.max(merge)).max(most / 4)
+            }
+        }
     }
 
     fn compute_share_bound(&self, share: usize, limit: usize) -> usize {
@@ -389,6 +395,26 @@ mod tests {
         let limit = 100 * MIB;
         assert!(reservation.fits_bound(reservation.compute_share_bound(2 * MIB, limit)));
         assert!(!reservation.is_guaranteed(Some(2 * MIB), limit));
+    }
+
+    #[test]
+    fn rows_fit_beside_a_large_reservation_for_merges() {
+        let (share, limit) = (2 * MIB, 24 * MIB);
+        let rows = |reserved, additional| MemoryRequest {
+            reserved,
+            additional,
+            held: Some(4 * MIB + reserved),
+            unshared: 0,
+            peak: 0,
+            can_spill: true,
+            is_sort: true,
+        };
+        let first = rows(0, MIB);
+        assert!(first.fits_bound(first.compute_share_bound(share, limit)));
+        let second = rows(MIB / 4, MIB / 4);
+        assert!(second.fits_bound(second.compute_share_bound(share, limit)));
+        let third = rows(MIB / 2, 1);
+        assert!(!third.fits_bound(third.compute_share_bound(share, limit)));
     }
 
     #[test]
