@@ -34,10 +34,11 @@ fn slow_queries_show_their_progress_on_a_terminal_only() {
     // The empty strings are pauses; then Ctrl-C interrupts the query.
     let Some(shown) = on_terminal(&place, "slow.sql", &["", "", "", "\x03"]) else { return };
     assert!(shown.contains(" rows ") && shown.contains("interrupted"), "{shown:?}");
-    // The terminal prints ^C at the start of the progress bar. The command then clears the line.
+    // The terminal prints ^C where the cursor is: at the start of the progress bar, or anywhere in
+    // it while the bar is redrawn. The command then returns to the first column and clears the line.
     let (bar, after) = shown.split_once("^C").unwrap();
     let (cleared, _) = after.split_once("interrupted").unwrap();
-    assert!(bar.ends_with('\r') && cleared.ends_with("\u{1b}[2K"), "{shown:?}");
+    assert!(!bar.contains('\n') && cleared.ends_with("\r\u{1b}[2K"), "{shown:?}");
     assert!(!cleared.contains('\n'), "{shown:?}");
     let Some(shown) = on_terminal(&place, "-c 'SELECT 1 AS a'", &[]) else { return };
     assert!(!shown.contains("rows"), "{shown:?}");
