@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{new_empty_array, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -45,16 +45,21 @@ pub(super) static DOC: Doc = Doc {
     example: example!("ragged_map"),
 };
 
-pub(super) fn build_udf() -> HigherOrderUDF {
+static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| DOC.to_documentation());
+
+/// Builds `ragged_map`. `called` is the function that the statement calls: `ragged_map` itself, or
+/// a scalar function that is applied to the values of lists.
+pub(super) fn build_udf(called: &str) -> HigherOrderUDF {
     HigherOrderUDF::new_from_impl(RaggedMap {
         signature: HigherOrderSignature::variadic_any(Volatility::Immutable),
-        documentation: DOC.to_documentation(),
+        called: called.to_owned(),
     })
 }
 
 struct RaggedMap {
     signature: HigherOrderSignature,
-    documentation: Documentation,
+    /// The function that errors name.
+    called: String,
 }
 
 impl fmt::Debug for RaggedMap {
@@ -63,7 +68,7 @@ impl fmt::Debug for RaggedMap {
     }
 }
 
-/// Functions have no state, so all instances are equal.
+/// Instances differ only in the name in errors, so all of them are equal.
 impl PartialEq for RaggedMap {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -177,8 +182,8 @@ impl HigherOrderUDFImpl for RaggedMap {
                 Ok(RaggedArray::try_from_arrow_levels(&array, levels)?)
             })
             .collect::<Result<Vec<_>>>()?;
-        let together =
-            broadcast_together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
+        let together = broadcast_together(&arrays)
+            .map_err(|e| Error::invalid(format!("{}: {e}", self.called)))?;
         let Some((shape, leaves)) = together else {
             return exec_err!(
                 "{NAME} takes at least one list before the lambda, but none is given; write {NAME}(x, v -> v + 1)"
@@ -207,6 +212,6 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&self.documentation)
+        Some(&DOCUMENTATION)
     }
 }

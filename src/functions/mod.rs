@@ -278,7 +278,8 @@ static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
     LazyLock::new(|| aggregate::build_udafs().into_iter().map(Arc::new).collect());
 
-static MAP: LazyLock<Arc<HigherOrderUDF>> = LazyLock::new(|| Arc::new(lambda::build_udf()));
+static MAP: LazyLock<Arc<HigherOrderUDF>> =
+    LazyLock::new(|| Arc::new(lambda::build_udf(lambda::NAME)));
 
 pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     find_scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)

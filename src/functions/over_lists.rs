@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr::{HigherOrderFunction, LambdaVariable, Scalar
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 
-use super::get_map_function;
+use super::lambda::build_udf;
 use super::stock_facts::{StockFact, has_fact};
 use crate::array::{leaf_type, list_depth};
 
@@ -38,7 +38,7 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     let body = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), body));
     body.get_type(schema).ok()?;
     lists.push(lambda(names, body));
-    let map = Arc::clone(get_map_function());
+    let map = Arc::new(build_udf(call.name()));
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 

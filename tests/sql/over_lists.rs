@@ -64,6 +64,21 @@ async fn unsupported_types_of_values_are_errors() {
 }
 
 #[tokio::test]
+async fn lists_of_unequal_lengths_are_errors_of_the_function_that_is_called() {
+    let ctx = create_parallel_session();
+    let days = "[DATE '2020-01-01', DATE '2020-01-02'], [DATE '2020-01-03']";
+    for (call, named) in [
+        (format!("date_diff('day', {days})"), "date_diff: "),
+        ("power([1, 2], [1])".to_owned(), "power: "),
+        ("ragged_map([1, 2], [1], lambda v, w: v + w)".to_owned(), "ragged_map: "),
+    ] {
+        let e = error(&ctx, &format!("SELECT {call}")).await;
+        assert!(e.contains(named) && e.contains("same lengths"), "{call}: {e}");
+        assert_eq!(e.contains("ragged_map"), named == "ragged_map: ", "{call}: {e}");
+    }
+}
+
+#[tokio::test]
 async fn functions_with_names_of_duckdb_return_what_duckdb_returns() {
     let ctx = create_parallel_session();
     for (sql, expected) in [
