@@ -629,7 +629,7 @@ mod tests {
         let bits = "bitwise operators take scalar integers, but an operand is a list ..";
         assert_eq!(caret("SELECT to_days([1, 2])", bits), Some(7));
         assert_eq!(caret("SELECT to_days([1, 2]), 1 | 2", bits), None);
-        let format = "the format XYZ is unknown; STORED AS accepts ARROW, CSV, PARQUET";
+        let format = "the format XYZ is unknown; COPY writes ARROW, CSV, PARQUET";
         assert_eq!(caret("COPY t TO 'z' (FORMAT xyz)", format), Some(22));
         assert_eq!(caret("COPY t TO 'z' STORED AS xyz", format), Some(24));
         let month = "Month value '13' is out of range";

@@ -79,6 +79,28 @@ async fn overwrite_is_allowed_if_the_target_does_not_exist() {
     }
 }
 
+/// DuckDB's syntax of COPY has no STORED AS, so errors do not name this clause.
+#[tokio::test]
+async fn errors_about_the_format_fit_both_forms_of_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
+    for (target, format, words) in [
+        ("x", "XYZ", ["the format XYZ is unknown", "COPY writes ARROW, "]),
+        ("x.json", "CSV", ["the extension .json of another format", "leave out the format CSV"]),
+    ] {
+        for clause in [format!("(FORMAT {format})"), format!("STORED AS {format}")] {
+            let copy = format!("COPY (SELECT 1 AS k) TO '{folder}/{target}' {clause}");
+            let e = error(&ctx, &copy).await;
+            assert!(words.iter().all(|word| e.contains(*word)), "{copy}: {e}");
+            assert!(!e.contains("STORED AS"), "{copy}: {e}");
+        }
+    }
+    let table = "CREATE EXTERNAL TABLE t STORED AS xyz LOCATION 'x'";
+    let e = error(&ctx, table).await;
+    assert!(e.contains("STORED AS accepts ARROW, "), "{e}");
+}
+
 #[tokio::test]
 async fn copy_to_a_device_is_refused() {
     for copy in [

@@ -477,7 +477,8 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         }
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {
-                check_format(state, format)?;
+                // COPY has the format after STORED AS or as its option FORMAT.
+                check_format(state, format, "COPY writes")?;
                 check_extension(copy, format)?;
             }
             #[cfg(feature = "cloud")]
@@ -488,7 +489,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
             }
         }
         Statement::CreateExternalTable(table) => {
-            check_format(state, &table.file_type)?;
+            check_format(state, &table.file_type, "STORED AS accepts")?;
             #[cfg(feature = "cloud")]
             take_options(state, &table.locations, &mut table.options)?;
         }

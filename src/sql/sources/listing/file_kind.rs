@@ -73,7 +73,7 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// Returns the names of the formats that STORED AS accepts, separated by commas.
+/// Returns the names of the formats that STORED AS and COPY accept, separated by commas.
 pub(in crate::sql) fn list_known_formats(state: &SessionState) -> String {
     let mut known: Vec<&str> = state
         .table_factories()

@@ -102,13 +102,19 @@ pub(in crate::sql::statement) fn keep_existing(
     Ok(())
 }
 
-pub(in crate::sql::statement) fn check_format(state: &SessionState, format: &str) -> Result<()> {
+/// Returns an error if no format is called `format`. The error lists the formats after `accepts`,
+/// such as `STORED AS accepts`.
+pub(in crate::sql::statement) fn check_format(
+    state: &SessionState,
+    format: &str,
+    accepts: &str,
+) -> Result<()> {
     if state.get_file_format_factory(format).is_some()
         || state.table_factories().contains_key(&format.to_uppercase())
     {
         return Ok(());
     }
-    plan_err!("the format {format} is unknown; STORED AS accepts {}", list_known_formats(state))
+    plan_err!("the format {format} is unknown; {accepts} {}", list_known_formats(state))
 }
 
 /// Returns an error if COPY writes one file and its name has the extension of another format: a reader
@@ -128,7 +134,7 @@ pub(in crate::sql::statement) fn check_extension(
                 .is_some_and(|of| written.is_some_and(|w| w != of)) =>
         {
             plan_err!(
-                "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or remove STORED AS {format}",
+                "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or leave out the format {format}",
                 copy.target,
                 written.unwrap_or_default()
             )
