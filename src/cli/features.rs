@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::arguments::{BATCH, parse_up_to, parse_value};
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name};
+use super::files::{FEATURE_FILES, FileFormat, NewFolders, OutputFile, SinkOptions, check_name};
 use super::interrupt;
 use super::output::{group_digits, print_line};
 use super::progress::Progress;
@@ -194,9 +194,7 @@ fn list_outputs(args: &FeaturesArgs, target: &FeatureOutput) -> Vec<PathBuf> {
             args.output.with_extension("features.parquet"),
             args.output.with_extension("labels.parquet"),
         ],
-        FeatureOutput::Folder => ["values.parquet", "features.parquet", "labels.parquet"]
-            .map(|name| args.output.join(name))
-            .to_vec(),
+        FeatureOutput::Folder => FEATURE_FILES.map(|name| args.output.join(name)).to_vec(),
     }
 }
 

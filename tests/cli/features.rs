@@ -110,6 +110,13 @@ fn features_are_written_as_tables_and_as_sparse_tensors() {
     assert_eq!(values, of_sql);
     assert_eq!(count("SELECT count(*) AS n FROM 'sparse/features.parquet'"), "n\n28\n");
     assert_eq!(count("SELECT count(*) AS n FROM 'sparse/labels.parquet'"), "n\n1715\n");
+    // The tables of the folder have different columns, so no command reads all of them as one.
+    for command in [&["inspect", "sparse"][..], &["convert", "sparse", "one.parquet"]] {
+        let err = place.fails(1, command);
+        assert!(err.contains("sparse: the folder has the features of labels as three"), "{err}");
+        assert!(err.contains("name one of its files: values.parquet, features.parquet"), "{err}");
+    }
+    place.ok(&["inspect", "sparse/values.parquet"]);
     let names = count(&format!(
         "SELECT name FROM {} LIMIT 2",
         format_from("prefixes => ['LAB//'], windows => ['90d', 'all'], form => 'names'")

@@ -9,7 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 
 use super::meds::{MedsPart, select_part};
-use super::{DeclaredTypes, FileFormat, find_format, unify_schemas};
+use super::{DeclaredTypes, FEATURE_FILES, FileFormat, find_format, unify_schemas};
 use crate::access;
 use crate::array::list_depth;
 use crate::cli::command_failure::{Failure, Outcome};
@@ -174,6 +174,13 @@ impl InputSource {
         {
             return Ok(select_part(&folder.schema()?, *part));
         }
+        if self.has_features() {
+            return Err(Failure::from_message(format!(
+                "{}: the folder has the features of labels as three tables with different columns; name one of its files: {}",
+                self.path.display(),
+                FEATURE_FILES.join(", ")
+            )));
+        }
         let mut schema: Option<SchemaRef> = None;
         for shard in &self.shards {
             interrupt::check_interrupt()?;
@@ -185,6 +192,12 @@ impl InputSource {
         }
         schema
             .ok_or_else(|| Failure::from_message("there are no input files; name a file or folder"))
+    }
+
+    /// Whether the files are the tables that `serrate features` writes to a folder.
+    fn has_features(&self) -> bool {
+        let has_file = |name: &&str| self.shards.iter().any(|s| s.path == self.path.join(name));
+        self.shards.len() == FEATURE_FILES.len() && FEATURE_FILES.iter().all(has_file)
     }
 
     pub(in crate::cli) fn count_bytes(&self) -> Outcome<u64> {

@@ -24,6 +24,10 @@ pub(super) use file_sink::{OutputFile, SinkOptions, describe_times};
 pub(super) use meds::{MedsPart, describe_losses};
 pub(super) use new_folders::NewFolders;
 
+/// The tables in a folder that `serrate features` writes.
+pub(super) const FEATURE_FILES: [&str; 3] =
+    ["values.parquet", "features.parquet", "labels.parquet"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum FileFormat {
     /// Ragged tensors of Python's nested_ragged_tensors.
