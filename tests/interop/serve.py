@@ -4,8 +4,8 @@
     cargo build --release --features serve
     python tests/interop/serve.py target/release/serrate
 
-Checks the statements and calls of a user, wrong tokens, and clients that are killed. `tests/serve/load.py`
-runs many clients for some minutes.
+Checks the statements and calls of a user, wrong tokens, clients that are killed, and the Python block of
+`docs/server.md`. `tests/serve/load.py` runs many clients for some minutes.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import adbc_driver_manager
 import pyarrow as pa
 from adbc_driver_flightsql import DatabaseOptions
 
+ROOT = Path(__file__).resolve().parents[2]
 LONG = (
     "SELECT count(*) FROM (SELECT unnest(range(300000)) AS x) a, "
     "(SELECT unnest(range(300000)) AS y) b WHERE (x * y) % 7 = 3"
@@ -229,6 +230,30 @@ cursor.fetchall()
     print(f"killed clients: ok, {took:.2f} s")
 
 
+def check_page(binary):
+    """Runs the Python block of docs/server.md, with the address of a server of its tables."""
+    page = (ROOT / "docs" / "server.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder:
+        visits = "SELECT x AS subject_id, x % 3 AS site, [x, 1] AS codes FROM (SELECT unnest(range(300)) AS x)"
+        copy = f"COPY ({visits}) TO '{folder}/data/visits.nrt'"
+        (Path(folder) / "data").mkdir()
+        subprocess.run([binary, "-c", copy], check=True, stdout=subprocess.DEVNULL)
+        server = Server(binary, folder, "--table", "visits=visits.nrt")
+        # The block reads the file with the token.
+        here = os.getcwd()
+        os.chdir(folder)
+        names = {}
+        try:
+            exec(block.replace("127.0.0.1:8815", server.address), names)
+            server.stop()
+        finally:
+            os.chdir(here)
+            server.process.kill()
+        assert names["table"].num_rows == 3 and names["batch"].num_columns == 3, names
+    print("docs/server.md: ok")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
@@ -245,6 +270,7 @@ def main():
             print("stopped: ok")
         finally:
             server.process.kill()
+    check_page(binary)
 
 
 if __name__ == "__main__":
