@@ -128,11 +128,17 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     let out = place.ok(&["inspect", &meds, "--codes", "2"]);
     assert!(out.contains("the 2 most frequent of") && out.contains("padded SEM"), "{out}");
     assert!(!place.ok(&["inspect", &meds, "--codes", "0"]).contains("most frequent"));
-    // On a terminal of 80 columns, no column of a table is omitted. Each table has a title.
+    // On a terminal of 80 columns, no column of a table is omitted. Each table has a title, and an
+    // empty line separates it from the table before it.
     let output = place.command().env("COLUMNS", "80").args(["inspect", &meds]).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(!out.contains("more column"), "{out}");
-    for expected in ["\nsplits\n", "\nshards\n", "most events", "┆ text (dictionary)"] {
+    for expected in
+        ["\n\nsplits\n", "\n\nsplits: ", "\n\nshards\n", "\n\nshards: ", "\n\nthe 10 most frequent"]
+    {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+    for expected in ["most events", "┆ text (dictionary)"] {
         assert!(out.contains(expected), "{expected}: {out}");
     }
 

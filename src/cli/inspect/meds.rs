@@ -36,7 +36,6 @@ impl MedsReport {
         if splits.len() > 1 {
             all.push(self.summary.total());
         }
-        writeln!(out)?;
         write_parts("split", &all, out)?;
         if self.summary.shards().len() > splits.len() {
             write_parts("shard", self.summary.shards(), out)?;
@@ -65,9 +64,9 @@ impl MedsReport {
         }
         match codes.len() {
             all if all > n => {
-                writeln!(out, "the {n} most frequent of {} codes", group_digits(all))?
+                writeln!(out, "\nthe {n} most frequent of {} codes", group_digits(all))?
             }
-            all => writeln!(out, "{} codes", group_digits(all))?,
+            all => writeln!(out, "\n{} codes", group_digits(all))?,
         }
         rows.write(out)
     }
@@ -141,8 +140,8 @@ fn write_parts(what: &str, parts: &[PartSummary], out: &mut impl Write) -> Outco
             format_rounded(p.padded_events()),
         ]);
     }
-    writeln!(out, "{what}s")?;
+    writeln!(out, "\n{what}s")?;
     counts.write(out)?;
-    writeln!(out, "{what}s: longest subjects, and sizes if all subjects are padded to them")?;
+    writeln!(out, "\n{what}s: longest subjects, and sizes if all subjects are padded to them")?;
     sizes.write(out)
 }
