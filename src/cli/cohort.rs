@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::command_failure::{Failure, Outcome};
 use super::files::{FileFormat, NewFolders, check_name};
 use super::interrupt;
-use super::output::{group_digits, print_line};
+use super::output::{group_digits, print_line, print_sentence, print_wrapped};
 use super::progress::Progress;
 use crate::access;
 use crate::cohorts::{Attrition, Cohort, CohortColumn, CohortCriteria, CohortRows};
@@ -244,10 +244,12 @@ fn write_file(
 
 fn explain_criteria(args: &CohortArgs, criteria: &CohortCriteria) -> Outcome {
     for line in criteria.explain_plan() {
-        print_line(&line)?;
+        // The lines below a window are indented by 2 or 4 spaces more than the window.
+        let own = line.len() - line.trim_start().len();
+        print_wrapped(&line, own + 6)?;
     }
     for note in &criteria.notes {
-        print_line(&format!("note: {note}"))?;
+        print_sentence(&format!("note: {note}"))?;
     }
     let mut selected = vec!["subject_id"];
     selected.extend(criteria.has_index_timestamp().then_some("index_timestamp AS prediction_time"));
@@ -256,8 +258,8 @@ fn explain_criteria(args: &CohortArgs, criteria: &CohortCriteria) -> Outcome {
     let mut from = vec![quote(&args.input), quote(&args.config)];
     from.extend(args.predicates.iter().map(|path| format!("predicates => {}", quote(path))));
     print_line("query:")?;
-    print_line(&format!("  SELECT {}", selected.join(", ")))?;
-    print_line(&format!("  FROM meds_cohort({})", from.join(", ")))
+    print_line(&format!("  SELECT {}", selected.join(",\n         ")))?;
+    print_line(&format!("  FROM meds_cohort({})", from.join(",\n                   ")))
 }
 
 /// Prints a table with one row per criterion: how many subjects and how many triggers (column

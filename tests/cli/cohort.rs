@@ -185,10 +185,19 @@ trigger: admission
     target.end = start -> end_of_stay, counts in (input.end, target.end]
         label: death > 0
 query:
-  SELECT subject_id, index_timestamp AS prediction_time, label > 0 AS boolean_value
-  FROM meds_cohort('nowhere', 'task.yaml')
+  SELECT subject_id,
+         index_timestamp AS prediction_time,
+         label > 0 AS boolean_value
+  FROM meds_cohort('nowhere',
+                   'task.yaml')
 "
     );
+    // Lines that are wider than the terminal continue below, further to the right.
+    let args = ["cohort", "nowhere", "task.yaml", "--explain"];
+    let output = place.command().env("COLUMNS", "60").args(args).output().unwrap();
+    let narrow = String::from_utf8(output.stdout).unwrap();
+    assert!(narrow.contains("counts in (input.end,\n          target.end]\n"), "{narrow}");
+    assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
     let plan = format!(
         "EXPLAIN SELECT label FROM meds_cohort('{}', 'task.yaml')",
         data_path("cohorts/meds")

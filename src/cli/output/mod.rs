@@ -239,9 +239,15 @@ impl<'a> ResultWriter<'a> {
 
 /// Prints a sentence. If the width of the terminal is known, wraps the sentence between words.
 pub(super) fn print_sentence(text: &str) -> Outcome {
+    print_wrapped(text, 2)
+}
+
+/// Prints a line. If the width of the terminal is known, wraps the line between words, and indents
+/// all parts but the first by `indent` spaces.
+pub(super) fn print_wrapped(line: &str, indent: usize) -> Outcome {
     match find_terminal_width() {
-        Some(width) => print_line(&wrap_words(text, width, 2)),
-        None => print_line(text),
+        Some(width) => print_line(&wrap_words(line, width, indent)),
+        None => print_line(line),
     }
 }
 

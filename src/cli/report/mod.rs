@@ -33,7 +33,7 @@ use self::timeline::read_timelines;
 use super::arguments::parse_up_to;
 use super::command_failure::{Failure, Outcome};
 use super::files::{DeclaredTypes, InputSource};
-use super::output::print_line;
+use super::output::print_sentence;
 use super::progress::Progress;
 use super::stats::{ColumnGroup, collect_stats};
 use crate::access;
@@ -132,7 +132,7 @@ pub(super) fn run(args: &ReportArgs) -> Outcome {
     file.write_all(page.as_bytes())?;
     file.commit()?;
     let sections = page::list_headings(&report).join(", ").to_lowercase();
-    print_line(&format!("wrote {sections} to {}", args.output.display()))
+    print_sentence(&format!("wrote {sections} to {}", args.output.display()))
 }
 
 fn check_output(path: &Path) -> Outcome {
