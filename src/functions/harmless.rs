@@ -95,7 +95,7 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
     })
 }
 
-pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
+fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let t = e.get_type(schema)?;
     Ok(t.is_integer() || t.is_floating())
 }

@@ -38,6 +38,7 @@ use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
 use crate::sql::sources::parquet::{ListsSource, correct_received_footers};
+use crate::sql::workarounds::expressions::negations::get_negative_function;
 use crate::sql::workarounds::expressions::volatile_between::get_between_function;
 use crate::sql::workarounds::expressions::volatile_coalesce::get_coalesce_function;
 use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
@@ -486,6 +487,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(list_time_text_functions());
     functions.push(get_between_function());
     functions.push(get_coalesce_function());
+    functions.push(get_negative_function());
     functions.extend(list_zoned_functions());
     functions.push(build_masked_fields());
     functions.push(Arc::new(list_text_function()));

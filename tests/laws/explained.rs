@@ -67,7 +67,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
         "windows divided by a column that equals an expression of itself fail",
     ),
     ("serrate_plain_changes", "INSERT and UPDATE of what cannot be changed are planned"),
-    ("serrate_plain_negations", "conditions on `-x` fail over the least integer"),
+    ("serrate_plain_negations", "`-x` of the least integer is this integer"),
     ("serrate_query_values", "IN and EXISTS as values are refused"),
     ("serrate_range_frames", "frames of NULL miss peers in later batches"),
     ("serrate_repeated_constants", "long constants that are repeated for each row end the process"),
