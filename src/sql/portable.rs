@@ -48,6 +48,7 @@ use crate::sql::workarounds::sorting::sorts::UnorderedExec;
 use crate::sql::workarounds::types::coarser_times::count_functions;
 use crate::sql::workarounds::types::list_texts::list_text_function;
 use crate::sql::workarounds::types::local_times::list_zoned_functions;
+use crate::sql::workarounds::types::text_to_decimal_casts::get_plain_numbers_function;
 use crate::sql::workarounds::types::text_to_list_casts::list_text_list_functions;
 use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions;
 
@@ -483,6 +484,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = list_held_functions().to_vec();
     functions.push(Arc::new(build_float_key_function()));
     functions.extend(count_functions());
+    functions.push(get_plain_numbers_function());
     functions.extend(list_text_list_functions());
     functions.extend(list_time_text_functions());
     functions.push(get_between_function());

@@ -37,8 +37,8 @@ use crate::sql::workarounds::subqueries::{
 };
 use crate::sql::workarounds::types::{
     boolean_casts, cast_statistics, coarser_times, compared_casts, decimals, dictionary_casts,
-    large_texts, list_texts, local_times, narrow_floats, text_to_list_casts, text_to_time_casts,
-    texts, times,
+    large_texts, list_texts, local_times, narrow_floats, text_to_decimal_casts, text_to_list_casts,
+    text_to_time_casts, texts, times,
 };
 use crate::sql::workarounds::windows::{
     duration_windows, nested_windows, range_frames, unique_partitions, whole_windows, wide_frames,
@@ -368,6 +368,13 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "strings of times without seconds, such as `2024-01-01 10:00`, are errors, and so are strings of intervals without names of units, such as `1d 03:00`",
         upstream: UpstreamReport::Reported(&[Arrow(8219)]),
         until: RemovalCondition::Fails("stock_times_without_seconds_are_still_errors"),
+    },
+    SessionRule {
+        name: "serrate_decimal_texts",
+        step: RuleStep::AfterCoercion(text_to_decimal_casts::cast_texts_to_decimals),
+        without: "strings of numbers with an exponent, such as `'1e2'`, are not cast to decimals",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_exponents_are_still_no_decimals"),
     },
     SessionRule {
         name: "serrate_coarser_times",
