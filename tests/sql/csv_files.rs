@@ -339,6 +339,29 @@ async fn values_with_more_digits_than_the_type_are_refused() {
 }
 
 #[tokio::test]
+async fn integers_are_no_times_of_day() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("t.csv"), "x,n\n10:00:00.5,1\n09:30,2\n,3\n36000,4\n");
+    for ctx in create_sessions() {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x TIME, n INT) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
+        );
+        query_batches(&ctx, &create).await.unwrap();
+        let e = error(&ctx, "SELECT x FROM t").await;
+        assert!(e.contains("t.csv") && e.contains("'x'") && e.contains("'36000'"), "{e}");
+    }
+    write_text(&dir.path().join("t.csv"), "x,n\n10:00:00.5,1\n09:30,2\n,3\n");
+    for ctx in create_sessions() {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x TIME, n INT) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
+        );
+        query_batches(&ctx, &create).await.unwrap();
+        let rows = rows_or_error(&ctx, "SELECT x::VARCHAR FROM t ORDER BY n").await;
+        assert!(rows.starts_with("10:00:00.5") && rows.ends_with("09:30:00; NULL"), "{rows}");
+    }
+}
+
+#[tokio::test]
 async fn unknown_options_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "x\n1\n");

@@ -655,7 +655,8 @@ where
     T: ArrowPrimitiveType + Parser,
     T::Native: TryFrom<i128>,
 {
-    match T::parse(text) {
+    // Arrow's parser reads an integer as a time in the unit of the type: '10' as 10 nanoseconds.
+    match T::parse(text).filter(|_| text.contains(':')) {
         Some(time) => (count_fraction_digits(text) <= places).then_some(time),
         None if rules.numeric_times => parse_integer(text),
         None => None,
@@ -743,6 +744,13 @@ mod tests {
             for text in bad {
                 assert!(unheld_row(&texts(&["1", text]), &to, json).is_some(), "{text} {to}");
             }
+        }
+        let csv = TextRules { numeric_times: false, ..json };
+        for unit in [TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+            let clock = DataType::Time64(unit);
+            assert_eq!(unheld_row(&texts(&["10:00", "10:00:00.5 PM"]), &clock, csv), None);
+            assert_eq!(unheld_row(&texts(&["10:00", "10"]), &clock, csv), Some(1));
+            assert_eq!(unheld_row(&texts(&["10"]), &clock, json), None);
         }
         let rounded = convert_exact(&texts(&["9007199254740993"]), &Float64, TextRules::default());
         assert!(rounded.is_ok());
