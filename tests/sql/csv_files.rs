@@ -485,6 +485,49 @@ async fn null_value_is_read_and_written_as_null() {
 }
 
 #[tokio::test]
+async fn values_that_would_be_read_as_null_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "(SELECT * FROM (VALUES ('NA', 1, DATE '2020-01-02'), (NULL, -9, NULL)) v(a, b, d))";
+    for ctx in create_sessions() {
+        let target = |name: &str| display_path(&dir.path().join(name));
+        // Strings are quoted, as in DuckDB.
+        let copy = format!("COPY {rows} TO '{}' (NULLSTR 'NA', OVERWRITE)", target("a.csv"));
+        assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{copy}");
+        let text = std::fs::read_to_string(dir.path().join("a.csv")).unwrap();
+        assert_eq!(text, "a,b,d\n\"NA\",1,2020-01-02\nNA,-9,NA\n");
+        for (target, options) in [
+            (target("b.csv"), "(NULLSTR 'NA', DATEFORMAT '%d,%m,%Y')"),
+            (target("b/"), "(FORMAT csv, NULLSTR 'NA', PARTITION_BY (b))"),
+            (target("c.csv"), "(NULLSTR '-9')"),
+            (target("d.csv"), "(NULLSTR '2020-01-02')"),
+        ] {
+            let e = error(&ctx, &format!("COPY {rows} TO '{target}' {options}")).await;
+            assert!(e.contains("read as NULL") && e.contains("null_value"), "{options}: {e}");
+        }
+        // The values of PARTITION_BY are not in the files.
+        let folder = tempfile::tempdir().unwrap();
+        let folder = display_path(folder.path());
+        let copy =
+            format!("COPY {rows} TO '{folder}/' (FORMAT csv, NULLSTR '-9', PARTITION_BY (b))");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{copy}");
+        for option in ["null_value 'NA'", "null_value 'NA', null_regex '^(NA|-)$'"] {
+            let folder = tempfile::tempdir().unwrap();
+            let create = format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t (a VARCHAR, b INT) STORED AS CSV LOCATION '{}/' OPTIONS (has_header true, {option})",
+                display_path(folder.path())
+            );
+            assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+            let e = error(&ctx, "INSERT INTO t VALUES ('x', 1), ('NA', 2)").await;
+            assert!(e.contains("'a'") && e.contains("'NA'") && e.contains("read as NULL"), "{e}");
+            let insert = "INSERT INTO t VALUES ('NAN', 1), (NULL, NULL)";
+            assert_eq!(rows_or_error(&ctx, insert).await, "2");
+            let rows = rows_or_error(&ctx, "SELECT a, b FROM t ORDER BY b").await;
+            assert_eq!(rows, "NAN 1; NULL NULL");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_quote_within_a_header_is_part_of_the_name() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2000).map(|i| format!("{i},{i}\n")).collect();
