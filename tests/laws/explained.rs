@@ -35,6 +35,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
         "many UNIONs in a row take quadratic time; projections of nested ones take columns by name",
     ),
     ("serrate_float_keys", "zeros and NaN of both signs are told apart"),
+    ("serrate_float_ranges", "casts of numbers beyond the range of FLOAT are infinite"),
     ("serrate_from_alone", "`FROM t` without SELECT has no columns"),
     ("serrate_grouped_outer", "subqueries in HAVING and SELECT do not find computed group keys"),
     ("serrate_hidden_values", "values below NULL structs and lists are returned"),

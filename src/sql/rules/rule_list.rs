@@ -37,8 +37,8 @@ use crate::sql::workarounds::subqueries::{
 };
 use crate::sql::workarounds::types::{
     boolean_casts, cast_statistics, coarser_times, compared_casts, decimals, dictionary_casts,
-    large_texts, list_texts, local_times, narrow_floats, text_to_decimal_casts, text_to_list_casts,
-    text_to_time_casts, texts, times,
+    float_ranges, large_texts, list_texts, local_times, narrow_floats, text_to_decimal_casts,
+    text_to_list_casts, text_to_time_casts, texts, times,
 };
 use crate::sql::workarounds::windows::{
     duration_windows, nested_windows, range_frames, unique_partitions, whole_windows, wide_frames,
@@ -375,6 +375,14 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "strings of numbers with an exponent, such as `'1e2'`, are not cast to decimals",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_exponents_are_still_no_decimals"),
+    },
+    SessionRule {
+        name: "serrate_float_ranges",
+        // Must run after `serrate_inserted_types`, whose casts it checks.
+        step: RuleStep::AfterCoercion(float_ranges::check_float_ranges),
+        without: "`1e300::FLOAT` is infinite",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_casts_to_floats_are_still_infinite"),
     },
     SessionRule {
         name: "serrate_coarser_times",

@@ -11,6 +11,7 @@ mod decimal_types;
 mod decimal_values;
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod dictionary_casts;
+pub(in crate::sql) mod float_ranges;
 pub(in crate::sql) mod large_texts;
 pub(in crate::sql) mod list_texts;
 pub(in crate::sql) mod local_times;
