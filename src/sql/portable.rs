@@ -46,6 +46,7 @@ use crate::sql::workarounds::expressions::volatile_coalesce::get_coalesce_functi
 use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
 use crate::sql::workarounds::grouping::float_keys::build_float_key_function;
 use crate::sql::workarounds::guards::conditions::list_held_functions;
+use crate::sql::workarounds::inserted_nulls::get_not_null_function;
 use crate::sql::workarounds::sorting::sorts::UnorderedExec;
 use crate::sql::workarounds::types::coarser_times::count_functions;
 use crate::sql::workarounds::types::list_texts::list_text_function;
@@ -492,6 +493,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(get_between_function());
     functions.push(get_coalesce_function());
     functions.push(get_negative_function());
+    functions.push(get_not_null_function());
     functions.extend(list_zoned_functions());
     functions.push(build_masked_fields());
     functions.push(Arc::new(list_text_function()));

@@ -39,6 +39,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_from_alone", "`FROM t` without SELECT has no columns"),
     ("serrate_grouped_outer", "subqueries in HAVING and SELECT do not find computed group keys"),
     ("serrate_hidden_values", "values below NULL structs and lists are returned"),
+    ("serrate_inserted_nulls", "errors of NULL in NOT NULL columns do not name the column"),
     ("serrate_inserted_types", "INSERT of CASE and UNION writes other types than the table has"),
     ("serrate_join_orders", "joins of sorted sides claim the orders of both"),
     ("serrate_joined_groups", "GROUP BY and DISTINCT above joins with grouped tables lose keys"),

@@ -44,7 +44,7 @@ use crate::sql::workarounds::windows::{
     duration_windows, nested_windows, range_frames, unique_partitions, whole_windows, wide_frames,
     window_keys, window_orders,
 };
-use crate::sql::workarounds::{changes, from_alone, inserted_types};
+use crate::sql::workarounds::{changes, from_alone, inserted_nulls, inserted_types};
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
@@ -235,6 +235,14 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "INSERT of a CASE or UNION whose branches differ in type makes its table unreadable",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_inserts_still_write_other_types"),
+    },
+    SessionRule {
+        name: "serrate_inserted_nulls",
+        // Must run after `serrate_inserted_types`, so that the checked columns have their types.
+        step: RuleStep::AfterCoercion(inserted_nulls::check_inserted_nulls),
+        without: "the error about a NULL in a NOT NULL column does not name the column of the table",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_errors_of_null_still_lack_the_column"),
     },
     SessionRule {
         name: "serrate_flat_unions",
