@@ -555,6 +555,11 @@ async fn numbers_are_not_written_to_timestamps() {
         "UPDATE t SET z = 5",
         "UPDATE t SET z = i + 1",
         "UPDATE t SET z = i::BIGINT",
+        "EXPLAIN INSERT INTO t VALUES (1, 5)",
+        "EXPLAIN INSERT INTO t SELECT i, i FROM t",
+        "EXPLAIN ANALYZE INSERT INTO t VALUES (1, 5)",
+        "EXPLAIN ANALYZE INSERT INTO t SELECT i, i FROM t",
+        "PREPARE p AS INSERT INTO t VALUES (1, 5)",
     ] {
         let e = rows_or_error(&ctx, change).await;
         assert!(e.contains("'z' has timestamps, but gets a number"), "{change}: {e}");

@@ -401,10 +401,14 @@ async fn complete_change(
     if let Some(insert) = by_name::find_insert(statement) {
         refuse_unlisted_columns(ctx, insert).await?;
     }
-    let Statement::Statement(inner) = statement else { return Ok(()) };
-    write_out_defaults(ctx, inner).await?;
-    if let SqlStatement::Insert(insert) = inner.as_mut() {
+    if let Statement::Statement(inner) = statement {
+        write_out_defaults(ctx, inner).await?;
+    }
+    if let Some(insert) = by_name::find_insert(statement) {
         refuse_number_rows(ctx, insert).await?;
+    }
+    let Statement::Statement(inner) = statement else { return Ok(()) };
+    if let SqlStatement::Insert(insert) = inner.as_mut() {
         name_inserted_rows(ctx, insert).await;
     }
     Ok(())
