@@ -566,12 +566,20 @@ async fn numbers_are_not_written_to_timestamps() {
     }
     for (change, time) in [
         ("UPDATE t SET z = i::TIMESTAMP", "1970-01-01T00:00:05"),
-        ("UPDATE t SET z = (i)::TIMESTAMP(6)", "1970-01-01T00:00:00.000005"),
         ("UPDATE t SET z = to_timestamp_micros(7)", "1970-01-01T00:00:00.000007"),
         ("UPDATE t SET z = '2020-01-01'", "2020-01-01T00:00:00"),
     ] {
         assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
         assert_eq!(rows_or_error(&ctx, "SELECT z FROM t").await, time, "{change}");
+    }
+    for change in [
+        "INSERT INTO t VALUES (1, 2 + 3)",
+        "INSERT INTO t VALUES (1, 5::BIGINT)",
+        "UPDATE t SET z = (i)::TIMESTAMP(6)",
+        "EXPLAIN INSERT INTO t VALUES (1, 2 + 3)",
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains("to_timestamp_micros(x) for microseconds"), "{change}: {e}");
     }
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t SELECT 1, 8::TIMESTAMP").await, "1");
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, 9::TIMESTAMP)").await, "1");
