@@ -13,6 +13,7 @@ use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FunctionFacts, make_nullable};
 use super::doc::{Doc, FunctionSection};
 use super::example;
+use super::float_range::drop_beyond_range;
 use super::lists::NestedListType;
 use super::operators::{BatchOperand, as_booleans};
 use crate::array::RaggedArray;
@@ -247,6 +248,11 @@ macro_rules! casts {
             call: |call| {
                 let to = NestedListType::from_type(call.return_type()).leaf().clone();
                 let x = call.read_ragged(0)?;
+                let x = match drop_beyond_range(x.leaves(), &to)? {
+                    None => x,
+                    Some(held) if $or_null => x.with_leaves(held)?,
+                    Some(held) => return Err(refuse_lost_value(&x, &held, &to)),
+                };
                 let values = select::cast(&x, &to, $or_null).map_err(|e| report_value(&x, &to, e))?;
                 call.to_lists(&values)
             },
@@ -282,9 +288,24 @@ casts!(
 /// value.
 fn report_value(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
-    let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
-        return error;
-    };
+    match find_lost_value(x, &tried) {
+        Some(leaf) => refuse_value(x, leaf, to),
+        None => error,
+    }
+}
+
+/// Returns the error for the first value of `x` that is NULL in `tried`, the values that `to` can
+/// represent.
+fn refuse_lost_value(x: &RaggedArray, tried: &ArrayRef, to: &DataType) -> Error {
+    refuse_value(x, find_lost_value(x, tried).unwrap_or(0), to)
+}
+
+/// Returns the position of the first leaf of `x` that is NULL in `tried` and not in `x`.
+fn find_lost_value(x: &RaggedArray, tried: &ArrayRef) -> Option<usize> {
+    (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i))
+}
+
+fn refuse_value(x: &RaggedArray, leaf: usize, to: &DataType) -> Error {
     let value = match ArrayFormatter::try_new(x.leaves(), &FormatOptions::default()) {
         Ok(values) if x.leaf_type().is_string() => format!("{:?}", values.value(leaf).to_string()),
         Ok(values) => values.value(leaf).to_string(),

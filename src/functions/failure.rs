@@ -12,9 +12,7 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, ReturnFieldArgs};
 
 use super::def::{Def, FailureCase};
-use super::harmless::{
-    cast_cannot_fail, is_harmless_call, is_plain, operator_cannot_fail, read_literal,
-};
+use super::harmless::{cast_cannot_fail, is_harmless_call, operator_cannot_fail, read_literal};
 use super::stock_facts::{StockFact, has_fact};
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
@@ -73,7 +71,8 @@ impl<'a> KnownTypes<'a> {
             | Expr::Exists(_)
             | Expr::InSubquery(_) => true,
             Expr::BinaryExpr(operation) => operator_cannot_fail(operation, schema)?,
-            Expr::Negative(of) => is_plain(of, schema)?,
+            // The least integer has no negative.
+            Expr::Negative(of) => of.get_type(schema)?.is_floating(),
             Expr::Like(like) => read_literal(&like.pattern).is_some(),
             Expr::Cast(cast) => {
                 cast_cannot_fail(self.find_field(&cast.expr)?.data_type(), cast.field.data_type())

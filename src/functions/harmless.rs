@@ -14,6 +14,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::scalar::ScalarValue;
 use regex::Regex;
 
+use super::float_range::may_exceed;
 use super::stock_facts::{StockFact, has_fact};
 use super::{DEFS, find_scalar};
 
@@ -95,7 +96,7 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
     })
 }
 
-pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
+fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let t = e.get_type(schema)?;
     Ok(t.is_integer() || t.is_floating())
 }
@@ -165,8 +166,9 @@ pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
                 (true, false) => false,
             }
         }
-        // The cast cannot fail, because a value that does not fit the float type becomes infinite.
-        (from, to) if (from.is_integer() || from.is_floating()) && to.is_floating() => true,
+        (from, to) if (from.is_integer() || from.is_floating()) && to.is_floating() => {
+            !may_exceed(from, to)
+        }
         (from, to) if from.is_integer() && to.is_decimal() => {
             let digits = match from.primitive_width() {
                 Some(1) => 3,
@@ -178,7 +180,7 @@ pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
                 | DataType::Decimal128(p, s) | DataType::Decimal256(p, s)
                 if i16::from(*p) - i16::from(*s) >= digits)
         }
-        (from, to) if from.is_decimal() && to.is_floating() => true,
+        (from, to) if from.is_decimal() && to.is_floating() => !may_exceed(from, to),
         (Utf8 | LargeUtf8 | Utf8View, LargeUtf8 | Utf8View | LargeBinary | BinaryView) => true,
         (Utf8 | Utf8View, Utf8 | Binary) => true,
         (Binary | LargeBinary | BinaryView, LargeBinary | BinaryView) => true,

@@ -26,6 +26,7 @@ mod failure;
 mod file_cache;
 mod filter;
 mod float_lists;
+mod float_range;
 mod group;
 mod harmless;
 mod hidden;
@@ -108,6 +109,9 @@ pub(crate) use expression_planners::{
 };
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use float_lists::float_lists;
+pub(crate) use float_range::check_float_range;
+#[cfg(feature = "cluster")]
+pub(crate) use float_range::list_range_checks;
 pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
 pub(crate) use hidden::build_masked_fields;

@@ -89,6 +89,7 @@ static FUNCTIONS: &[(&str, &[StockFact])] = &[
     ("ceil", &[NeverFails]),
     ("character_length", &[NeverFails]),
     ("coalesce", &[NeverFails, Chooses, BecomesArgument]),
+    ("complete_decimal", &[NeverFails]),
     ("complete_interval", &[NeverFails]),
     ("complete_time", &[NeverFails]),
     ("complete_time_of_day", &[NeverFails]),

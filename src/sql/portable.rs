@@ -21,7 +21,9 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
-use crate::functions::{build_masked_fields, build_span_operations, get_precision_check};
+use crate::functions::{
+    build_masked_fields, build_span_operations, get_precision_check, list_range_checks,
+};
 use crate::sql::exec::given_values::GIVEN_VALUE;
 use crate::sql::exec::merged_order::MergedOrderExec;
 use crate::sql::exec::pacing::PacedExec;
@@ -38,15 +40,18 @@ use crate::sql::sources::json_scan::JsonScan;
 use crate::sql::sources::meds::MedsSource;
 use crate::sql::sources::nrt::NrtSource;
 use crate::sql::sources::parquet::{ListsSource, correct_received_footers};
+use crate::sql::workarounds::expressions::negations::get_negative_function;
 use crate::sql::workarounds::expressions::volatile_between::get_between_function;
 use crate::sql::workarounds::expressions::volatile_coalesce::get_coalesce_function;
 use crate::sql::workarounds::grouping::dependencies::COMPUTED_COLUMN;
 use crate::sql::workarounds::grouping::float_keys::build_float_key_function;
 use crate::sql::workarounds::guards::conditions::list_held_functions;
+use crate::sql::workarounds::inserted_nulls::get_not_null_function;
 use crate::sql::workarounds::sorting::sorts::UnorderedExec;
 use crate::sql::workarounds::types::coarser_times::count_functions;
 use crate::sql::workarounds::types::list_texts::list_text_function;
 use crate::sql::workarounds::types::local_times::list_zoned_functions;
+use crate::sql::workarounds::types::text_to_decimal_casts::get_plain_numbers_function;
 use crate::sql::workarounds::types::text_to_list_casts::list_text_list_functions;
 use crate::sql::workarounds::types::text_to_time_casts::list_time_text_functions;
 
@@ -482,10 +487,13 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = list_held_functions().to_vec();
     functions.push(Arc::new(build_float_key_function()));
     functions.extend(count_functions());
+    functions.push(get_plain_numbers_function());
     functions.extend(list_text_list_functions());
     functions.extend(list_time_text_functions());
     functions.push(get_between_function());
     functions.push(get_coalesce_function());
+    functions.push(get_negative_function());
+    functions.push(get_not_null_function());
     functions.extend(list_zoned_functions());
     functions.push(build_masked_fields());
     functions.push(Arc::new(list_text_function()));
@@ -493,6 +501,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(Arc::clone(&GIVEN_VALUE));
     functions.extend(build_span_operations());
     functions.push(get_precision_check());
+    functions.extend(list_range_checks());
     functions
 }
 

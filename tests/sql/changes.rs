@@ -479,6 +479,51 @@ async fn changes_write_the_types_of_the_table() {
     assert_eq!(rows_or_error(&ctx, "SELECT i FROM p ORDER BY i").await, "7; 9; 10");
 }
 
+#[tokio::test]
+async fn errors_of_null_name_the_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = display_path(&dir.path().join("p"));
+    let setup = [
+        "CREATE TABLE n (a INT NOT NULL, b VARCHAR, \"C d\" DOUBLE NOT NULL)".to_owned(),
+        "CREATE TABLE s AS SELECT * FROM (VALUES (1, 1.5), (NULL, 2.5), (3, NULL)) v(x, y)"
+            .to_owned(),
+        format!("CREATE EXTERNAL TABLE p (i INT NOT NULL) STORED AS PARQUET LOCATION '{folder}/'"),
+    ];
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &setup).await;
+    for (sql, column) in [
+        ("INSERT INTO n VALUES (1, 'b', 2), (NULL, 'b', 2)", "a"),
+        ("INSERT INTO n VALUES (1, 'b', NULL)", "C d"),
+        ("INSERT INTO n (b, a) VALUES ('b', 1)", "C d"),
+        ("INSERT INTO n SELECT x, 'b', 1 FROM s", "a"),
+        ("INSERT INTO n BY NAME SELECT 5 AS a, y AS \"C d\" FROM s", "C d"),
+        ("INSERT INTO n SELECT NULL, 'b', 1", "a"),
+        ("EXPLAIN ANALYZE INSERT INTO n VALUES (NULL, 'b', 2)", "a"),
+        ("INSERT INTO p SELECT x FROM s", "i"),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(&format!("'{column}' is non-nullable (NOT NULL)")), "{sql}: {e}");
+    }
+    for (sql, expected) in [
+        ("INSERT INTO n VALUES (1, NULL, 2), (2, 'b', 3)", "2"),
+        ("INSERT INTO n SELECT x, NULL, y FROM s WHERE x + y > 0", "1"),
+        ("SELECT * FROM n ORDER BY a, \"C d\"", "1 NULL 1.5; 1 NULL 2.0; 2 b 3.0"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+/// When this test fails, `serrate_inserted_nulls` can be removed.
+#[tokio::test]
+async fn stock_errors_of_null_still_lack_the_column() {
+    let ctx = SessionContext::new();
+    stock_batches(&ctx, "CREATE TABLE n (a INT NOT NULL)").await.unwrap();
+    for sql in ["INSERT INTO n VALUES (NULL)", "INSERT INTO n SELECT NULL"] {
+        let e = stock_error(&ctx, sql).await;
+        assert!(!e.contains("'a'"), "{e}");
+    }
+}
+
 /// When this test fails, `serrate_inserted_types` can be removed.
 #[tokio::test]
 async fn stock_inserts_still_write_other_types() {
@@ -510,18 +555,31 @@ async fn numbers_are_not_written_to_timestamps() {
         "UPDATE t SET z = 5",
         "UPDATE t SET z = i + 1",
         "UPDATE t SET z = i::BIGINT",
+        "EXPLAIN INSERT INTO t VALUES (1, 5)",
+        "EXPLAIN INSERT INTO t SELECT i, i FROM t",
+        "EXPLAIN ANALYZE INSERT INTO t VALUES (1, 5)",
+        "EXPLAIN ANALYZE INSERT INTO t SELECT i, i FROM t",
+        "PREPARE p AS INSERT INTO t VALUES (1, 5)",
     ] {
         let e = rows_or_error(&ctx, change).await;
         assert!(e.contains("'z' has timestamps, but gets a number"), "{change}: {e}");
     }
     for (change, time) in [
         ("UPDATE t SET z = i::TIMESTAMP", "1970-01-01T00:00:05"),
-        ("UPDATE t SET z = (i)::TIMESTAMP(6)", "1970-01-01T00:00:00.000005"),
         ("UPDATE t SET z = to_timestamp_micros(7)", "1970-01-01T00:00:00.000007"),
         ("UPDATE t SET z = '2020-01-01'", "2020-01-01T00:00:00"),
     ] {
         assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
         assert_eq!(rows_or_error(&ctx, "SELECT z FROM t").await, time, "{change}");
+    }
+    for change in [
+        "INSERT INTO t VALUES (1, 2 + 3)",
+        "INSERT INTO t VALUES (1, 5::BIGINT)",
+        "UPDATE t SET z = (i)::TIMESTAMP(6)",
+        "EXPLAIN INSERT INTO t VALUES (1, 2 + 3)",
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains("to_timestamp_micros(x) for microseconds"), "{change}: {e}");
     }
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t SELECT 1, 8::TIMESTAMP").await, "1");
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, 9::TIMESTAMP)").await, "1");

@@ -339,6 +339,29 @@ async fn values_with_more_digits_than_the_type_are_refused() {
 }
 
 #[tokio::test]
+async fn integers_are_no_times_of_day() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("t.csv"), "x,n\n10:00:00.5,1\n09:30,2\n,3\n36000,4\n");
+    for ctx in create_sessions() {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x TIME, n INT) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
+        );
+        query_batches(&ctx, &create).await.unwrap();
+        let e = error(&ctx, "SELECT x FROM t").await;
+        assert!(e.contains("t.csv") && e.contains("'x'") && e.contains("'36000'"), "{e}");
+    }
+    write_text(&dir.path().join("t.csv"), "x,n\n10:00:00.5,1\n09:30,2\n,3\n");
+    for ctx in create_sessions() {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (x TIME, n INT) STORED AS CSV LOCATION '{path}' OPTIONS (has_header true)"
+        );
+        query_batches(&ctx, &create).await.unwrap();
+        let rows = rows_or_error(&ctx, "SELECT x::VARCHAR FROM t ORDER BY n").await;
+        assert!(rows.starts_with("10:00:00.5") && rows.ends_with("09:30:00; NULL"), "{rows}");
+    }
+}
+
+#[tokio::test]
 async fn unknown_options_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = write_text(&dir.path().join("a.csv"), "x\n1\n");
@@ -458,6 +481,49 @@ async fn null_value_is_read_and_written_as_null() {
         );
         assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
         assert_eq!(rows_or_error(&ctx, rows).await, "1 NULL; 3 z; NULL ");
+    }
+}
+
+#[tokio::test]
+async fn values_that_would_be_read_as_null_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "(SELECT * FROM (VALUES ('NA', 1, DATE '2020-01-02'), (NULL, -9, NULL)) v(a, b, d))";
+    for ctx in create_sessions() {
+        let target = |name: &str| display_path(&dir.path().join(name));
+        // Strings are quoted, as in DuckDB.
+        let copy = format!("COPY {rows} TO '{}' (NULLSTR 'NA', OVERWRITE)", target("a.csv"));
+        assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{copy}");
+        let text = std::fs::read_to_string(dir.path().join("a.csv")).unwrap();
+        assert_eq!(text, "a,b,d\n\"NA\",1,2020-01-02\nNA,-9,NA\n");
+        for (target, options) in [
+            (target("b.csv"), "(NULLSTR 'NA', DATEFORMAT '%d,%m,%Y')"),
+            (target("b/"), "(FORMAT csv, NULLSTR 'NA', PARTITION_BY (b))"),
+            (target("c.csv"), "(NULLSTR '-9')"),
+            (target("d.csv"), "(NULLSTR '2020-01-02')"),
+        ] {
+            let e = error(&ctx, &format!("COPY {rows} TO '{target}' {options}")).await;
+            assert!(e.contains("read as NULL") && e.contains("null_value"), "{options}: {e}");
+        }
+        // The values of PARTITION_BY are not in the files.
+        let folder = tempfile::tempdir().unwrap();
+        let folder = display_path(folder.path());
+        let copy =
+            format!("COPY {rows} TO '{folder}/' (FORMAT csv, NULLSTR '-9', PARTITION_BY (b))");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{copy}");
+        for option in ["null_value 'NA'", "null_value 'NA', null_regex '^(NA|-)$'"] {
+            let folder = tempfile::tempdir().unwrap();
+            let create = format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t (a VARCHAR, b INT) STORED AS CSV LOCATION '{}/' OPTIONS (has_header true, {option})",
+                display_path(folder.path())
+            );
+            assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+            let e = error(&ctx, "INSERT INTO t VALUES ('x', 1), ('NA', 2)").await;
+            assert!(e.contains("'a'") && e.contains("'NA'") && e.contains("read as NULL"), "{e}");
+            let insert = "INSERT INTO t VALUES ('NAN', 1), (NULL, NULL)";
+            assert_eq!(rows_or_error(&ctx, insert).await, "2");
+            let rows = rows_or_error(&ctx, "SELECT a, b FROM t ORDER BY b").await;
+            assert_eq!(rows, "NAN 1; NULL NULL");
+        }
     }
 }
 

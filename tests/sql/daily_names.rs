@@ -326,6 +326,16 @@ async fn functions_of_duckdb_are_computed() {
             "1 1 0 NULL",
         ),
         ("SELECT strlen('aé'), unicode('a')", "3 97"),
+        ("SELECT unicode(''), ascii(''), unicode('é'), unicode(NULL::VARCHAR)", "-1 0 233 NULL"),
+        (
+            "SELECT unicode(s), unicode(s) * 2 FROM (VALUES (1, 'ab'), (2, ''), (3, NULL)) v(id, s) ORDER BY id",
+            "97 194; -1 -2; NULL NULL",
+        ),
+        ("SELECT unicode(['a', '', NULL])", "[97, -1, ]"),
+        (
+            "SELECT split_part('abc', '', 1), split_part('abc', '', 2), split_part('a,b', ',', -1)",
+            "abc  b",
+        ),
         (
             "SELECT length(b), octet_length(b), strlen(b) FROM (SELECT 'aé'::BYTEA AS b UNION ALL SELECT NULL) ORDER BY b",
             "3 3 3; NULL NULL NULL",

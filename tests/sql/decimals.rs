@@ -344,6 +344,42 @@ async fn literals_become_decimals_digit_by_digit() {
     assert_eq!(names, ["1.5", "-2.5 + 1"]);
 }
 
+#[tokio::test]
+async fn strings_with_exponents_become_decimals() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, '1e2'), (2, '-1.50E-1'), (3, '0.5'), (4, NULL)) v(id, s)",
+        "CREATE TABLE d (x DECIMAL(10, 3))",
+        "INSERT INTO d SELECT s FROM t WHERE id < 3",
+    ];
+    let cases = [
+        ("SELECT '1e2'::DECIMAL(10, 2), '1.5e-3'::DECIMAL(10, 3)", "100.00 0.002"),
+        ("SELECT '1e2'::DECIMAL = 100, '-1e-400'::DECIMAL(10, 3)", "true 0.000"),
+        ("SELECT s::DECIMAL(10, 3) FROM t ORDER BY id", "100.000; -0.150; 0.500; NULL"),
+        ("SELECT ['1e2', NULL, '2']::DECIMAL(10, 2)[]", "[100.00, , 2.00]"),
+        ("SELECT arrow_cast(s, 'Decimal128(10, 3)') FROM t WHERE id = 2", "-0.150"),
+        (
+            "SELECT TRY_CAST('1e400' AS DECIMAL(10, 2)), TRY_CAST('1e' AS DECIMAL(10, 2))",
+            "NULL NULL",
+        ),
+        ("SELECT TRY_CAST(s AS DECIMAL(2, 1)) FROM t WHERE id = 1", "NULL"),
+        ("SELECT x FROM d ORDER BY x", "-0.150; 100.000"),
+        ("SELECT x FROM d WHERE x = '1e2'", "100.000"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    for sql in ["SELECT '1e400'::DECIMAL(10, 2)", "SELECT 'e2'::DECIMAL(10, 2)"] {
+        assert!(!error(&ctx, sql).await.is_empty(), "{sql}");
+    }
+}
+
+/// When this test fails, `serrate_decimal_texts` can be removed.
+#[tokio::test]
+async fn stock_exponents_are_still_no_decimals() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT arrow_cast('1e2', 'Decimal128(10, 2)')";
+    assert!(stock_batches(&ctx, sql).await.is_err());
+}
+
 /// Decimals in lists compare and compute as scalars do, not as doubles.
 #[tokio::test]
 async fn decimals_in_lists_keep_their_digits() {

@@ -220,26 +220,64 @@ async fn conditions_with_negations_run_over_parquet_statistics() {
     for table in ["m".to_owned(), format!("'{file}'")] {
         cases.push((format!("SELECT x FROM {table} WHERE -x >= -5 AND x > 0"), "5"));
         cases.push((format!("SELECT x FROM {table} WHERE -y >= -5 AND x > 0"), "5"));
-        cases.push((format!("SELECT y FROM {table} WHERE -y = -128"), "-128"));
-        cases.push((format!("SELECT y FROM {table} ORDER BY -y NULLS LAST LIMIT 2"), "-128; 7"));
+        cases.push((
+            format!("SELECT y FROM {table} WHERE x > 0 ORDER BY -y NULLS LAST LIMIT 2"),
+            "7; 5",
+        ));
         cases.push((format!("SELECT -y, -x FROM {table} WHERE x = 5"), "-5 -5"));
         cases.push((
             format!("SELECT sum(-y) FROM {table} WHERE x > 0 GROUP BY -x ORDER BY -x"),
             "-7; -5",
         ));
+        cases.push((
+            format!("SELECT CASE WHEN x > 0 THEN -x ELSE x END FROM {table} WHERE x = 7"),
+            "-7",
+        ));
     }
-    cases.push(("SELECT -((-2147483648)::INT)".to_owned(), "-2147483648"));
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     let copied = format!("{copy} OPTIONS (overwrite true)");
     expect_rows(&[create, &copied], &cases).await;
 }
 
+#[tokio::test]
+async fn negatives_of_least_integers_are_errors() {
+    let ctx = serrate::sql::session();
+    let create = "CREATE TABLE m AS SELECT column1 AS x, arrow_cast(column2, 'Int8') AS y FROM
+        (VALUES ((-9223372036854775807 - 1), -128), (5, 5), (NULL, NULL))";
+    run_all(&ctx, &[create]).await;
+    for (sql, least) in [
+        ("SELECT -x FROM m", "-9223372036854775808"),
+        ("SELECT -y FROM m", "-128"),
+        ("SELECT x FROM m WHERE -y = -128", "-128"),
+        ("SELECT x FROM m ORDER BY -x", "-9223372036854775808"),
+        ("SELECT sum(-y) FROM m", "-128"),
+        ("SELECT -(-9223372036854775807 - 1)", "-9223372036854775808"),
+        ("SELECT -((-2147483648)::INT)", "-2147483648"),
+        ("SELECT -(-x) FROM m", "-9223372036854775808"),
+        ("SELECT ragged_map([x], lambda v: -v) FROM m", "-9223372036854775808"),
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("overflow") && e.contains(least), "{sql}: {e}");
+        assert!(e.contains("DECIMAL(38, 0)"), "{sql}: {e}");
+    }
+    let e = error(&ctx, "SELECT ragged_neg([x]) FROM m").await;
+    assert!(e.to_lowercase().contains("overflow"), "{e}");
+    let cases = [
+        ("SELECT -(x::DECIMAL(38, 0)) FROM m WHERE x < 0", "9223372036854775808"),
+        (
+            "SELECT -9223372036854775808, -(5), -(-5), -(NULL::INT)",
+            "-9223372036854775808 -5 5 NULL",
+        ),
+        ("SELECT - x FROM m WHERE x > 0", "-5"),
+    ];
+    expect_rows(&[create], &cases).await;
+}
+
 /// When this test fails, `serrate_plain_negations` can be removed.
 #[tokio::test]
-async fn stock_negations_of_statistics_still_overflow() {
-    let ctx = SessionContext::new();
-    let refused = stock_error(&ctx, "SELECT -x FROM (SELECT arrow_cast(-128, 'Int8') AS x)").await;
-    assert!(refused.contains("verflow"), "{refused}");
+async fn stock_negations_still_wrap() {
+    let wrapped = "SELECT min(-x) FROM (VALUES (-9223372036854775807 - 1), (5)) AS v(x)";
+    assert_eq!(stock_one(&SessionContext::new(), wrapped).await, i64::MIN);
 }
 
 #[tokio::test]

@@ -448,6 +448,55 @@ async fn strings_of_large_numbers_are_not_infinite_next_to_scalars() {
 }
 
 #[tokio::test]
+async fn casts_beyond_the_range_of_a_float_are_errors() {
+    let ctx = create_parallel_session();
+    let tables = [
+        "CREATE TABLE d AS SELECT * FROM (VALUES (1, 1e300), (2, 0.5), (3, NULL)) v(id, x)",
+        "CREATE TABLE r (x FLOAT)",
+        "INSERT INTO r VALUES (1.5)",
+    ];
+    run_all(&ctx, &tables).await;
+    for sql in [
+        "SELECT 1e300::FLOAT",
+        "SELECT -(1e300)::FLOAT",
+        "SELECT 3.4028236e38::FLOAT",
+        "SELECT x::FLOAT FROM d",
+        "SELECT [x]::FLOAT[] FROM d",
+        "SELECT [[1e300]]::FLOAT[][]",
+        "SELECT sum(x::FLOAT) FROM d",
+        "INSERT INTO r VALUES (1e300)",
+        "INSERT INTO r SELECT x FROM d",
+        "UPDATE r SET x = 1e300",
+        "CREATE TABLE c AS SELECT x::FLOAT AS x FROM d",
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("is beyond the range of the type Float"), "{sql}: {e}");
+    }
+    let e = error(&ctx, "SELECT ragged_cast([0.5, 1e300], 'FLOAT')").await;
+    assert!(e.contains("at [1] of row 0 is not a valid Float32"), "{e}");
+    let cases = [
+        ("SELECT x FROM r", "1.5"),
+        ("SELECT TRY_CAST(x AS FLOAT) FROM d ORDER BY id", "NULL; 0.5; NULL"),
+        ("SELECT TRY_CAST([x, 1.5] AS FLOAT[]) FROM d ORDER BY id", "[, 1.5]; [0.5, 1.5]; [, 1.5]"),
+        ("SELECT arrow_cast(x, 'Float32'), '1e300'::FLOAT FROM d WHERE id = 1", "inf inf"),
+        ("SELECT ragged_try_cast([0.5, 1e300], 'FLOAT')", "[0.5, ]"),
+        ("SELECT x::FLOAT FROM d WHERE x < 1e38", "0.5"),
+        ("SELECT CASE WHEN x < 1e38 THEN x::FLOAT END FROM d ORDER BY id", "NULL; 0.5; NULL"),
+        ("SELECT 'inf'::DOUBLE::FLOAT, 'nan'::DOUBLE::FLOAT, '-inf'::FLOAT", "inf NaN -inf"),
+        ("SELECT 3.4028235e38::FLOAT > 3.4e38, 1e-300::FLOAT", "true 0.0"),
+        ("SELECT (1e30::DECIMAL(38, 0))::FLOAT > 1e29", "true"),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+/// When this test fails, `serrate_float_ranges` and `functions::float_range` can be removed.
+#[tokio::test]
+async fn stock_casts_to_floats_are_still_infinite() {
+    let sql = "SELECT CAST(1e300 AS REAL) = CAST('inf' AS REAL)";
+    assert_eq!(rows_or_error(&SessionContext::new(), sql).await, "true");
+}
+
+#[tokio::test]
 async fn stock_texts_of_large_numbers_are_still_infinite() {
     let sql = "SELECT x = '1e300' FROM (SELECT CAST('inf' AS REAL) AS x)";
     assert_eq!(rows_or_error(&SessionContext::new(), sql).await, "true");

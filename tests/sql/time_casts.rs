@@ -219,6 +219,57 @@ async fn casts_of_times_before_1970_round_down() {
     expect_rows(&setup, &cases).await;
 }
 
+/// `TIMESTAMP` and `TIMESTAMP(6)` are one type, so a number must not have two units.
+#[tokio::test]
+async fn numbers_are_cast_to_timestamps_as_seconds_only() {
+    let setup = [
+        "CREATE TABLE t AS SELECT 5::BIGINT AS i, 1.5 AS f, TIMESTAMP '2020-01-01 10:00:00' AS t",
+        "CREATE VIEW v AS SELECT i::TIMESTAMP AS t FROM t",
+    ];
+    let cases = [
+        (
+            "SELECT i::TIMESTAMP, i::TIMESTAMP(0), i::TIMESTAMP(9) FROM t",
+            "1970-01-01T00:00:05 1970-01-01T00:00:05 1970-01-01T00:00:05",
+        ),
+        (
+            "SELECT TRY_CAST(i AS TIMESTAMP), i::TIMESTAMPTZ FROM t",
+            "1970-01-01T00:00:05 1970-01-01T00:00:05Z",
+        ),
+        ("SELECT t FROM v", "1970-01-01T00:00:05"),
+        (
+            "SELECT to_timestamp_micros(i)::TIMESTAMP, to_timestamp_millis(i)::TIMESTAMP(3) FROM t",
+            "1970-01-01T00:00:00.000005 1970-01-01T00:00:00.005",
+        ),
+        (
+            "SELECT arrow_cast(i, 'Timestamp(Microsecond, None)') FROM t",
+            "1970-01-01T00:00:00.000005",
+        ),
+        (
+            "SELECT t::TIMESTAMP(3), '2020-01-01'::TIMESTAMP(6), NULL::TIMESTAMP(6) FROM t",
+            "2020-01-01T10:00:00 2020-01-01T00:00:00 NULL",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &setup).await;
+    for sql in [
+        "SELECT i::TIMESTAMP(6) FROM t",
+        "SELECT i::TIMESTAMP(3) FROM t",
+        "SELECT 5::TIMESTAMP(6)",
+        "SELECT f::TIMESTAMP(6) FROM t",
+        "SELECT f::TIMESTAMP(0) FROM t",
+        "SELECT TRY_CAST(i AS TIMESTAMP(6)) FROM t",
+        "SELECT i::TIMESTAMP(6) WITH TIME ZONE FROM t",
+        "SELECT t FROM t WHERE t > (SELECT max(i::TIMESTAMP(6)) FROM t)",
+        "CREATE TABLE u AS SELECT i::TIMESTAMP(6) AS t FROM t",
+        "CREATE VIEW u AS SELECT i::TIMESTAMP(6) AS t FROM t",
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("the unit of the numbers is not known"), "{sql}: {e}");
+        assert!(e.contains("to_timestamp_micros(x) for microseconds"), "{sql}: {e}");
+    }
+}
+
 /// When this test fails, `serrate_coarser_times` can be removed.
 #[tokio::test]
 async fn stock_casts_before_1970_still_round_up() {

@@ -427,6 +427,10 @@ async fn dates_are_neither_compared_nor_combined_with_integers() {
         ("SELECT d + 1, d - DATE '1970-01-01' = i, year(d) = 2020 FROM x", "2020-01-02 true true"),
         ("SELECT d = NULL, CASE WHEN i > 5 THEN d ELSE NULL END FROM x", "NULL 2020-01-01"),
         ("SELECT d FROM x UNION ALL SELECT NULL ORDER BY d", "2020-01-01; NULL"),
+        (
+            "SELECT cardinality(v) FROM (SELECT MAP {'a': d} AS v FROM x UNION ALL SELECT MAP {'b': DATE '2020-01-02'})",
+            "1; 1",
+        ),
     ];
     expect_rows(&setup, &cases).await;
     let ctx = serrate::sql::session();
@@ -448,6 +452,16 @@ async fn dates_are_neither_compared_nor_combined_with_integers() {
         "SELECT {'a': d} AS v FROM x UNION ALL SELECT {'a': 5}",
         "SELECT d FROM x EXCEPT SELECT i FROM x",
         "SELECT i FROM x INTERSECT SELECT d FROM x",
+        "SELECT MAP {'a': d} AS v FROM x UNION ALL SELECT MAP {'a': 5}",
+        "SELECT MAP {d: 1} AS v FROM x UNION ALL SELECT MAP {5: 1}",
+        "SELECT [MAP {'a': i}] AS v FROM x UNION ALL SELECT [MAP {'a': d}] FROM x",
+        "SELECT CASE WHEN i > 5 THEN MAP {'a': d} ELSE MAP {'a': 5} END FROM x",
+        "SELECT coalesce(MAP {'a': d}, MAP {'a': i}) FROM x",
+        "SELECT MAP {'a': d} = MAP {'a': i} FROM x",
+        "SELECT [MAP {'a': d}, MAP {'a': i}] FROM x",
+        "SELECT [{'a': d}, {'a': 5}] FROM x",
+        "SELECT [[d], [i]] FROM x",
+        "SELECT * FROM (VALUES (MAP {'a': DATE '2020-01-01'}), (MAP {'a': 5})) v(m)",
     ] {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("dates are not numbers; write a date"), "{sql}: {e}");

@@ -3,4 +3,5 @@
 pub(in crate::sql) mod elements;
 pub(in crate::sql) mod list_uses;
 mod modifiers;
+pub(in crate::sql) mod number_times;
 mod row_values;

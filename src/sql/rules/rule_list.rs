@@ -37,14 +37,14 @@ use crate::sql::workarounds::subqueries::{
 };
 use crate::sql::workarounds::types::{
     boolean_casts, cast_statistics, coarser_times, compared_casts, decimals, dictionary_casts,
-    large_texts, list_texts, local_times, narrow_floats, text_to_list_casts, text_to_time_casts,
-    texts, times,
+    float_ranges, large_texts, list_texts, local_times, narrow_floats, text_to_decimal_casts,
+    text_to_list_casts, text_to_time_casts, texts, times,
 };
 use crate::sql::workarounds::windows::{
     duration_windows, nested_windows, range_frames, unique_partitions, whole_windows, wide_frames,
     window_keys, window_orders,
 };
-use crate::sql::workarounds::{changes, from_alone, inserted_types};
+use crate::sql::workarounds::{changes, from_alone, inserted_nulls, inserted_types};
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
@@ -237,6 +237,14 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_inserts_still_write_other_types"),
     },
     SessionRule {
+        name: "serrate_inserted_nulls",
+        // Must run after `serrate_inserted_types`, so that the checked columns have their types.
+        step: RuleStep::AfterCoercion(inserted_nulls::check_inserted_nulls),
+        without: "the error about a NULL in a NOT NULL column does not name the column of the table",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_errors_of_null_still_lack_the_column"),
+    },
+    SessionRule {
         name: "serrate_flat_unions",
         step: RuleStep::AfterCoercion(unions::flatten_unions),
         without: "planning takes time quadratic in the number of UNIONs; projections of nested ones mix up columns",
@@ -370,6 +378,21 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_times_without_seconds_are_still_errors"),
     },
     SessionRule {
+        name: "serrate_decimal_texts",
+        step: RuleStep::AfterCoercion(text_to_decimal_casts::cast_texts_to_decimals),
+        without: "strings of numbers with an exponent, such as `'1e2'`, are not cast to decimals",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_exponents_are_still_no_decimals"),
+    },
+    SessionRule {
+        name: "serrate_float_ranges",
+        // Must run after `serrate_inserted_types`, whose casts it checks.
+        step: RuleStep::AfterCoercion(float_ranges::check_float_ranges),
+        without: "`1e300::FLOAT` is infinite",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_casts_to_floats_are_still_infinite"),
+    },
+    SessionRule {
         name: "serrate_coarser_times",
         step: RuleStep::AfterCoercion(coarser_times::round_times_down),
         without: "`x::TIMESTAMP(0)` and `to_unixtime(x)` round times before 1970 up",
@@ -387,10 +410,10 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_plain_negations",
-        step: RuleStep::AfterCoercion(negations::rewrite_negations),
-        without: "`WHERE -x > 5` fails over Parquet files with the least integer",
+        step: RuleStep::AfterCoercion(negations::check_negations),
+        without: "`-x` of the least integer is this integer, and `WHERE -x > 5` fails over Parquet files with it",
         upstream: UpstreamReport::Reported(&[DataFusion(24668)]),
-        until: RemovalCondition::Fails("stock_negations_of_statistics_still_overflow"),
+        until: RemovalCondition::Fails("stock_negations_still_wrap"),
     },
     SessionRule {
         name: "serrate_xor_pairs",

@@ -29,6 +29,7 @@ use arrow::util::display::array_value_to_string;
 use serrate_core::internal::times::complete_time;
 use serrate_core::internal::zones::local_to_instants;
 
+use crate::sql::base::decimal_texts::DecimalNumber;
 use crate::sql::base::interval_texts::spell_out;
 
 #[derive(Debug)]
@@ -572,54 +573,6 @@ fn parse_with<T: ArrowPrimitiveType>(
     Ok((values, Some(marks.finish())))
 }
 
-/// A decimal number: the integer `digits` times ten to the power `exponent`. The digits neither begin nor end with 0.
-struct DecimalNumber {
-    is_negative: bool,
-    digits: String,
-    exponent: i64,
-}
-
-impl DecimalNumber {
-    fn parse(text: &str) -> Option<Self> {
-        let (is_negative, unsigned) = match text.as_bytes().first()? {
-            b'-' => (true, text.get(1..)?),
-            b'+' => (false, text.get(1..)?),
-            _ => (false, text),
-        };
-        let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
-            None => (unsigned, 0),
-        };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
-            return None;
-        }
-        let all = format!("{whole}{fraction}");
-        let trimmed = all.trim_end_matches('0');
-        let zeros = i64::try_from(all.len() - trimmed.len()).ok()?;
-        let places = i64::try_from(fraction.len()).ok()?;
-        let exponent = exponent.checked_sub(places)?.checked_add(zeros)?;
-        let digits = trimmed.trim_start_matches('0').to_owned();
-        let exponent = if digits.is_empty() { 0 } else { exponent };
-        Some(Self { is_negative, digits, exponent })
-    }
-
-    /// Returns the number if it is an integer of at most 38 digits, otherwise `None`.
-    fn as_integer(&self) -> Option<i128> {
-        if self.digits.is_empty() {
-            return Some(0);
-        }
-        let zeros = u32::try_from(self.exponent).ok()?;
-        if self.digits.len() > 38 || zeros > 38 {
-            return None;
-        }
-        let digits: i128 = self.digits.parse().ok()?;
-        let value = digits.checked_mul(10i128.checked_pow(zeros)?)?;
-        Some(if self.is_negative { -value } else { value })
-    }
-}
-
 fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     let value = match text.parse::<i64>() {
         Ok(value) => i128::from(value),
@@ -702,7 +655,8 @@ where
     T: ArrowPrimitiveType + Parser,
     T::Native: TryFrom<i128>,
 {
-    match T::parse(text) {
+    // Arrow's parser reads an integer as a time in the unit of the type: '10' as 10 nanoseconds.
+    match T::parse(text).filter(|_| text.contains(':')) {
         Some(time) => (count_fraction_digits(text) <= places).then_some(time),
         None if rules.numeric_times => parse_integer(text),
         None => None,
@@ -711,20 +665,11 @@ where
 
 fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> Option<T::Native> {
     let number = DecimalNumber::parse(text)?;
-    if number.exponent.checked_add(i64::from(scale))? < 0 {
+    if !number.fits_scale(scale) {
         return None;
     }
-    // Writes the number without an exponent and without trailing zeros of the fraction, because
-    // Arrow's parser would count such zeros as digits.
-    let zeros = usize::try_from(number.exponent.max(0)).ok().filter(|zeros| *zeros <= 80)?;
-    let sign = if number.is_negative { "-" } else { "" };
-    let places = usize::try_from(number.exponent.min(0).unsigned_abs()).ok()?;
-    let digits = format!("{:0>width$}{}", number.digits, "0".repeat(zeros), width = places + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - places);
-    let plain = match places {
-        0 => format!("{sign}{whole}"),
-        _ => format!("{sign}{whole}.{fraction}"),
-    };
+    // Arrow's parser would count trailing zeros of the fraction as digits.
+    let plain = number.to_plain_text()?;
     parse_decimal::<T>(&plain, precision, scale).ok()
 }
 
@@ -799,6 +744,13 @@ mod tests {
             for text in bad {
                 assert!(unheld_row(&texts(&["1", text]), &to, json).is_some(), "{text} {to}");
             }
+        }
+        let csv = TextRules { numeric_times: false, ..json };
+        for unit in [TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+            let clock = DataType::Time64(unit);
+            assert_eq!(unheld_row(&texts(&["10:00", "10:00:00.5 PM"]), &clock, csv), None);
+            assert_eq!(unheld_row(&texts(&["10:00", "10"]), &clock, csv), Some(1));
+            assert_eq!(unheld_row(&texts(&["10"]), &clock, json), None);
         }
         let rounded = convert_exact(&texts(&["9007199254740993"]), &Float64, TextRules::default());
         assert!(rounded.is_ok());

@@ -5,6 +5,7 @@ pub(in crate::sql) mod arrow_scan;
 pub(in crate::sql) mod asof;
 pub(in crate::sql) mod cohort;
 mod created_folders;
+pub(in crate::sql) mod csv_nulls;
 pub(in crate::sql) mod csv_records;
 pub(in crate::sql) mod csv_scan;
 pub(in crate::sql) mod csv_schema;

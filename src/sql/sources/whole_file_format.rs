@@ -33,8 +33,11 @@ use crate::access;
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::arrow_files::check_arrow_files;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
+use crate::sql::sources::csv_nulls::NullTexts;
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
-use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
+use crate::sql::sources::csv_schema::{
+    check_options, infer_csv_schema, parse_null_regex, resolve_options,
+};
 use crate::sql::sources::file_output::{
     OutputOptions, ensure_batch, find_local_path, find_single_file, is_copy, is_copy_to_folder,
     make_folder,
@@ -340,6 +343,7 @@ impl WholeFileFormat {
             false => None,
         };
         self.check_csv_options(&conf, &texts, quotes.is_some())?;
+        let nulls = self.find_null_texts(&conf, quotes.is_some(), state)?;
         let written = match &quotes {
             Some(quotes) => quotes.quote_schema(&texts),
             None => self.convert_schema(&texts),
@@ -367,6 +371,7 @@ impl WholeFileFormat {
             texts,
             written,
             quotes,
+            nulls,
             whole,
             folder,
             even_empty,
@@ -395,6 +400,21 @@ impl WholeFileFormat {
             check_escape(csv.options())?;
         }
         Ok(())
+    }
+
+    /// Returns the strings that mean NULL in a CSV file to write, or `None` if only the empty string
+    /// does. `is_quoted` is whether this format quotes strings itself.
+    fn find_null_texts(
+        &self,
+        conf: &FileSinkConfig,
+        is_quoted: bool,
+        state: &dyn Session,
+    ) -> Result<Option<NullTexts>> {
+        let Some(csv) = self.inner.downcast_ref::<CsvFormat>() else { return Ok(None) };
+        let Some(pattern) = resolve_options(csv, state).null_regex else { return Ok(None) };
+        let partitions = conf.table_partition_cols.iter().map(|(name, _)| name.clone()).collect();
+        let quotes_strings = is_quoted && is_copy(conf);
+        Ok(Some(NullTexts::new(parse_null_regex(&pattern)?, quotes_strings, partitions)))
     }
 
     /// Plans DataFusion's writer of rows with the schema `written`. `is_quoted` is whether their
@@ -554,6 +574,8 @@ struct FormatSink {
     /// How to quote the strings of a CSV file before DataFusion's sink receives them. If `None`,
     /// DataFusion's sink quotes them.
     quotes: Option<CsvQuotes>,
+    /// The strings that mean NULL in a CSV file, which no value may be.
+    nulls: Option<NullTexts>,
     whole: Option<WholeFile>,
     /// The local folder that is the target if `whole` is `None`. `None` for object stores.
     folder: Option<PathBuf>,
@@ -622,6 +644,10 @@ impl FormatSink {
             true => data,
             false => self.convert_spans(data),
         };
+        let data = match self.nulls.clone() {
+            Some(nulls) => check_nulls(data, nulls),
+            None => data,
+        };
         if let Some(quotes) = self.quotes.clone() {
             let batches = data.map(move |batch| Ok(quote_fields(&batch?, &quotes)?));
             return Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.written), batches));
@@ -650,6 +676,16 @@ impl FormatSink {
         let batches = data.map(|batch| Ok(convert_spans_to_texts(&batch?)?));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.texts), batches))
     }
+}
+
+fn check_nulls(data: SendableRecordBatchStream, nulls: NullTexts) -> SendableRecordBatchStream {
+    let schema = data.schema();
+    let batches = data.map(move |batch| {
+        let batch = batch?;
+        nulls.check_batch(&batch)?;
+        Ok(batch)
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
 impl DisplayAs for FormatSink {

@@ -16,6 +16,7 @@ use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
 use crate::sql::checks::list_uses::check_lists;
+use crate::sql::checks::number_times::refuse_number_times;
 use crate::sql::from::distinct_names::check_distinct_names;
 use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
 use crate::sql::rules::coerce_types;
@@ -379,6 +380,7 @@ impl WrittenStatement {
         }
         check_lists(&plan)?;
         refuse_counts(&plan, &self.casts)?;
+        refuse_number_times(&plan)?;
         let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
         match self.created {
             Some(created) => created.add_table_rows(plan),
@@ -401,10 +403,14 @@ async fn complete_change(
     if let Some(insert) = by_name::find_insert(statement) {
         refuse_unlisted_columns(ctx, insert).await?;
     }
-    let Statement::Statement(inner) = statement else { return Ok(()) };
-    write_out_defaults(ctx, inner).await?;
-    if let SqlStatement::Insert(insert) = inner.as_mut() {
+    if let Statement::Statement(inner) = statement {
+        write_out_defaults(ctx, inner).await?;
+    }
+    if let Some(insert) = by_name::find_insert(statement) {
         refuse_number_rows(ctx, insert).await?;
+    }
+    let Statement::Statement(inner) = statement else { return Ok(()) };
+    if let SqlStatement::Insert(insert) = inner.as_mut() {
         name_inserted_rows(ctx, insert).await;
     }
     Ok(())

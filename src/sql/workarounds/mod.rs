@@ -3,13 +3,14 @@
 //! run, with the issues of DataFusion.
 //!
 //! A folder is named after the part of a statement or plan that its files are for. [`changes`],
-//! [`from_alone`] and [`inserted_types`] are for whole statements.
+//! [`from_alone`], [`inserted_nulls`] and [`inserted_types`] are for whole statements.
 
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod expressions;
 pub(in crate::sql) mod from_alone;
 pub(in crate::sql) mod grouping;
 pub(in crate::sql) mod guards;
+pub(in crate::sql) mod inserted_nulls;
 pub(in crate::sql) mod inserted_types;
 pub(in crate::sql) mod joins_and_unions;
 pub(in crate::sql) mod sorting;

@@ -171,10 +171,49 @@ async fn buckets_of_parameters_begin_as_those_of_literals() {
         ("EXECUTE bucket(NULL)", "NULL"),
     ];
     expect_rows(&[prepare], &cases).await;
+}
+
+/// So do the buckets of a subquery and of a column.
+#[tokio::test]
+async fn buckets_of_columns_begin_as_those_of_literals() {
+    let setup = [
+        "CREATE TABLE w AS SELECT * FROM (VALUES (1, INTERVAL '7 days'), (2, INTERVAL '7 days'), (3, INTERVAL '1 month'), (4, INTERVAL '2 months'), (5, NULL)) v(id, w)",
+    ];
+    let of = |width: &str| format!("SELECT time_bucket({width}, TIMESTAMP '2020-02-20 10:00:00')");
+    let cases = [
+        (of("(SELECT w FROM w WHERE id = 1)"), "2020-02-17T00:00:00"),
+        (of("(SELECT w FROM w WHERE id = 3)"), "2020-02-01T00:00:00"),
+        (of("(SELECT w FROM w WHERE id = 5)"), "NULL"),
+        (of("(SELECT w FROM w WHERE id = 6)"), "NULL"),
+        (
+            format!("{} FROM w ORDER BY id", of("w")),
+            "2020-02-17T00:00:00; 2020-02-17T00:00:00; 2020-02-01T00:00:00; 2020-01-01T00:00:00; NULL",
+        ),
+        (
+            "SELECT time_bucket(w, DATE '2020-02-20' + id::INT) FROM w WHERE id < 4 ORDER BY id".to_owned(),
+            "2020-02-17T00:00:00; 2020-02-17T00:00:00; 2020-02-01T00:00:00",
+        ),
+        (
+            "SELECT date_bin(w, TIMESTAMP '1066-02-20') FROM w WHERE id IN (1, 3) ORDER BY id".to_owned(),
+            "1066-02-15T00:00:00; 1066-02-01T00:00:00",
+        ),
+        (
+            "SELECT date_bin(INTERVAL '2 days', TIMESTAMP '2020-02-20', TIMESTAMP '2020-02-01' + id * INTERVAL '1 day') FROM w WHERE id < 3 ORDER BY id".to_owned(),
+            "2020-02-20T00:00:00; 2020-02-19T00:00:00",
+        ),
+        (
+            "SELECT time_bucket((SELECT w FROM w WHERE id = 1), [TIMESTAMP '2020-02-20 10:00:00', NULL])".to_owned(),
+            "[2020-02-17T00:00:00, ]",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, day)| (&**sql, *day)).collect();
+    expect_rows(&setup, &cases).await;
     let ctx = serrate::sql::session();
-    let column = "SELECT time_bucket(w, t) FROM (SELECT INTERVAL '1 month' AS w, TIMESTAMP '2020-02-20 10:00:00' AS t)";
-    let e = rows_or_error(&ctx, column).await;
-    assert!(e.contains("literal values for the stride"), "{e}");
+    run_all(&ctx, &setup).await;
+    let sql =
+        "SELECT time_bucket(w - INTERVAL '8 days', TIMESTAMP '2020-02-20') FROM w WHERE id = 1";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("must be greater than 0"), "{e}");
 }
 
 #[tokio::test]

@@ -40,13 +40,18 @@ pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> Ha
     casts.collect()
 }
 
-/// Returns an error if the plan of an INSERT or UPDATE casts numbers to timestamps, except the
-/// casts that an UPDATE itself assigns to the columns in `written`.
+/// Returns an error if the plan of an INSERT or UPDATE, also below EXPLAIN, casts numbers to
+/// timestamps, except the casts that an UPDATE itself assigns to the columns in `written`.
 pub(in crate::sql::statement) fn refuse_counts(
     plan: &LogicalPlan,
     written: &HashSet<String>,
 ) -> Result<()> {
-    let LogicalPlan::Dml(change) = plan else { return Ok(()) };
+    let change = match plan {
+        LogicalPlan::Explain(explain) => return refuse_counts(&explain.plan, written),
+        LogicalPlan::Analyze(analyze) => return refuse_counts(&analyze.input, written),
+        LogicalPlan::Dml(change) => change,
+        _ => return Ok(()),
+    };
     let LogicalPlan::Projection(values) = change.input.as_ref() else { return Ok(()) };
     for value in &values.expr {
         let Expr::Alias(named) = value else { continue };

@@ -350,14 +350,13 @@ fn order_arguments(call: &mut Function) -> Result<()> {
 }
 
 /// DuckDB's names of functions, and DataFusion's names for them.
-const RENAMED: [(&str, &str); 13] = [
+const RENAMED: [(&str, &str); 12] = [
     ("approx_count_distinct", "approx_distinct"),
     ("approx_quantile", "approx_percentile_cont"),
     ("favg", "avg"),
     ("fsum", "sum"),
     ("grouping_id", "grouping"),
     ("strlen", "octet_length"),
-    ("unicode", "ascii"),
     ("list", "array_agg"),
     ("list_apply", "array_transform"),
     ("array_apply", "array_transform"),

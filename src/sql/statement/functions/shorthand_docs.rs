@@ -166,6 +166,16 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         },
     ),
     (
+        &["unicode"],
+        DocumentationText {
+            syntax: "unicode(s)",
+            description: "Returns the code point of the first character of a string, and -1 for an empty string, for which `ascii(s)` returns 0.",
+            missing: OF_NULL,
+            example: "SELECT unicode('a'), unicode('');   -- 97  -1",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
         &["time_bucket"],
         DocumentationText {
             syntax: "time_bucket(width, time [, origin])",

@@ -59,6 +59,9 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("suffix", "ends_with($1, $2)"),
     ("lcase", "lower($1)"),
     ("ucase", "upper($1)"),
+    // `unicode('')` is -1, but `ascii('')` is 0. The position of a string in '' is 1 if the string
+    // is empty, otherwise 0.
+    ("unicode", "ascii($1) - strpos('', $1)"),
     ("ceiling", "ceil($1)"),
     ("sign", "signum($1)"),
     ("mod", "$1 % $2"),

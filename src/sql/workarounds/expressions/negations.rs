@@ -1,29 +1,82 @@
-use arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
-use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
+use std::sync::{Arc, LazyLock};
 
+use arrow::array::ArrayRef;
+use arrow::compute::kernels::numeric::neg;
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use datafusion::common::exec_datafusion_err;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+
+use crate::functions::{call_on_arrays, declare, same_field};
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// `SELECT * FROM 't.parquet' WHERE -x > 5` fails without this rule if a value of `x` is the least
-/// integer of its type.
+static NEGATIVE: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(CheckedNegative)));
+
+/// `SELECT -x` of the least integer of its type is this integer without this rule.
 ///
-/// Analyzer rule: rewrites `-x` of a signed integer to `0 - x`.
+/// Analyzer rule: makes `-x` of the least signed integer an error, as in DuckDB and PostgreSQL, and
+/// as in `ragged_neg`.
 ///
-/// DataFusion 55 negates integers with wrap-around, except where it negates the statistics of a
-/// Parquet file or a constant. There, the negation of the least integer fails. This workaround is
-/// obsolete once the test `stock_negations_of_statistics_still_overflow` fails.
-pub(in crate::sql) fn rewrite_negations(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// DataFusion 55 negates integers with wrap-around, except where it negates a constant or the
+/// statistics of a Parquet file. There, the negation of the least integer fails, also if the
+/// statement needs no such value, as in `WHERE x > 0 AND -x > -5`:
+/// <https://github.com/apache/datafusion/issues/24668>. This workaround is obsolete once the test
+/// `stock_negations_still_wrap` fails.
+pub(in crate::sql) fn check_negations(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_negation = |e: &Expr| matches!(e, Expr::Negative(_));
     rewrite_parts(plan, is_negation, |e, columns| match e {
-        Expr::Negative(of) if of.get_type(columns).is_ok_and(|t| is_signed(&t)) => {
-            let zero = lit(0i64).cast_to(&of.get_type(columns)?, columns)?;
-            Ok(Transformed::yes(zero - *of))
+        Expr::Negative(of) if of.get_type(columns).is_ok_and(|t| t.is_signed_integer()) => {
+            Ok(Transformed::yes(NEGATIVE.call(vec![*of])))
         }
         e => Ok(Transformed::no(e)),
     })
 }
 
-fn is_signed(t: &DataType) -> bool {
-    matches!(t, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64)
+/// Returns the function that [`check_negations`] inserts. Workers of a distributed query need it to
+/// decode plans.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn get_negative_function() -> Arc<ScalarUDF> {
+    Arc::clone(&NEGATIVE)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CheckedNegative;
+
+impl ScalarUDFImpl for CheckedNegative {
+    declare!("negative", Signature::any(1, Volatility::Immutable));
+    same_field!();
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let args: Vec<String> = args.iter().map(|e| e.schema_name().to_string()).collect();
+        Ok(format!("(- {})", args.join(",")))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        call_on_arrays(self.name(), &args, |[values]| negate_integers(&values))
+    }
+}
+
+fn negate_integers(values: &ArrayRef) -> Result<ArrayRef> {
+    neg(values).map_err(|e| match e {
+        ArrowError::ArithmeticOverflow(_) => refuse_least(values.data_type()),
+        other => other.into(),
+    })
+}
+
+fn refuse_least(data_type: &DataType) -> DataFusionError {
+    let least = match data_type {
+        DataType::Int8 => i64::from(i8::MIN),
+        DataType::Int16 => i64::from(i16::MIN),
+        DataType::Int32 => i64::from(i32::MIN),
+        _ => i64::MIN,
+    };
+    exec_datafusion_err!(
+        "overflow: the negative of {least}, the least integer of the type {data_type}, does not fit this type; cast the operand of - to a wider type first, such as DECIMAL(38, 0)"
+    )
 }

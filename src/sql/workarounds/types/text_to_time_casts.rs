@@ -167,7 +167,10 @@ fn mark_number(text: &str) -> Option<String> {
 
 /// Replaces the strings for which `complete` returns another string, also in lists and
 /// dictionaries. `complete` is, for example, [`spell_out`].
-fn complete_leaves(texts: &ArrayRef, complete: fn(&str) -> Option<String>) -> Result<ArrayRef> {
+pub(super) fn complete_leaves(
+    texts: &ArrayRef,
+    complete: fn(&str) -> Option<String>,
+) -> Result<ArrayRef> {
     if let DataType::Dictionary(..) = texts.data_type() {
         let dictionary = texts.as_any_dictionary();
         return Ok(dictionary.with_values(complete_leaves(dictionary.values(), complete)?));

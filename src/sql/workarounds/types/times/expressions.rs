@@ -20,6 +20,7 @@ use serrate_core::internal::times::{complete_times, has_texts};
 use super::choices::IntervalChoice;
 use super::clock::{INTERVAL, is_day_or_clock};
 use super::functions::ComparableForm;
+use super::integers::refuse_integers;
 use super::unify::{
     make_interval_key, pair_with_schema, refine_timestamps, unify_chosen, unify_compared,
     unify_compared_pairs, unify_operands,
@@ -358,6 +359,9 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     {
         call.func = part;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+    }
+    if name == "make_array" {
+        refuse_integers(&pair_with_schema(&call.args, schema))?;
     }
     refuse_mixed_texts(name, list_results(&call), schema)?;
     let zoned = match name {

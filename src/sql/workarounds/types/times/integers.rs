@@ -7,13 +7,15 @@
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union, Values};
+
+use crate::sql::workarounds::types::decimal_values::remove_cast;
 
 /// How to write a date instead of an integer, for error messages.
 const INSTEAD: &str = "write a date such as DATE '2020-01-31' instead of the integer, compare a part of the date, as in year(d) = 2020, or write DATE '1970-01-01' + n for a number n of days since 1970";
 
-/// Returns an error if some of `values` are dates and others integers, also in lists and structs.
-/// An expression compares these values, or returns one of them.
+/// Returns an error if some of `values` are dates and others integers, also in lists, structs and
+/// maps. An expression compares these values, or returns one of them.
 pub(super) fn refuse_integers(values: &[(&Expr, &DFSchema)]) -> Result<()> {
     let mut distinct: Vec<(&Expr, DataType)> = Vec::new();
     for &(value, schema) in values {
@@ -56,6 +58,22 @@ pub(super) fn refuse_integers_of_union(union: &Union) -> Result<()> {
     Ok(())
 }
 
+/// Returns an error if a column of VALUES has lists, structs or maps with dates in one row and with
+/// integers in another. The planner itself refuses columns of dates and integers.
+pub(super) fn refuse_integers_of_values(values: &Values) -> Result<()> {
+    let none = DFSchema::empty();
+    for (at, field) in values.schema.fields().iter().enumerate() {
+        let planned = field.data_type();
+        if planned.is_nested() {
+            let cells = values.values.iter().filter_map(|row| row.get(at));
+            let cells: Vec<(&Expr, &DFSchema)> =
+                cells.map(|cell| (remove_cast(cell, planned), &none)).collect();
+            refuse_integers(&cells)?;
+        }
+    }
+    Ok(())
+}
+
 /// Returns the types of a column in the inputs of a union and of the unions within it; for another
 /// plan, the type of its column.
 fn list_column_types(plan: &LogicalPlan, at: usize) -> Vec<&DataType> {
@@ -72,7 +90,7 @@ fn list_column_types(plan: &LogicalPlan, at: usize) -> Vec<&DataType> {
 
 /// Whether one of two types has dates where the other has integers.
 fn mixes_dates_with_integers(a: &DataType, b: &DataType) -> bool {
-    use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Struct};
+    use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Map, Struct};
     match (a, b) {
         (Date32 | Date64, t) | (t, Date32 | Date64) => t.is_integer(),
         (
@@ -85,6 +103,14 @@ fn mixes_dates_with_integers(a: &DataType, b: &DataType) -> bool {
                 mixes_dates_with_integers(field.data_type(), other.data_type())
             })
         }),
+        // The names of the two fields of an entry may differ.
+        (Map(a, _), Map(b, _)) => match (a.data_type(), b.data_type()) {
+            (Struct(a), Struct(b)) => a
+                .iter()
+                .zip(b)
+                .any(|(a, b)| mixes_dates_with_integers(a.data_type(), b.data_type())),
+            _ => false,
+        },
         _ => false,
     }
 }

@@ -28,7 +28,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::{move_all_dates, replace_leaf};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
-use integers::refuse_integers_of_union;
+use integers::{refuse_integers_of_union, refuse_integers_of_values};
 pub(in crate::sql) use interval_groups::has_distinct_rows;
 use interval_groups::{group_by_length, measure_distinct_keys, refuse_groups};
 use unify::{make_interval_key, unify_compared_pairs};
@@ -152,6 +152,9 @@ fn unify_values(
         }
         // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
         LogicalPlan::Values(mut values) => {
+            if !inserts {
+                refuse_integers_of_values(&values)?;
+            }
             let more = !inserts && convert_values_to_zone(&mut values)?;
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {

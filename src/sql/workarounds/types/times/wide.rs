@@ -8,9 +8,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, new_empty_array};
 use arrow::compute::kernels::numeric::add;
-use arrow::compute::{CastOptions, DatePart, cast, cast_with_options, date_part};
+use arrow::compute::{
+    CastOptions, DatePart, cast, cast_with_options, concat, date_part, partition,
+};
 use arrow::datatypes::{
     DataType, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
@@ -136,6 +138,36 @@ impl WideFunction {
         let shifts = numbers.as_primitive::<Int32Type>().unary::<_, IntervalYearMonthType>(months);
         to_columnar(add(&starts, &shifts)?, one)
     }
+
+    /// Computes `date_bin` of widths or origins that are arrays, one run of rows with equal widths
+    /// and origins after the other. Returns `None` if they are scalars.
+    ///
+    /// DataFusion 55 refuses arrays. A scalar subquery that a statement contains several times, as
+    /// the width in the expansion of `time_bucket` is, becomes a column of a projection.
+    fn bin_runs(&self, args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
+        let is_array = |at: usize| matches!(args.args.get(at), Some(ColumnarValue::Array(_)));
+        if !is_array(0) && !is_array(2) {
+            return Ok(None);
+        }
+        let rows = args.number_rows;
+        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let is_time = |at: usize| at == 1;
+        let keys = arrays.iter().enumerate().filter(|(at, _)| !is_time(*at));
+        let keys: Vec<ArrayRef> = keys.map(|(_, key)| Arc::clone(key)).collect();
+        let mut bins = vec![new_empty_array(args.return_field.data_type())];
+        for run in partition(&keys)?.ranges() {
+            let of_run = arrays.iter().enumerate().map(|(at, array)| match is_time(at) {
+                true => Ok(ColumnarValue::Array(array.slice(run.start, run.len()))),
+                false => ScalarValue::try_from_array(array, run.start).map(ColumnarValue::Scalar),
+            });
+            let mut call = args.clone();
+            call.args = of_run.collect::<Result<_>>()?;
+            call.number_rows = run.len();
+            bins.push(self.invoke_with_args(call)?.into_array(run.len())?);
+        }
+        let bins: Vec<&dyn Array> = bins.iter().map(|bins| bins.as_ref()).collect();
+        Ok(Some(ColumnarValue::Array(concat(&bins)?)))
+    }
 }
 
 impl ScalarUDFImpl for WideFunction {
@@ -193,6 +225,9 @@ impl ScalarUDFImpl for WideFunction {
                 }
             }
             WideTask::Bin => {
+                if let Some(bins) = self.bin_runs(&args)? {
+                    return Ok(bins);
+                }
                 check_width(&args)?;
                 if let Some(times) = find_far_nanoseconds(&args)? {
                     return bin_dates(&self.inner, args, TimeUnit::Nanosecond, &times);

@@ -1,0 +1,62 @@
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+use crate::sql::base::expression_parts::{find_columns_below, has_part};
+
+/// Returns an error if a statement casts numbers to timestamps whose unit is not the second, as
+/// `i::TIMESTAMP(6)` does. `plan` is the plan of the statement before analysis.
+///
+/// DataFusion reads the numbers in the unit of the type, but `i::TIMESTAMP`, and also
+/// `i::TIMESTAMP(9)` of a BIGINT, which are planned as two casts, read seconds, although TIMESTAMP
+/// and TIMESTAMP(6) are one type. The cast is also planned for a computed number in the VALUES of
+/// an INSERT.
+pub(in crate::sql) fn refuse_number_times(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        if has_part(node, |e| find_time_cast(e).is_some()) {
+            let columns = find_columns_below(node)?;
+            node.apply_expressions(|e| {
+                e.apply(|part| {
+                    check_cast(part, &columns)?;
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// Returns the operand and the unit of a cast to a timestamp; `None` for any other expression.
+fn find_time_cast(e: &Expr) -> Option<(&Expr, TimeUnit)> {
+    let (operand, to) = match e {
+        Expr::Cast(cast) => (cast.expr.as_ref(), cast.field.data_type()),
+        Expr::TryCast(cast) => (cast.expr.as_ref(), cast.field.data_type()),
+        _ => return None,
+    };
+    match to {
+        DataType::Timestamp(unit, _) => Some((operand, *unit)),
+        _ => None,
+    }
+}
+
+fn check_cast(e: &Expr, columns: &DFSchema) -> Result<()> {
+    let Some((operand, unit)) = find_time_cast(e) else { return Ok(()) };
+    let Ok(found) = operand.get_type(columns) else { return Ok(()) };
+    let digits = match unit {
+        // A fraction of a second would be dropped.
+        TimeUnit::Second if found.is_integer() => return Ok(()),
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    };
+    match found.is_numeric() {
+        true => plan_err!(
+            "cannot cast {found} to TIMESTAMP({digits}), because the unit of the numbers is not known: x::TIMESTAMP reads seconds; write to_timestamp(x) for seconds, to_timestamp_millis(x) for milliseconds, or to_timestamp_micros(x) for microseconds"
+        ),
+        false => Ok(()),
+    }
+}

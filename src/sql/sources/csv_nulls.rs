@@ -1,0 +1,58 @@
+//! Refuses values that readers of a CSV file would take for NULL.
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use datafusion::common::exec_err;
+use datafusion::error::Result;
+use regex::Regex;
+
+/// The strings that mean NULL in a CSV file to write, and the columns whose values may be such
+/// strings without being NULL.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct NullTexts {
+    pattern: Regex,
+    /// Whether the writer quotes values that are such strings, so that readers can tell them from
+    /// NULL. False for INSERT, because Serrate's reader, like DuckDB's, ignores the quotes.
+    quotes_strings: bool,
+    /// Columns of PARTITIONED BY, which are not in the file.
+    partitions: Vec<String>,
+}
+
+impl NullTexts {
+    pub(in crate::sql) fn new(
+        pattern: Regex,
+        quotes_strings: bool,
+        partitions: Vec<String>,
+    ) -> Self {
+        Self { pattern, quotes_strings, partitions }
+    }
+
+    /// Returns an error for the first value in a batch that would be read as NULL.
+    pub(in crate::sql) fn check_batch(&self, batch: &RecordBatch) -> Result<()> {
+        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            let (name, data_type) = (field.name(), field.data_type());
+            // Lists and structs become JSON, and bytes hexadecimal digits.
+            let is_encoded = data_type.is_nested() || data_type.is_binary();
+            let is_quoted = self.quotes_strings && is_text(data_type);
+            if is_encoded || is_quoted || self.partitions.contains(name) {
+                continue;
+            }
+            let texts = cast(column, &DataType::Utf8)?;
+            let mut texts = texts.as_string::<i32>().iter().flatten();
+            if let Some(text) = texts.find(|text| self.pattern.is_match(text)) {
+                return exec_err!(
+                    "the column '{name}' has the value '{text}', which would be read as NULL, because the options null_value or null_regex of the CSV file name this text; set null_value to a text that none of the values is, or write NULL in place of '{text}'"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => values.is_string(),
+        other => other.is_string(),
+    }
+}
