@@ -9,5 +9,6 @@ pub(in crate::sql) mod marks;
 pub(in crate::sql) mod measured_lists;
 pub(in crate::sql) mod nullable_mark;
 pub(in crate::sql) mod outer_columns;
+pub(in crate::sql) mod plan_nodes;
 pub(in crate::sql) mod subquery_parts;
 pub(in crate::sql) mod syntax;
