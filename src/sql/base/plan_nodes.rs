@@ -1,9 +1,24 @@
-//! Replaces the inputs of nodes of physical plans.
+//! Finds nodes of logical plans, and replaces the inputs of physical ones.
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+/// Whether `test` accepts a node of a plan, also in subqueries.
+pub(in crate::sql) fn has_node(
+    plan: &LogicalPlan,
+    test: impl Fn(&LogicalPlan) -> Result<bool>,
+) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || test(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
 
 /// Replaces the inputs of a node, and computes its properties, such as its order, again.
 pub(in crate::sql) fn replace_inputs(

@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::base::expression_parts::map_named;
+use crate::sql::base::plan_nodes::has_node;
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Prefix of the field names of a struct to which `sql::statement::expressions::tuples` rewrites the
@@ -25,12 +26,7 @@ pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 /// equal a row if NULLs were replaced by values. An EXISTS tests each of these two cases, and both
 /// EXISTS read the same rows.
 pub(in crate::sql) fn rewrite_rows_in(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || has_row(node)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    if !has_node(&plan, has_row)? {
         return Ok(plan);
     }
     Ok(plan.transform_up_with_subqueries(rewrite_node)?.data)

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
+use crate::sql::base::plan_nodes::has_node;
 use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query};
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
@@ -49,12 +50,7 @@ const ANSWER: &str = "__serrate_exists";
 /// queries whose conditions DataFusion would move wrongly. This workaround is obsolete once the
 /// test `stock_in_is_still_two_valued` fails.
 pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || has_query(node)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    if !has_node(&plan, has_query)? {
         return Ok(plan);
     }
     // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
