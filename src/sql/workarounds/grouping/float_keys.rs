@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
@@ -44,7 +44,7 @@ pub(in crate::sql) fn unify_float_keys(
         [input] => Arc::clone(input.schema()),
         inputs => Arc::new(merge_schema(inputs)),
     };
-    if !has_comparison(&plan)? {
+    if !has_comparison(&plan) {
         return Ok(Transformed::no(plan));
     }
     let plan = map_named(plan, |expr| {
@@ -167,16 +167,9 @@ fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !is_row_based(expr)
 }
 
-fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
-    if matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_)) {
-        return Ok(true);
-    }
-    let mut found = false;
-    plan.apply_expressions(|expr| {
-        found = found || expr.exists(|e| Ok(is_comparison(e)))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
+fn has_comparison(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_))
+        || has_part(plan, is_comparison)
 }
 
 fn is_comparison(expr: &Expr) -> bool {

@@ -56,7 +56,7 @@ impl GroupKey {
 /// Returns no keys if the node has no subqueries.
 fn find_computed_keys(node: &LogicalPlan) -> Result<Vec<GroupKey>> {
     let Some(groups) = find_groups_below(node) else { return Ok(Vec::new()) };
-    if !has_query(node)? {
+    if !has_query(node) {
         return Ok(Vec::new());
     }
     let keys = grouping_set_to_exprlist(&groups.group_expr)?;

@@ -50,12 +50,12 @@ const ANSWER: &str = "__serrate_exists";
 /// queries whose conditions DataFusion would move wrongly. This workaround is obsolete once the
 /// test `stock_in_is_still_two_valued` fails.
 pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !has_node(&plan, has_query)? {
+    if !has_node(&plan, |node| Ok(has_query(node)))? {
         return Ok(plan);
     }
     // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
     let plan = plan.transform_up_with_subqueries(|node| {
-        if !has_query(&node)? {
+        if !has_query(&node) {
             return Ok(Transformed::no(node));
         }
         node.apply_expressions(|expr| {

@@ -1,7 +1,6 @@
 //! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries use.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -10,6 +9,7 @@ use datafusion::logical_expr::{
     Projection, SkipType,
 };
 
+use crate::sql::base::expression_parts::has_part;
 use crate::sql::base::outer_columns::{
     find_moved_columns, find_nested_outer_columns, has_grouping_sets, has_outer,
 };
@@ -238,10 +238,6 @@ fn is_outer_column(e: &Expr) -> bool {
 
 /// Whether the expressions of a node, or the subqueries in these expressions, use outer columns.
 pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|e| {
-        found = found || e.contains_outer();
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found || !find_nested_outer_columns(node)?.is_empty())
+    let is_outer = |e: &Expr| matches!(e, Expr::OuterReferenceColumn(..));
+    Ok(has_part(node, is_outer) || !find_nested_outer_columns(node)?.is_empty())
 }

@@ -85,7 +85,7 @@ pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan
 /// lambda would therefore differ from the key of the sort below the window, and the plan would fail
 /// DataFusion's check.
 fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
-    if has_query(node)? {
+    if has_query(node) {
         return Ok(true);
     }
     match node {
@@ -140,7 +140,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     if !may_rewrite_node(&node)? {
         return Ok(Transformed::no(node));
     }
-    let has_queries = has_query(&node)?;
+    let has_queries = has_query(&node);
     match node {
         LogicalPlan::Filter(filter) => rewrite_filter(filter, names),
         LogicalPlan::Projection(projection) => {
