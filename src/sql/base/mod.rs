@@ -2,6 +2,7 @@
 //! may use them, and they use none of these modules.
 
 pub(in crate::sql) mod boxed_methods;
+pub(in crate::sql) mod compared_operands;
 pub(in crate::sql) mod deep_stack;
 pub(in crate::sql) mod expression_parts;
 pub(in crate::sql) mod interval_texts;
