@@ -35,6 +35,22 @@ pub(in crate::sql) fn unquote_text(value: &Expr) -> Option<&str> {
     }
 }
 
+/// Returns the result of one step as the flow of a visitor, which an error stops.
+pub(in crate::sql) fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(e) => ControlFlow::Break(e),
+    }
+}
+
+/// Returns the error that stopped a visitor, if one did.
+pub(in crate::sql) fn as_result(done: ControlFlow<DataFusionError>) -> Result<()> {
+    match done {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
+}
+
 /// Returns an unqualified name in lower case, or `None` for a qualified name.
 pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
     match name.0.as_slice() {

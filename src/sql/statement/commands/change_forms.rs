@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::prelude::SessionContext;
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{as_result, parse_query};
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 
@@ -129,10 +129,7 @@ fn drop_alias(delete: &mut Delete) -> Result<()> {
     let Some(ObjectNamePart::Identifier(table)) = name.0.last().cloned() else { return Ok(()) };
     let Some(selection) = &mut delete.selection else { return Ok(()) };
     let mut rename = RenameTable { table: &table, alias: &alias.name, around: Vec::new() };
-    match VisitMut::visit(selection, &mut rename) {
-        ControlFlow::Break(e) => Err(e),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    as_result(VisitMut::visit(selection, &mut rename))
 }
 
 fn is_same_name(a: &Ident, b: &Ident) -> bool {

@@ -21,6 +21,7 @@ use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use datafusion::sql::parser::{CopyToSource, Statement};
 
+use crate::sql::base::syntax::{as_flow, as_result};
 use crate::sql::statement::columns::position_columns::is_marked;
 use crate::sql::statement::commands::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::errors::call_clauses::check_call;
@@ -54,10 +55,7 @@ pub(in crate::sql) fn check_statement_clauses(
         }
         Statement::Reset(_) => return Ok(()),
     };
-    match found {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(found)
 }
 
 struct ClauseChecker<'a> {
@@ -98,13 +96,6 @@ impl Visitor for ClauseChecker<'_> {
             }
             _ => Ok(()),
         })
-    }
-}
-
-fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
-    match done {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(e) => ControlFlow::Break(e),
     }
 }
 

@@ -30,7 +30,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions,
 };
 
-use crate::sql::base::syntax::list_changed_tables;
+use crate::sql::base::syntax::{as_result, list_changed_tables};
 use crate::sql::statement::columns::lateral_tables::{mark_query, name_outer_columns, table_name};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name, is_name,
@@ -50,10 +50,7 @@ pub(in crate::sql::statement) fn name_ambiguous<S: VisitMut>(statement: &mut S) 
         return Ok(());
     }
     let used = tables.names.into_iter().collect();
-    match statement.visit(&mut NameQueries { used, ..NameQueries::default() }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(statement.visit(&mut NameQueries { used, ..NameQueries::default() }))
 }
 
 /// The names of all tables of a statement, and whether it has a subquery in FROM without an alias.

@@ -26,7 +26,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{as_flow, as_result, parse_query};
 use crate::sql::statement::columns::join_constraints::{has_using, is_merging, list_using_columns};
 use crate::sql::statement::columns::merged::bare_names::BareNames;
 use crate::sql::statement::columns::merged::known_columns::{
@@ -50,10 +50,7 @@ pub(in crate::sql) use self::tables::build_coalesce;
 
 async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let (columns, relations) = find_columns(state, statement).await;
-    match statement.visit(&mut ColumnMerger { outer: 0, columns, relations }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(statement.visit(&mut ColumnMerger { outer: 0, columns, relations }))
 }
 
 /// Rewrites `(a JOIN b USING (k)) AS j` to `(SELECT * FROM a JOIN b USING (k)) AS j`, in which `k` is one column.
@@ -105,13 +102,10 @@ impl VisitorMut for ColumnMerger {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         // Only SELECTs of set operations change here: `pre_visit_query` has changed the others.
         let done = qualify_merged(select, None, self.outer > 0, &self.columns, &self.relations);
-        match done.and_then(|done| match done {
+        as_flow(done.and_then(|done| match done {
             true => Ok(()),
             false => select.from.iter().try_for_each(check_holders),
-        }) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(e) => ControlFlow::Break(e),
-        }
+        }))
     }
 
     fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<DataFusionError> {
