@@ -13,3 +13,4 @@ pub(in crate::sql) mod outer_columns;
 pub(in crate::sql) mod plan_nodes;
 pub(in crate::sql) mod subquery_parts;
 pub(in crate::sql) mod syntax;
+pub(in crate::sql) mod tokens;

@@ -18,10 +18,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
-use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::logical_expr::sqlparser::tokenizer::Token;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::base::syntax::{as_flow, as_result};
+use crate::sql::base::tokens::{is_word, read_tokens};
 use crate::sql::statement::columns::position_columns::is_marked;
 use crate::sql::statement::commands::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::errors::call_clauses::check_call;
@@ -645,10 +646,7 @@ const INSTEAD_OF_UNPIVOT: &str =
 /// If `text`, which the parser has rejected, has PIVOT or UNPIVOT, returns an error that says what
 /// to write instead. Otherwise, returns `None`.
 pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<DataFusionError> {
-    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
-    let tokens: Vec<&TokenWithSpan> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
-    let is_word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let tokens = read_tokens(text, dialect)?;
     let found = tokens.windows(2).enumerate().find_map(|(at, pair)| {
         let [word, table] = pair else { return None };
         let (name, instead) = match &word.token {
@@ -699,9 +697,7 @@ pub(in crate::sql) fn find_other_forms(
     text: &str,
     dialect: &dyn Dialect,
 ) -> Option<DataFusionError> {
-    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
-    let tokens: Vec<&TokenWithSpan> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF)).collect();
+    let tokens = read_tokens(text, dialect)?;
     let written: Vec<String> =
         tokens.iter().map(|token| token.token.to_string().to_ascii_uppercase()).collect();
     let written: Vec<&str> = written.iter().map(String::as_str).collect();
