@@ -19,7 +19,7 @@ use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::star_excludes::name_column;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
 use crate::sql::statement::scopes::{CteScopes, track_scopes};
 
@@ -165,7 +165,7 @@ fn is_table(name: &Ident, from: &[TableWithJoins]) -> bool {
         let joined = from.joins.iter().map(|join| &join.relation);
         std::iter::once(&from.relation)
             .chain(joined)
-            .any(|table| table_name(table).is_some_and(|known| fold_name(known) == fold_name(name)))
+            .any(|table| table_name(table).is_some_and(|known| is_same_name(known, name)))
     })
 }
 

@@ -12,7 +12,7 @@ use crate::sql::base::marks::LATERAL;
 use crate::sql::base::syntax::{has_query, parse_query};
 use crate::sql::statement::columns::merged::replace_names;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 
 /// Maximum number of rows of VALUES that become a UNION ALL. VALUES with more rows stay unchanged.
 const MOST_ROWS: usize = 100;
@@ -58,9 +58,8 @@ fn qualify_conditions(from: &mut TableWithJoins) {
         let mut names: Vec<(Ident, Expr)> = Vec::new();
         for (table, columns) in &tables {
             for column in columns {
-                let is_same = |other: &&Ident| fold_name(other) == fold_name(column);
                 let all = tables.iter().flat_map(|(_, columns)| columns);
-                if all.filter(is_same).count() == 1 {
+                if all.filter(|other| is_same_name(other, column)).count() == 1 {
                     let parts = vec![table.clone(), column.clone()];
                     names.push((column.clone(), Expr::CompoundIdentifier(parts)));
                 }

@@ -32,7 +32,7 @@ use crate::sql::statement::errors::other_statements::refuse_statement;
 use crate::sql::statement::errors::rejected_forms::find_rejected_form;
 use crate::sql::statement::errors::star_clauses::{check_star, find_star_form};
 use crate::sql::statement::errors::wording::refuse_clause;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::is_same_name;
 
 pub(in crate::sql) fn check_statement_clauses(
     state: &SessionState,
@@ -761,7 +761,7 @@ pub(in crate::sql) fn find_other_forms(
 
 pub(in crate::sql) fn reads_table(part: &impl Visit, name: &Ident) -> bool {
     visit_relations(part, |relation| match relation.0.as_slice() {
-        [part] if part.as_ident().is_some_and(|own| fold_name(own) == fold_name(name)) => {
+        [part] if part.as_ident().is_some_and(|own| is_same_name(own, name)) => {
             ControlFlow::Break(())
         }
         _ => ControlFlow::Continue(()),

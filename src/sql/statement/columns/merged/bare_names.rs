@@ -8,8 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::columns::merged::known_columns::{FromColumns, from_text};
-use crate::sql::statement::columns::merged::names::is_same_ident;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::scopes::LambdaParameters;
 
 /// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
@@ -56,7 +55,7 @@ impl VisitorMut for BareNames<'_> {
             && let Expr::Identifier(name) = expr
             && !self.parameters.contains(&fold_name(name))
             && let Some((_, merged)) =
-                self.names.iter().find(|(other, _)| is_same_ident(other, name))
+                self.names.iter().find(|(other, _)| is_same_name(other, name))
         {
             *expr = merged.clone();
         }
@@ -70,7 +69,7 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let is_named = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => {
-            names.iter().any(|(name, _)| is_same_ident(name, alias))
+            names.iter().any(|(name, _)| is_same_name(name, alias))
         }
         _ => false,
     };

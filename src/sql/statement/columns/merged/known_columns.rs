@@ -13,7 +13,8 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::columns::join_constraints::{has_using, list_using_columns};
-use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare, is_same_ident};
+use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare};
+use crate::sql::statement::folding::is_same_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::CteScopes;
 
@@ -221,7 +222,7 @@ fn needs_columns(from: &TableWithJoins) -> bool {
         let right = within(&join.relation);
         let names = list_using_columns(&join.join_operator).iter().filter_map(find_last_ident);
         for name in names {
-            let is_seen = seen.iter().any(|known| is_same_ident(known, &name));
+            let is_seen = seen.iter().any(|known| is_same_name(known, &name));
             is_unknown |= right.is_some() || has_several && !is_seen;
             seen.push(name);
         }
