@@ -1,6 +1,5 @@
 //! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries use.
 
-use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -218,11 +217,9 @@ fn are_equations(filter: &Filter) -> Result<bool> {
 fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
     let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
-    let is_text =
-        |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let is_wider = |bits: Option<usize>, of: Option<usize>| bits.is_some() && bits <= of;
     let (narrow, wide) = (from.primitive_width(), to.primitive_width());
-    let is_injective = (is_text(&from) && is_text(to))
+    let is_injective = (from.is_string() && to.is_string())
         || (from.is_signed_integer() && to.is_signed_integer() && is_wider(narrow, wide))
         || (from.is_unsigned_integer() && to.is_unsigned_integer() && is_wider(narrow, wide));
     Ok(is_injective && is_column(&cast.expr, schema)?)
