@@ -85,7 +85,8 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
                 cast_value(v, to)
             }
             (t, Some(_)) if t.is_string() => {
-                let to = DataType::Timestamp(find_text_unit(&v), zone.clone());
+                let unit = v.constant.as_ref().map_or(TimeUnit::Microsecond, find_unit_of_text);
+                let to = DataType::Timestamp(unit, zone.clone());
                 cast_value(v, to)
             }
             _ => v,
@@ -356,18 +357,13 @@ fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
         return Some(literal);
     }
     let DataType::Timestamp(_, zone) = to else { return None };
-    let unit = find_unit_of_text(constant.try_as_str().flatten().unwrap_or_default());
+    let unit = find_unit_of_text(constant);
     cast_strictly(&literal, &DataType::Timestamp(unit, zone.clone()))
 }
 
 fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(values, to, &options).ok()
-}
-
-fn find_text_unit(value: &TypedValue) -> TimeUnit {
-    let text = value.constant.as_ref().and_then(|v| v.try_as_str().flatten());
-    text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
 /// Returns an error if a literal interval with months is compared with a duration, because a month

@@ -167,7 +167,8 @@ impl ScalarUDFImpl for WideFunction {
         let field = self.inner.return_field_from_args(args)?;
         Ok(match (self.what, field.data_type()) {
             (WideTask::Parse, DataType::Timestamp(_, zone)) => {
-                let to = DataType::Timestamp(parse_unit(literal.as_ref()), zone.clone());
+                let unit = literal.as_ref().map_or(TimeUnit::Microsecond, find_unit_of_text);
+                let to = DataType::Timestamp(unit, zone.clone());
                 Arc::new(field.as_ref().clone().with_data_type(to))
             }
             (WideTask::Now, DataType::Timestamp(_, zone)) => {
@@ -636,12 +637,6 @@ fn bin_dates(
         }
     };
     to_columnar(cast(&bins, &to)?, one)
-}
-
-/// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.
-fn parse_unit(literal: Option<&ScalarValue>) -> TimeUnit {
-    let text = literal.and_then(|v| v.try_as_str().flatten());
-    text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
 fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
