@@ -6,16 +6,17 @@ use std::ops::ControlFlow;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
-    TableWithJoins, VisitMut, VisitorMut,
+    Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, VisitMut,
+    VisitorMut,
 };
-use datafusion::sql::parser::Statement;
 
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::columns::join_constraints::{has_using, list_using_columns};
 use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare};
 use crate::sql::statement::folding::is_same_name;
-use crate::sql::statement::planned_parts::{add_queries, plan_names};
+use crate::sql::statement::planned_parts::{
+    add_queries, list_column_names, plan_names, to_statement,
+};
 use crate::sql::statement::scopes::CteScopes;
 
 /// The columns of the FROM of each subquery in an expression; `None` if they are unknown. The key
@@ -85,9 +86,8 @@ const REPEATED_NAME: &str = "several WITH queries have this name";
 /// # Errors
 /// The message of the planner, if the query cannot be planned.
 async fn plan_columns(state: &SessionState, query: Query) -> Result<HashSet<String>, String> {
-    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
-    let plan = state.statement_to_plan(statement).await.map_err(|e| e.strip_backtrace())?;
-    Ok(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+    let plan = state.statement_to_plan(to_statement(query)).await;
+    Ok(list_column_names(&plan.map_err(|e| e.strip_backtrace())?))
 }
 
 pub(super) fn from_text(from: &[TableWithJoins]) -> String {
