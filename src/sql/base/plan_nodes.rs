@@ -1,7 +1,8 @@
-//! Finds nodes of logical plans, and replaces the inputs of physical ones.
+//! Helpers for the nodes of logical and physical plans.
 
 use std::sync::Arc;
 
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
@@ -18,6 +19,17 @@ pub(in crate::sql) fn has_node(
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Whether every row that a join returns contains a row of one of its inputs: of the left input if
+/// `left` is true, and of the right input otherwise.
+pub(in crate::sql) fn keeps_side(join: JoinType, left: bool) -> bool {
+    match join {
+        JoinType::Inner => true,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => !left,
+        JoinType::Full => false,
+    }
 }
 
 /// Replaces the inputs of a node, and computes its properties, such as its order, again.
