@@ -1,6 +1,7 @@
 //! Helpers that read and rewrite plans, expressions and syntax trees. All other modules of `sql`
 //! may use them, and they use none of these modules.
 
+pub(in crate::sql) mod blocking;
 pub(in crate::sql) mod boxed_methods;
 pub(in crate::sql) mod compared_operands;
 pub(in crate::sql) mod deep_stack;
