@@ -33,6 +33,7 @@ use serrate_core::internal::{TimePart, extract_time_part};
 
 use super::series::{SeriesList, SeriesTable};
 use crate::functions::{coerce_arguments, delegate, find_unit_of_text, to_columnar};
+use crate::sql::workarounds::types::compared_casts::is_utc;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
@@ -508,10 +509,6 @@ fn find_far_nanoseconds(args: &ScalarFunctionArgs) -> Result<Option<ArrayRef>> {
     let is_far = |t: i64| t.checked_sub(*origin).is_none();
     let any = counts.as_primitive::<Int64Type>().iter().flatten().any(is_far);
     Ok(any.then_some(counts))
-}
-
-fn is_utc(zone: &str) -> bool {
-    matches!(zone, "UTC" | "+00:00" | "Z")
 }
 
 /// Calls `function` on times that are shifted by multiples of 400 years into the range of
