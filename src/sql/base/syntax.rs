@@ -25,6 +25,16 @@ pub(in crate::sql) fn split_argument(arg: &FunctionArg) -> Option<(Option<String
     }
 }
 
+/// Returns the values of the arguments of a call. Returns `None` if an argument has a name or is
+/// `*`.
+pub(in crate::sql) fn list_plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+    let values = args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    values.collect()
+}
+
 pub(in crate::sql) fn unquote_text(value: &Expr) -> Option<&str> {
     match value {
         Expr::Value(value) => match &value.value {
