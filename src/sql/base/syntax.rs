@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Statement, TableWithJoins,
-    UpdateTableFromKind, Value, visit_expressions,
+    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SetExpr, Statement,
+    TableFactor, TableWithJoins, UpdateTableFromKind, Value, visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -85,6 +85,25 @@ pub(in crate::sql) fn list_changed_tables(statement: &Statement) -> Vec<&TableWi
         }
         _ => Vec::new(),
     }
+}
+
+/// Returns the tables in one item of FROM. A join in parentheses counts as one table.
+pub(in crate::sql) fn list_relations(from: &TableWithJoins) -> impl Iterator<Item = &TableFactor> {
+    std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
+}
+
+/// Returns the SELECTs of a query, also of the inputs of a set operation.
+pub(in crate::sql) fn list_selects(query: &Query) -> Vec<&Select> {
+    let (mut open, mut selects) = (vec![query.body.as_ref()], Vec::new());
+    while let Some(body) = open.pop() {
+        match body {
+            SetExpr::Select(select) => selects.push(select.as_ref()),
+            SetExpr::Query(inner) => open.push(inner.body.as_ref()),
+            SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
+            _ => {}
+        }
+    }
+    selects
 }
 
 pub(crate) fn parse_query(text: &str) -> Result<Query> {

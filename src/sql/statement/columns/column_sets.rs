@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use regex::Regex;
 
-use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{list_relations, parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::star_excludes::name_column;
@@ -161,12 +161,9 @@ fn find_struct_name(item: &SelectItem) -> Option<&Ident> {
 }
 
 fn is_table(name: &Ident, from: &[TableWithJoins]) -> bool {
-    from.iter().any(|from| {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        std::iter::once(&from.relation)
-            .chain(joined)
-            .any(|table| table_name(table).is_some_and(|known| is_same_name(known, name)))
-    })
+    from.iter()
+        .flat_map(list_relations)
+        .any(|table| table_name(table).is_some_and(|known| is_same_name(known, name)))
 }
 
 /// Returns the call of COLUMNS in an expression. Returns `None` if the expression has no such call,

@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::base::marks::LATERAL;
-use crate::sql::base::syntax::{has_query, parse_query};
+use crate::sql::base::syntax::{has_query, list_relations, parse_query};
 use crate::sql::statement::columns::merged::replace_names;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
 use crate::sql::statement::folding::{fold_name, is_same_name};
@@ -181,16 +181,13 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
     let TableFactor::Derived { subquery, .. } = table else { return };
     let SetExpr::Select(select) = subquery.body.as_mut() else { return };
     let mut tables: Vec<String> = Vec::new();
-    for from in &select.from {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for table in std::iter::once(&from.relation).chain(joined) {
-            match table_name(table) {
-                Some(name) => tables.push(fold_name(name)),
-                // A table without a name, such as a join in parentheses, may contain the table `t`
-                // of `t.k`. Then `t.k` is not an outer column, and with an alias, other clauses of the
-                // query could not refer to it as `t.k`. So no column of the query gets an alias.
-                None => return,
-            }
+    for table in select.from.iter().flat_map(list_relations) {
+        match table_name(table) {
+            Some(name) => tables.push(fold_name(name)),
+            // A table without a name, such as a join in parentheses, may contain the table `t`
+            // of `t.k`. Then `t.k` is not an outer column, and with an alias, other clauses of the
+            // query could not refer to it as `t.k`. So no column of the query gets an alias.
+            None => return,
         }
     }
     for item in &mut select.projection {

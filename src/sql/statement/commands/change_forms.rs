@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::prelude::SessionContext;
 
-use crate::sql::base::syntax::{as_result, parse_query};
+use crate::sql::base::syntax::{as_result, list_relations, parse_query};
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 
@@ -157,15 +157,12 @@ impl RenameTable<'_> {
         let mut found = CapturedNames::default();
         match body {
             SetExpr::Select(select) => {
-                for from in &select.from {
-                    let joined = from.joins.iter().map(|join| &join.relation);
-                    for factor in std::iter::once(&from.relation).chain(joined) {
-                        let is = |name: &Ident| {
-                            table_name(factor).is_some_and(|known| is_same_name(known, name))
-                        };
-                        found.table |= is(self.table);
-                        found.alias |= is(self.alias);
-                    }
+                for factor in select.from.iter().flat_map(list_relations) {
+                    let is = |name: &Ident| {
+                        table_name(factor).is_some_and(|known| is_same_name(known, name))
+                    };
+                    found.table |= is(self.table);
+                    found.alias |= is(self.alias);
                 }
             }
             SetExpr::Query(query) => found = self.find_captures(&query.body),

@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitorMut,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{list_relations, parse_query};
 use crate::sql::statement::columns::join_constraints::{has_using, list_using_columns};
 use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare};
 use crate::sql::statement::folding::is_same_name;
@@ -133,8 +133,7 @@ impl InnerTables {
     /// Adds the tables in one item of FROM, also those of joins in parentheses. `all` is the whole
     /// FROM.
     fn add_relations(&mut self, from: &TableWithJoins, all: &[TableWithJoins]) {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for relation in std::iter::once(&from.relation).chain(joined) {
+        for relation in list_relations(from) {
             if let TableFactor::NestedJoin { table_with_joins, alias: None } = relation {
                 self.add_relations(table_with_joins, all);
             } else if let Ok(query) = select_all(relation, all) {
