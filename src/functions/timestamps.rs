@@ -66,9 +66,7 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
     }
     let of = |unit| DataType::Timestamp(unit, zone.clone());
     let to = match &value {
-        Expr::Literal(text, _) => {
-            of(text.try_as_str().flatten().map_or(TimeUnit::Microsecond, find_unit_of_text))
-        }
+        Expr::Literal(text, _) => of(find_unit_of_text(text)),
         _ => of(TimeUnit::Microsecond),
     };
     Ok(match value.get_type(schema) {
@@ -124,8 +122,10 @@ fn make_timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     }
 }
 
-/// Returns nanoseconds for the text of a timestamp with more than 6 fractional digits, else microseconds.
-pub(crate) fn find_unit_of_text(text: &str) -> TimeUnit {
+/// Returns nanoseconds for the text of a timestamp with more than 6 fractional digits, else
+/// microseconds, also for values that are not strings.
+pub(crate) fn find_unit_of_text(value: &ScalarValue) -> TimeUnit {
+    let text = value.try_as_str().flatten().unwrap_or_default();
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
     if digits > 6 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }

@@ -249,7 +249,7 @@ mod tests {
         let mut found = Vec::new();
         for arguments in to_arguments(&batch).unwrap() {
             let mut statement = crate::sql::parse(&ctx, "SELECT ? AS p").unwrap().pop().unwrap();
-            crate::sql::number_parameters_of(&mut statement);
+            crate::sql::number_parameters(&mut statement);
             assert_eq!(crate::sql::count_parameters_of(&statement), Some(1));
             crate::sql::bind_parameters(&mut statement, &arguments);
             let frame = crate::sql::execute(&ctx, statement).await.unwrap();

@@ -14,7 +14,7 @@ use tonic::Status;
 use super::status::{to_invalid, to_status};
 use super::wire_types::to_wire_schema;
 use crate::config::{SerrateOptions, parse_bytes};
-use crate::sql::{bind_parameters, count_parameters_of, number_parameters_of};
+use crate::sql::{bind_parameters, count_parameters_of, is_prepare, number_parameters};
 
 /// Settings that determine how much memory a session uses, each with the largest value that a
 /// session is allowed to set.
@@ -87,10 +87,8 @@ pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
 /// Parses `text`. Returns an error unless it is exactly one statement without parameters.
 pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statement = parse_one(ctx, text)?;
-    let prepares = matches!(&statement, Statement::Statement(inner)
-        if matches!(inner.as_ref(), SqlStatement::Prepare { .. }));
-    if !prepares {
-        number_parameters_of(&mut statement);
+    if !is_prepare(&statement) {
+        number_parameters(&mut statement);
         if count_parameters_of(&statement) != Some(0) {
             return plan_err!(
                 "the statement has parameters; prepare it, and bind a value to each parameter"
@@ -107,13 +105,11 @@ pub(super) async fn prepare_statement(
     text: &str,
 ) -> Result<(PreparedStatement, PreparedTypes)> {
     let mut statement = parse_one(ctx, text)?;
-    let prepares = matches!(&statement, Statement::Statement(inner)
-        if matches!(inner.as_ref(), SqlStatement::Prepare { .. }));
-    let count = match prepares {
+    let count = match is_prepare(&statement) {
         // The parameters in a PREPARE get their values from EXECUTE, not from the client.
         true => 0,
         false => {
-            number_parameters_of(&mut statement);
+            number_parameters(&mut statement);
             let Some(count) = count_parameters_of(&statement) else {
                 return plan_err!(
                     "the parameters of the statement have names; write ? or $1, $2, .. instead"

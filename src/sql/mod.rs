@@ -78,4 +78,6 @@ pub(crate) use statement::parsing::dialect::find_parser_dialect;
 pub(crate) use statement::planner::execute_plan;
 pub use statement::planner::{execute, parse, plan, sql};
 #[cfg(feature = "serve")]
-pub(crate) use statement::replanned::{bind_parameters, count_parameters_of, number_parameters_of};
+pub(crate) use statement::replanned::{
+    bind_parameters, count_parameters_of, is_prepare, number_parameters,
+};

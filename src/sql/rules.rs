@@ -1,12 +1,16 @@
-//! Adds the optimizer rules of a session, the ordered list `rule_list::RULES`, to those of DataFusion.
+//! Adds the optimizer rules of a session, which `rule_list` lists in order, to those of DataFusion.
 //!
 //! A rule is a function in the list. Some of these functions wrap rules of DataFusion. Rules that
 //! only speed up queries ([`RemovalCondition::Speed`]) each have a setting `serrate.rule.NAME`, and
 //! do not change results. The setting `serrate.disabled_rules` switches off any rule but those of
 //! [`PROTECTED`]; answers may be wrong without a rule that works around a bug of DataFusion.
 
+mod analysis_rules;
 mod function_rule;
+mod logical_rules;
+mod physical_rules;
 mod rule_list;
+mod session_rule;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +23,8 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use function_rule::{FunctionRule, LogicalRule, PhysicalRule, RemovedRule, TypeRule, WrappedRule};
-use rule_list::{RULES, RemovalCondition, RuleStep, SessionRule};
+use rule_list::list_rules;
+use session_rule::{RemovalCondition, RuleStep, SessionRule};
 
 /// Rules that no setting switches off, each with what would happen without it.
 const PROTECTED: [(&str, &str); 4] = [
@@ -32,9 +37,9 @@ const PROTECTED: [(&str, &str); 4] = [
 /// Returns the name of the rule `name`, which may be in upper or lower case. Returns an error if
 /// there is no such rule, or if `SET serrate.disabled_rules` cannot switch it off.
 pub(in crate::sql) fn find_rule(name: &str) -> Result<&'static str> {
-    let Some(rule) = RULES.iter().find(|rule| rule.name.eq_ignore_ascii_case(name)) else {
+    let Some(rule) = list_rules().find(|rule| rule.name.eq_ignore_ascii_case(name)) else {
         let part = name.to_ascii_lowercase();
-        let names = RULES.iter().map(|rule| rule.name);
+        let names = list_rules().map(|rule| rule.name);
         let similar: BTreeSet<&str> = names.filter(|known| known.contains(&part)).collect();
         let similar = match similar.is_empty() {
             true => String::new(),
@@ -52,14 +57,14 @@ pub(in crate::sql) fn find_rule(name: &str) -> Result<&'static str> {
     }
 }
 
-/// Converts an item of [`RULES`] to a rule that DataFusion can run, and that calls `function`.
+/// Converts a rule of [`list_rules`] to a rule that DataFusion can run, and that calls `function`.
 fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
     let is_switched = matches!(rule.until, RemovalCondition::Speed);
     Arc::new(FunctionRule { name: rule.name, is_switched, function })
 }
 
 pub(in crate::sql) fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
-    RULES.iter().filter_map(|rule| match rule.step {
+    list_rules().filter_map(|rule| match rule.step {
         RuleStep::BeforeCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
         _ => None,
     })
@@ -79,7 +84,7 @@ pub(in crate::sql) fn coerce_types(
 }
 
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
-    let first = RULES.iter().filter_map(|rule| match rule.step {
+    let first = list_rules().filter_map(|rule| match rule.step {
         RuleStep::FirstOfAll(analyze) => Some(make_rule(rule, analyze) as TypeRule),
         _ => None,
     });
@@ -93,7 +98,7 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
 }
 
 pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
-    RULES.iter().filter_map(|rule| match rule.step {
+    list_rules().filter_map(|rule| match rule.step {
         RuleStep::AfterCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
         _ => None,
     })
@@ -102,19 +107,18 @@ pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRul
 /// Inserts logical rules before those of DataFusion and removes rules that make valid statements
 /// fail. Also wraps rules that would evaluate a condition for more rows than the query does.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
-    for removed in RULES.iter().filter(|rule| matches!(rule.step, RuleStep::WithoutLogical)) {
+    for removed in list_rules().filter(|rule| matches!(rule.step, RuleStep::WithoutLogical)) {
         for rule in rules.iter_mut().filter(|rule| rule.name() == removed.name) {
             *rule = Arc::new(RemovedRule { stock: Arc::clone(rule) });
         }
     }
-    for wrapper in RULES {
+    for wrapper in list_rules() {
         let RuleStep::AroundLogical(stock, function) = wrapper.step else { continue };
         for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
             *rule = Arc::new(WrappedRule { name: wrapper.name, stock: Arc::clone(rule), function });
         }
     }
-    let first: Vec<LogicalRule> = RULES
-        .iter()
+    let first: Vec<LogicalRule> = list_rules()
         .filter_map(|rule| match rule.step {
             RuleStep::FirstLogical(order, rewrite) => {
                 Some(make_rule(rule, (order, rewrite)) as LogicalRule)
@@ -126,7 +130,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
 }
 
 pub(in crate::sql) fn list_last_logical_rules() -> impl Iterator<Item = LogicalRule> {
-    RULES.iter().filter_map(|rule| match rule.step {
+    list_rules().filter_map(|rule| match rule.step {
         RuleStep::LastLogical(order, rewrite) => {
             Some(make_rule(rule, (order, rewrite)) as LogicalRule)
         }
@@ -138,7 +142,7 @@ pub(in crate::sql) fn list_last_logical_rules() -> impl Iterator<Item = LogicalR
 /// or move sorts and limits to wrong positions.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
-    for rule in RULES {
+    for rule in list_rules() {
         let place =
             |rules: &[PhysicalRule], name: &str| rules.iter().position(|r| r.name() == name);
         match rule.step {
@@ -155,7 +159,7 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
         }
     }
     rules.splice(0..0, first);
-    for wrapper in RULES {
+    for wrapper in list_rules() {
         let RuleStep::AroundPhysical(stock, function) = wrapper.step else { continue };
         for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
             *rule = Arc::new(WrappedRule { name: wrapper.name, stock: Arc::clone(rule), function });
@@ -164,7 +168,7 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 }
 
 pub(in crate::sql) fn list_last_physical_rules() -> impl Iterator<Item = PhysicalRule> {
-    RULES.iter().filter_map(|rule| match rule.step {
+    list_rules().filter_map(|rule| match rule.step {
         RuleStep::LastPhysical(optimize) => Some(make_rule(rule, optimize) as PhysicalRule),
         _ => None,
     })
@@ -179,7 +183,7 @@ mod tests {
     use datafusion::optimizer::Optimizer;
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-    use super::rule_list::{UpstreamIssue, UpstreamReport};
+    use super::session_rule::{UpstreamIssue, UpstreamReport};
     use super::*;
     use crate::config;
 
@@ -215,10 +219,10 @@ mod tests {
         let physical = names(physical.iter().map(|rule| rule.name().to_owned()).collect());
         let logical = Optimizer::new().rules;
         let logical = names(logical.iter().map(|rule| rule.name().to_owned()).collect());
-        for rule in RULES {
+        for rule in list_rules() {
             match rule.step {
                 RuleStep::AfterPhysical(name, _) | RuleStep::BeforePhysical(name, _) => {
-                    let is_ours = RULES.iter().any(|other| other.name == name);
+                    let is_ours = list_rules().any(|other| other.name == name);
                     assert!(is_ours || physical.contains(name), "{name}: {physical:?}");
                 }
                 RuleStep::WithoutLogical => {
@@ -243,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_switched_rule_has_a_setting() {
-        let switched = RULES.iter().filter(|rule| matches!(rule.until, RemovalCondition::Speed));
+        let switched = list_rules().filter(|rule| matches!(rule.until, RemovalCondition::Speed));
         let found: BTreeSet<String> =
             switched.map(|rule| rule.name.replace("serrate_", "")).collect();
         let known: BTreeSet<String> =
@@ -256,10 +260,10 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
         let settings = fs::read_to_string(&path).unwrap();
         for (name, _) in PROTECTED {
-            assert!(RULES.iter().any(|rule| rule.name == name), "{name}");
+            assert!(list_rules().any(|rule| rule.name == name), "{name}");
             assert!(settings.contains(&format!("`{name}`")), "docs/settings.md lacks {name}");
         }
-        for rule in RULES {
+        for rule in list_rules() {
             let found = find_rule(rule.name);
             match PROTECTED.iter().find(|(name, _)| *name == rule.name) {
                 Some((name, effect)) => {
@@ -280,7 +284,7 @@ mod tests {
         let has_test = |rule: &SessionRule| {
             matches!(rule.until, RemovalCondition::Fails(_) | RemovalCondition::Passes(_))
         };
-        for rule in RULES {
+        for rule in list_rules() {
             let name = rule.name;
             match rule.upstream {
                 UpstreamReport::Reported(issues) => {
@@ -315,7 +319,7 @@ mod tests {
         let mut table = String::from(
             "\n| rule | runs | behaviour without it | reports | obsolete |\n|---|---|---|---|---|\n",
         );
-        for rule in RULES {
+        for rule in list_rules() {
             let name = rule.name;
             let reports = match rule.upstream {
                 UpstreamReport::Reported(issues) => {
@@ -370,7 +374,7 @@ mod tests {
                 }
             }
         }
-        for rule in RULES {
+        for rule in list_rules() {
             if let RemovalCondition::Fails(test) | RemovalCondition::Passes(test) = rule.until {
                 assert!(sources.contains(&format!("fn {test}(")), "there is no test {test}");
             }

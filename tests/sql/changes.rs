@@ -542,6 +542,21 @@ async fn stock_inserts_still_write_other_types() {
     assert!(is_wrong, "DataFusion is fixed");
 }
 
+/// The rows of a DataFrame are cast to the types of the table only if they have as many columns.
+#[tokio::test]
+async fn frames_with_other_columns_than_the_table_are_not_written() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t (a INT)").await;
+    for (rows, is_written) in
+        [("SELECT 5::BIGINT AS a", true), ("SELECT 6::BIGINT AS a, 7 AS b", false)]
+    {
+        let frame = serrate::sql::sql(&ctx, rows).await.unwrap();
+        let options = datafusion::dataframe::DataFrameWriteOptions::new();
+        assert_eq!(frame.write_table("t", options).await.is_ok(), is_written, "{rows}");
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT a FROM t").await, "5");
+}
+
 #[tokio::test]
 async fn numbers_are_not_written_to_timestamps() {
     let ctx = create_parallel_session();

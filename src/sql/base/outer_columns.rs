@@ -78,7 +78,7 @@ pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Colum
         })?;
         found.extend(find_nested_outer_columns(node)?);
         if let LogicalPlan::Join(join) = node
-            && find_subquery_of_lateral(join)?.is_some()
+            && find_subquery_of_lateral(join).is_some()
         {
             // Columns of the left input are outer columns for the query in the right input, but not
             // for the join.
@@ -97,7 +97,7 @@ pub(in crate::sql) fn find_outer_columns(plan: &LogicalPlan) -> Result<Vec<Colum
 /// Returns the outer columns of the subqueries in a node's expressions, except columns of the node's inputs.
 pub(in crate::sql) fn find_nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
     let mut found = Vec::new();
-    if !has_query(node)? {
+    if !has_query(node) {
         return Ok(found);
     }
     let inputs = node.inputs();
@@ -117,11 +117,11 @@ pub(in crate::sql) fn find_nested_outer_columns(node: &LogicalPlan) -> Result<Ve
 }
 
 /// Whether a query reads no table, so that its rows depend on nothing but the outer row.
-pub(in crate::sql) fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
+pub(in crate::sql) fn reads_no_table(query: &LogicalPlan) -> bool {
     let mut plan = query;
     loop {
-        if has_query(plan)? {
-            return Ok(false);
+        if has_query(plan) {
+            return false;
         }
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
@@ -129,13 +129,13 @@ pub(in crate::sql) fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Filter(node) => &node.input,
             LogicalPlan::Unnest(node) => &node.input,
             LogicalPlan::Subquery(node) => &node.subquery,
-            LogicalPlan::EmptyRelation(node) => return Ok(node.produce_one_row),
-            _ => return Ok(false),
+            LogicalPlan::EmptyRelation(node) => return node.produce_one_row,
+            _ => return false,
         };
     }
 }
 
-pub(in crate::sql) fn find_subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
+pub(in crate::sql) fn find_subquery_of_lateral(join: &Join) -> Option<&LogicalPlan> {
     let right = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
         right => right,
@@ -143,10 +143,10 @@ pub(in crate::sql) fn find_subquery_of_lateral(join: &Join) -> Result<Option<&Lo
     let query = match right {
         LogicalPlan::Subquery(query) => query.subquery.as_ref(),
         // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a `Subquery` node.
-        query if reads_no_table(query)? => query,
+        query if reads_no_table(query) => query,
         query if is_marked(query) => query,
-        _ => return Ok(None),
+        _ => return None,
     };
     let joined = matches!(join.join_type, JoinType::Inner | JoinType::Left);
-    Ok((joined && join.on.is_empty()).then_some(query))
+    (joined && join.on.is_empty()).then_some(query)
 }

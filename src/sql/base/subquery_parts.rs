@@ -1,16 +1,11 @@
 //! Finds subqueries in expressions, and the values that are compared with them.
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
-pub(in crate::sql) fn has_query(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found = found || expr.exists(|e| Ok(find_query(e).is_some()))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
+use crate::sql::base::expression_parts::has_part;
+
+pub(in crate::sql) fn has_query(node: &LogicalPlan) -> bool {
+    has_part(node, |e| find_query(e).is_some())
 }
 
 pub(in crate::sql) fn find_query(expr: &Expr) -> Option<&Subquery> {

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Statement, TableWithJoins,
-    UpdateTableFromKind, Value, visit_expressions,
+    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SetExpr, Statement,
+    TableFactor, TableWithJoins, UpdateTableFromKind, Value, visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -25,6 +25,16 @@ pub(in crate::sql) fn split_argument(arg: &FunctionArg) -> Option<(Option<String
     }
 }
 
+/// Returns the values of the arguments of a call. Returns `None` if an argument has a name or is
+/// `*`.
+pub(in crate::sql) fn list_plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+    let values = args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    values.collect()
+}
+
 pub(in crate::sql) fn unquote_text(value: &Expr) -> Option<&str> {
     match value {
         Expr::Value(value) => match &value.value {
@@ -32,6 +42,22 @@ pub(in crate::sql) fn unquote_text(value: &Expr) -> Option<&str> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Returns the result of one step as the flow of a visitor, which an error stops.
+pub(in crate::sql) fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(e) => ControlFlow::Break(e),
+    }
+}
+
+/// Returns the error that stopped a visitor, if one did.
+pub(in crate::sql) fn as_result(done: ControlFlow<DataFusionError>) -> Result<()> {
+    match done {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
     }
 }
 
@@ -59,6 +85,25 @@ pub(in crate::sql) fn list_changed_tables(statement: &Statement) -> Vec<&TableWi
         }
         _ => Vec::new(),
     }
+}
+
+/// Returns the tables in one item of FROM. A join in parentheses counts as one table.
+pub(in crate::sql) fn list_relations(from: &TableWithJoins) -> impl Iterator<Item = &TableFactor> {
+    std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
+}
+
+/// Returns the SELECTs of a query, also of the inputs of a set operation.
+pub(in crate::sql) fn list_selects(query: &Query) -> Vec<&Select> {
+    let (mut open, mut selects) = (vec![query.body.as_ref()], Vec::new());
+    while let Some(body) = open.pop() {
+        match body {
+            SetExpr::Select(select) => selects.push(select.as_ref()),
+            SetExpr::Query(inner) => open.push(inner.body.as_ref()),
+            SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
+            _ => {}
+        }
+    }
+    selects
 }
 
 pub(crate) fn parse_query(text: &str) -> Result<Query> {

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_facts;
 use crate::sql::base::subquery_parts::find_query;
+use crate::sql::base::tokens::quote_text;
 use crate::sql::checks::elements::{explain_element, explain_searched};
 use crate::sql::checks::modifiers::{check_aggregate, check_range, check_window};
 use crate::sql::checks::row_values::check_row_values;
@@ -330,7 +331,7 @@ fn check_list_cast(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) ->
 fn write_operand(expr: &Expr) -> String {
     match expr {
         Expr::Literal(value, _) => match value.try_as_str().flatten() {
-            Some(text) => format!("'{}'", text.replace('\'', "''")),
+            Some(text) => quote_text(text),
             None if value.data_type().is_temporal() && !value.is_null() => format!("'{value}'"),
             None => value.to_string(),
         },

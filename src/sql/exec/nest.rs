@@ -8,7 +8,7 @@ use arrow::array::{Array, RecordBatch, RecordBatchOptions, make_comparator};
 use arrow::compute::{SortOptions, concat_batches, partition};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::internal_err;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
@@ -24,6 +24,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serrate_core::internal::to_canonical_floats;
 
 use crate::config::SerrateOptions;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::exec::cut_batches::{BatchSize, cut_batches, find_deepest_axis};
 use crate::sql::exec::one_input;
 use crate::table::{NestOptions, RaggedTable, UnsortedRows};
@@ -223,9 +224,7 @@ impl NestInput {
                 }
             };
             let keys = self.keys.clone();
-            let table = tokio::task::spawn_blocking(move || nest_batch(&whole, &keys))
-                .await
-                .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+            let table = run_blocking(move || nest_batch(&whole, &keys)).await?;
             return Ok(Some((table, self)));
         }
     }

@@ -25,6 +25,7 @@ use futures::stream::StreamExt;
 
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
+use crate::sql::base::plan_nodes::has_node;
 use crate::sql::exec::shared::{SharedPlanner, is_shared};
 use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
 use crate::sql::exec::{pass_through, same_statistics};
@@ -66,12 +67,7 @@ impl DeepPlanner {
 }
 
 fn has_own_nodes(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found |= is_shared(node) || TableRows::is_node(node);
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    has_node(plan, |node| Ok(is_shared(node) || TableRows::is_node(node)))
 }
 
 /// Without this rule, `SELECT a = true = true ..` with 200 comparisons can overflow a stack of 2

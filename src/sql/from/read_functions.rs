@@ -12,6 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{Array, Expr, FunctionArg, UnaryOp
 
 use crate::access;
 use crate::sql::base::syntax::{split_argument, unquote_text};
+use crate::sql::base::tokens::quote_text;
 use crate::sql::sources::listing::list_table::list_table;
 use crate::sql::sources::listing::{FileSet, find_named_kind};
 use crate::sql::sources::urls::{describe_cause, make_missing_file_error, parse_path};
@@ -152,10 +153,11 @@ impl ReadCall {
 
 impl fmt::Display for ReadCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-        let paths = self.paths.iter().map(|p| quoted(p));
-        let options =
-            self.options.iter().map(|(name, v)| format!("{} => {}", quoted(name), quoted(v)));
+        let paths = self.paths.iter().map(|path| quote_text(path));
+        let options = self
+            .options
+            .iter()
+            .map(|(name, value)| format!("{} => {}", quote_text(name), quote_text(value)));
         let all: Vec<String> = paths.chain(options).collect();
         write!(f, "{}({})", self.function, all.join(", "))
     }

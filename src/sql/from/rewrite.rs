@@ -12,6 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use super::read_functions::{self, FORMATS};
 use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+use crate::sql::base::tokens::quote_text;
 
 pub(super) const OVER_QUERIES: [&str; 4] =
     ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
@@ -131,7 +132,7 @@ fn from_name(text: &str) -> String {
     if call || (text.split('.').all(plain) && !file) {
         return text.to_owned();
     }
-    format!("'{}'", text.replace('\'', "''"))
+    quote_text(text)
 }
 
 pub(crate) fn build_largest_limit() -> Option<LimitClause> {

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
-use datafusion::logical_expr::sqlparser::tokenizer::{
-    Location, Token, TokenWithSpan, Tokenizer, Word,
-};
+use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
+
+use crate::sql::base::tokens::{is_word, read_tokens};
 
 /// Rewrites `SUMMARIZE ..` to a query: at the start of a statement, after EXPLAIN, and at the start of a
 /// subquery. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
@@ -16,12 +16,7 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
     if !lower.contains("summarize") && !lower.match_indices("from").any(begins) {
         return Cow::Borrowed(text);
     }
-    // Invalid SQL stays unchanged, and the parser reports the error.
-    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
-        return Cow::Borrowed(text);
-    };
-    let tokens: Vec<TokenWithSpan> =
-        tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let Some(tokens) = read_tokens(text, dialect) else { return Cow::Borrowed(text) };
     let mut edits: Vec<(Location, usize, &str)> = Vec::new();
     for (i, token) in tokens.iter().enumerate() {
         if is_word(&token.token, "from") && stands_for_value(&tokens, i) {
@@ -170,10 +165,6 @@ fn starts_query(before: &[TokenWithSpan]) -> bool {
 fn is_query(word: &Word) -> bool {
     let queries = ["SELECT", "WITH", "FROM", "VALUES", "TABLE"];
     word.quote_style.is_none() && queries.iter().any(|q| word.value.eq_ignore_ascii_case(q))
-}
-
-fn is_word(token: &Token, word: &str) -> bool {
-    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

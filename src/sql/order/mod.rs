@@ -31,13 +31,11 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use serrate_core::internal::make_natural_key;
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::explode::ExplodeExec;
 
 pub(in crate::sql) use self::fixed_source::FixedSource;
@@ -243,9 +241,7 @@ fn rewrite_inputs(plan: &Arc<dyn ExecutionPlan>, ordered_inputs: &[bool]) -> Res
             false => ordered,
         });
     }
-    Arc::clone(plan)
-        .replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-        .map(Ok)
+    replace_inputs(Arc::clone(plan), inputs).map(Ok)
 }
 
 fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {

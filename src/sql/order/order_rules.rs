@@ -11,11 +11,9 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::nest::NestExec;
 use crate::sql::exec::table_rows::TableRowsExec;
 use crate::sql::order::ordered_sink::OrderedSinkExec;
@@ -73,8 +71,7 @@ fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execu
     if input.output_partitioning().partition_count() > 1 {
         input = Arc::new(SourceOrderExec::new(input, None));
     }
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    Ok(Transformed::yes(node.replace_children(vec![input], options)?))
+    replace_inputs(node, vec![input]).map(Transformed::yes)
 }
 
 /// Whether a plan is a chain of nodes with one input down to a limit, with a round-robin
@@ -138,8 +135,7 @@ pub(crate) fn concatenate_sorted_inputs(
         }
         let Ok(ordered) = rewrite_plan(input)? else { return Ok(Transformed::no(node)) };
         let input = Arc::new(SourceOrderExec::new(ordered, None)) as Arc<dyn ExecutionPlan>;
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        node.replace_children(vec![input], options).map(Transformed::yes)
+        replace_inputs(node, vec![input]).map(Transformed::yes)
     })?;
     Ok(plan.data)
 }

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
+use datafusion::common::{Column, DFSchema, ExprSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
@@ -12,6 +12,7 @@ use datafusion::optimizer::OptimizerConfig;
 use crate::array::list_depth;
 use crate::functions::{cannot_fail, find_facts, is_fixed_slice, is_ours};
 use crate::sql::base::expression_parts::map_named;
+use crate::sql::base::plan_nodes::keeps_side;
 
 const PREFIX: &str = "__serrate_below_join";
 
@@ -38,8 +39,8 @@ pub(crate) fn move_below_joins(
     // The projection only selects columns, so each of its expressions is a column of the join.
     let between = between.map(|projection| projection.expr.clone());
     let sides = [
-        keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
-        keeps_all_rows(join.join_type, false).then(|| Arc::clone(join.right.schema())),
+        keeps_side(join.join_type, true).then(|| Arc::clone(join.left.schema())),
+        keeps_side(join.join_type, false).then(|| Arc::clone(join.right.schema())),
     ];
     let join = join.clone();
     let bare = find_bare_lists(&plan);
@@ -95,17 +96,6 @@ fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
             }
         }
         _ => None,
-    }
-}
-
-/// Whether every row that a join returns contains a row of one of its inputs: of the left input if
-/// `left` is true, and of the right input otherwise.
-fn keeps_all_rows(join: JoinType, left: bool) -> bool {
-    match join {
-        JoinType::Inner => true,
-        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
-        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => !left,
-        JoinType::Full => false,
     }
 }
 

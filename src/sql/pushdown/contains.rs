@@ -114,8 +114,8 @@ fn find_comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option
     let data_type = schema.fields().get(column.index())?.data_type();
     let leaf = leaf_type(data_type);
     let plain = leaf.is_integer()
-        || matches!(leaf, DataType::Boolean | DataType::Date32)
-        || matches!(leaf, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        || leaf.is_string()
+        || matches!(leaf, DataType::Boolean | DataType::Date32);
     (list_depth(data_type) == 1 && plain).then(|| leaf.clone())
 }
 

@@ -12,12 +12,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan}
 use datafusion::optimizer::OptimizerConfig;
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use crate::array::list_depth;
 use crate::functions::{ReadParts, find_list_reads, never_fails};
 use crate::sql::base::measured_lists::{find_measured_columns, find_reads};
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
@@ -97,8 +98,7 @@ pub(in crate::sql) fn push_lengths(
                 }
             }
             let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(false)?);
-            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            return Arc::clone(&node).replace_children(vec![scan], options).map(Transformed::yes);
+            return replace_inputs(Arc::clone(&node), vec![scan]).map(Transformed::yes);
         }
         if !projection.expr().iter().any(|e| e.alias.starts_with(PREFIX)) {
             return Ok(Transformed::no(node));

@@ -10,10 +10,9 @@ use datafusion::error::Result;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::parquet::make_window_scan;
 use crate::sql::sources::table_provider::TableSource;
@@ -83,6 +82,5 @@ fn skip_rows(
         return Ok(None);
     }
     let Some(input) = skip_rows(plan.children()[0], skip, fetch)? else { return Ok(None) };
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    Arc::clone(plan).replace_children(vec![input], options).map(Some)
+    replace_inputs(Arc::clone(plan), vec![input]).map(Some)
 }

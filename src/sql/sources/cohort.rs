@@ -18,11 +18,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
+use super::range_partitions::{divide_shards, limit_rows, read_ranges, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, CohortCriteria};
 use crate::config::SerrateOptions;
 use crate::error::find_original;
 use crate::io::meds_torch::MedsFolder;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::sources::{describe_table, to_local_path};
 

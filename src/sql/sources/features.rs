@@ -18,13 +18,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
+use super::range_partitions::{divide_shards, limit_rows, read_ranges, write_limit};
 use crate::error::find_original;
 use crate::functions::find_local_codes;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, LabelFeatures};
 use crate::io::meds::{Labels, Vocabulary};
 use crate::io::meds_torch::MedsFolder;
 use crate::kernels::between::ClosedEnds;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::sources::{describe_table, select_columns, to_local_path};
 

@@ -17,13 +17,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
+use super::range_partitions::{divide_shards, limit_rows, read_ranges, write_limit};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::error::find_original;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::MemoryCharge;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::exec::cut_batches::count_fitting_rows;
 use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
 use serrate_core::internal::meds::NeededColumns;

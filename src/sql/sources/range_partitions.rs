@@ -1,13 +1,13 @@
 //! Code shared by sources whose partitions are ranges of rows or shards: [`read_ranges`] implements
-//! methods of [`DataSource`](datafusion::datasource::source::DataSource), and [`limit_rows`] and
-//! [`run_blocking`] help to build streams.
+//! methods of [`DataSource`](datafusion::datasource::source::DataSource), and [`limit_rows`]
+//! helps to build streams.
 
 use std::fmt;
 use std::ops::Range;
 
 use arrow::array::RecordBatch;
 use datafusion::catalog::Session;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use futures::stream::{Stream, StreamExt};
 
 /// Divides the shard numbers `0..shards` into ranges of about equal size, at most as many as the
@@ -98,14 +98,4 @@ pub(in crate::sql) fn write_limit(f: &mut fmt::Formatter<'_>, limit: Option<usiz
         Some(limit) => write!(f, ", limit={limit}"),
         None => Ok(()),
     }
-}
-
-pub(in crate::sql) async fn run_blocking<T: Send + 'static, E: Send + 'static>(
-    work: impl FnOnce() -> std::result::Result<T, E> + Send + 'static,
-) -> Result<T>
-where
-    DataFusionError: From<E>,
-{
-    let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
 }

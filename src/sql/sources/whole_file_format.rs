@@ -30,6 +30,7 @@ use futures::stream::{AbortHandle, StreamExt, abortable};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::access;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::arrow_files::check_arrow_files;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
@@ -623,9 +624,7 @@ impl WholeFile {
             drop(lease);
             settled
         };
-        tokio::task::spawn_blocking(settle)
-            .await
-            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+        run_blocking(settle).await?;
         Ok(rows)
     }
 }

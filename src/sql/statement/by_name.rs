@@ -16,6 +16,7 @@ use futures::future::BoxFuture;
 use crate::sql::base::deep_stack::run_deep;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::parsing::forms::BY_NAME;
+use crate::sql::statement::planned_parts::{list_column_names, to_statement};
 use crate::sql::statement::planner::plan_here;
 
 /// In `INSERT INTO t BY NAME SELECT ..`, replaces the placeholder [`BY_NAME`], which the parser has
@@ -49,11 +50,9 @@ async fn find_columns(
             "INSERT INTO {table} BY NAME has VALUES, whose columns have no names; write a query with names, as in INSERT INTO {table} BY NAME SELECT 1 AS a, or the columns, as in INSERT INTO {table} (a) VALUES (1)"
         );
     }
-    let query = SqlStatement::Query(source.clone());
-    let query = Statement::Statement(Box::new(query));
+    let query = to_statement(source.as_ref().clone());
     let (plan, _) = run_deep(plan_here(ctx, query, refreshed)).await?;
-    let mut names: Vec<String> =
-        plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let mut names: Vec<String> = list_column_names(&plan);
     let provider = match to_table_reference(table) {
         Some(reference) => ctx.table_provider(reference).await.ok(),
         None => None,

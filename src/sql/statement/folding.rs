@@ -7,3 +7,8 @@ pub(in crate::sql) fn fold_name(name: &Ident) -> String {
         None => name.value.to_ascii_lowercase(),
     }
 }
+
+/// Whether DataFusion's planner takes two names for the same name.
+pub(in crate::sql) fn is_same_name(a: &Ident, b: &Ident) -> bool {
+    fold_name(a) == fold_name(b)
+}

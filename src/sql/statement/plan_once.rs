@@ -4,7 +4,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::logical_expr::sqlparser::ast::{Query, Statement as SqlStatement, Visit, VisitMut};
+use datafusion::logical_expr::sqlparser::ast::{Query, Visit, VisitMut};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
@@ -24,6 +24,7 @@ use crate::sql::statement::names::alias_twins::{may_have_twins, rename_twin, res
 use crate::sql::statement::names::clashing_names::{is_clash, may_clash, name_computed};
 use crate::sql::statement::names::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::names::{outer_tables, select_aliases, shadowed, unnamed_queries};
+use crate::sql::statement::planned_parts::{list_column_names, to_statement};
 use crate::sql::workarounds::types::times;
 
 /// Evaluates an expression with the part of a statement that sqlparser has parsed: an SQL
@@ -96,9 +97,8 @@ pub(super) async fn plan_rewritten_names(
     state: &SessionState,
     query: Query,
 ) -> Option<Vec<String>> {
-    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
-    let plan = Box::pin(plan_named(ctx, state, statement, &[])).await.ok()?;
-    Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+    let plan = Box::pin(plan_named(ctx, state, to_statement(query), &[])).await.ok()?;
+    Some(list_column_names(&plan))
 }
 
 /// Plans a statement, after rewrites that need to know the columns of its tables. `conditions` are

@@ -11,13 +11,20 @@ use crate::sql::statement::scopes::CteScopes;
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned.
 pub(in crate::sql) async fn plan_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let plan = plan_alone(state, query).await?;
-    Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+    Some(list_column_names(&plan))
 }
 
 /// Plans a query, or returns `None` if it cannot be planned.
 pub(in crate::sql) async fn plan_alone(state: &SessionState, query: Query) -> Option<LogicalPlan> {
-    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
-    state.statement_to_plan(statement).await.ok()
+    state.statement_to_plan(to_statement(query)).await.ok()
+}
+
+pub(in crate::sql) fn to_statement(query: Query) -> Statement {
+    Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))))
+}
+
+pub(in crate::sql) fn list_column_names<C: FromIterator<String>>(plan: &LogicalPlan) -> C {
+    plan.schema().fields().iter().map(|field| field.name().clone()).collect()
 }
 
 /// Adds to a query the CTEs that are visible at its position, so that it can be planned alone.

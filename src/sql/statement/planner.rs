@@ -54,8 +54,8 @@ use crate::sql::statement::parsing::implied_parentheses::add_parentheses;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
 use crate::sql::statement::plan_once::{plan_named, with_sql};
 use crate::sql::statement::replanned::{
-    KeptStatement, expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
-    prepares_without_types, refresh_views,
+    KeptStatement, expand_execute, is_prepare, keep_prepared, keep_view, number_parameters,
+    parse_prepare, prepares_without_types, refresh_views,
 };
 use crate::sql::statement::syntax_rewriter::rewrite_statement;
 use crate::sql::statement::{alias_rounds, by_name};
@@ -347,7 +347,9 @@ impl WrittenStatement {
             }
             _ => None,
         };
-        number_parameters(statement);
+        if is_prepare(statement) {
+            number_parameters(statement);
+        }
         Self {
             view,
             prepared: parse_prepare(statement),

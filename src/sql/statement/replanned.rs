@@ -25,9 +25,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-#[cfg(feature = "serve")]
-use datafusion::sql::parser::CopyToSource;
-use datafusion::sql::parser::Statement;
+use datafusion::sql::parser::{CopyToSource, Statement};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -35,6 +33,7 @@ use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::run_deep;
 use crate::sql::rules::coerce_types;
 use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::plan_once::with_sql;
 use crate::sql::statement::planner::plan_here;
 use crate::sql::workarounds::subqueries::shared_rows::copy_shared_rows;
 
@@ -195,16 +194,23 @@ impl VisitorMut for ParameterNumbers {
     }
 }
 
-/// Replaces the parameters `?` of PREPARE by `$1`, `$2`, ..
-pub(super) fn number_parameters(statement: &mut Statement) {
-    if let Statement::Statement(inner) = statement
-        && let SqlStatement::Prepare { statement, .. } = inner.as_mut()
-    {
-        let mut numbers = ParameterNumbers::default();
-        let _ = statement.visit(&mut numbers);
-        numbers.has_all = true;
-        let _ = statement.visit(&mut numbers);
-    }
+/// Replaces the parameters `?` of a statement by `$1`, `$2`, ..
+pub(crate) fn number_parameters(statement: &mut Statement) {
+    let mut numbers = ParameterNumbers::default();
+    visit_sql(statement, &mut numbers);
+    numbers.has_all = true;
+    visit_sql(statement, &mut numbers);
+}
+
+fn visit_sql<V: VisitorMut<Break = ()>>(statement: &mut Statement, visitor: &mut V) {
+    with_sql!(statement, sql => {
+        let _ = sql.visit(visitor);
+    });
+}
+
+pub(crate) fn is_prepare(statement: &Statement) -> bool {
+    let Statement::Statement(inner) = statement else { return false };
+    matches!(inner.as_ref(), SqlStatement::Prepare { .. })
 }
 
 pub(super) fn prepares_without_types(statement: &Statement) -> bool {
@@ -287,15 +293,6 @@ fn is_constant(state: &SessionState, argument: &SqlExpr) -> bool {
     visited.is_continue()
 }
 
-/// Replaces the parameters `?` of any statement by `$1`, `$2`, ..
-#[cfg(feature = "serve")]
-pub(crate) fn number_parameters_of(statement: &mut Statement) {
-    let mut numbers = ParameterNumbers::default();
-    visit_sql(statement, &mut numbers);
-    numbers.has_all = true;
-    visit_sql(statement, &mut numbers);
-}
-
 /// Returns the greatest number of a parameter in a statement, also below EXPLAIN and in COPY: 2 for
 /// `$2 + $2`, and 0 without parameters. Returns `None` if a parameter has no number, such as
 /// `$name`.
@@ -321,27 +318,6 @@ pub(crate) fn count_parameters_of(statement: &Statement) -> Option<usize> {
 #[cfg(feature = "serve")]
 pub(crate) fn bind_parameters(statement: &mut Statement, arguments: &[SqlExpr]) {
     visit_sql(statement, &mut ParameterBinding { types: &[], arguments });
-}
-
-#[cfg(feature = "serve")]
-fn visit_sql<V: VisitorMut<Break = ()>>(statement: &mut Statement, visitor: &mut V) {
-    let mut statement = statement;
-    loop {
-        match statement {
-            Statement::Statement(inner) => {
-                let _ = inner.visit(visitor);
-                return;
-            }
-            Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CopyTo(copy) => {
-                if let CopyToSource::Query(query) = &mut copy.source {
-                    let _ = query.visit(visitor);
-                }
-                return;
-            }
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
-        }
-    }
 }
 
 struct ParameterBinding<'a> {

@@ -1,4 +1,6 @@
-use datafusion::logical_expr::sqlparser::ast::{Cte, Query, TableFactor};
+use datafusion::logical_expr::sqlparser::ast::{Cte, Expr, Query, TableFactor};
+
+use crate::sql::statement::folding::fold_name;
 
 /// The WITH clauses of the enclosing queries. Each CTE is represented by a `T`.
 ///
@@ -48,6 +50,32 @@ impl CteScopes<Cte> {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
         self.enter_scope(ctes.collect(), recursive);
+    }
+}
+
+/// The parameters of the lambdas around the position of a visitor.
+#[derive(Default)]
+pub(in crate::sql) struct LambdaParameters(Vec<String>);
+
+impl LambdaParameters {
+    /// Adds the parameters of `expr` if it is a lambda.
+    pub(in crate::sql) fn enter_expr(&mut self, expr: &Expr) {
+        if let Expr::Lambda(lambda) = expr {
+            self.0.extend(lambda.params.iter().map(|parameter| fold_name(&parameter.name)));
+        }
+    }
+
+    /// Removes the parameters of `expr` if it is a lambda.
+    pub(in crate::sql) fn leave_expr(&mut self, expr: &Expr) {
+        if let Expr::Lambda(lambda) = expr {
+            let around = self.0.len().saturating_sub(lambda.params.iter().count());
+            self.0.truncate(around);
+        }
+    }
+
+    /// Whether a name that [`fold_name`] has returned is that of a parameter.
+    pub(in crate::sql) fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|parameter| parameter == name)
     }
 }
 

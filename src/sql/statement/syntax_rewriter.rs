@@ -10,6 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
+use crate::sql::base::syntax::{as_flow, as_result};
 use crate::sql::from::rewrite::rewrite_factor;
 use crate::sql::statement::columns::lateral_tables::{
     join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
@@ -231,13 +232,6 @@ fn name_columns(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
-    match done {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(e) => ControlFlow::Break(e),
-    }
-}
-
 pub(super) fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
     rewrite_within(0, statement)
 }
@@ -250,8 +244,5 @@ pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
 /// Rewrites a statement or a part of one, around which are `queries` queries.
 fn rewrite_within<S: VisitMut + ?Sized>(queries: usize, part: &mut S) -> Result<()> {
     access_outer_fields(part);
-    match part.visit(&mut SyntaxRewriter { queries, ..SyntaxRewriter::default() }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(part.visit(&mut SyntaxRewriter { queries, ..SyntaxRewriter::default() }))
 }

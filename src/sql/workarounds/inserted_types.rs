@@ -18,11 +18,15 @@ use datafusion::logical_expr::{
 /// workaround is obsolete once the test `stock_inserts_still_write_other_types` fails.
 pub(in crate::sql) fn cast_inserted_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
-        LogicalPlan::Dml(insert) => Ok(LogicalPlan::Dml(cast_columns(insert)?)),
+        LogicalPlan::Dml(insert) => {
+            Ok(LogicalPlan::Dml(cast_inserted_rows(&insert)?.unwrap_or(insert)))
+        }
         // EXPLAIN ANALYZE executes its statement.
         LogicalPlan::Analyze(mut analyze) => {
-            if let LogicalPlan::Dml(insert) = analyze.input.as_ref() {
-                analyze.input = Arc::new(LogicalPlan::Dml(cast_columns(insert.clone())?));
+            if let LogicalPlan::Dml(insert) = analyze.input.as_ref()
+                && let Some(insert) = cast_inserted_rows(insert)?
+            {
+                analyze.input = Arc::new(LogicalPlan::Dml(insert));
             }
             Ok(LogicalPlan::Analyze(analyze))
         }
@@ -30,15 +34,16 @@ pub(in crate::sql) fn cast_inserted_columns(plan: LogicalPlan) -> Result<Logical
     }
 }
 
-fn cast_columns(insert: DmlStatement) -> Result<DmlStatement> {
-    if !matches!(insert.op, WriteOp::Insert(_)) {
-        return Ok(insert);
-    }
+/// Casts the rows that an INSERT inserts to the types of the table. Returns `None` if they have
+/// these types or another number of columns, and for other statements.
+pub(in crate::sql) fn cast_inserted_rows(insert: &DmlStatement) -> Result<Option<DmlStatement>> {
     let table = insert.target.schema();
     let found = insert.input.schema();
     let mut pairs = found.fields().iter().zip(table.fields());
-    if pairs.all(|(column, target)| column.data_type() == target.data_type()) {
-        return Ok(insert);
+    let differ = pairs.any(|(column, target)| column.data_type() != target.data_type());
+    let same_length = found.fields().len() == table.fields().len();
+    if !matches!(insert.op, WriteOp::Insert(_)) || !differ || !same_length {
+        return Ok(None);
     }
     let columns = found.columns().into_iter().zip(found.fields()).zip(table.fields());
     let columns = columns.map(|((column, field), target)| {
@@ -51,5 +56,5 @@ fn cast_columns(insert: DmlStatement) -> Result<DmlStatement> {
     let columns: Vec<Expr> = columns.collect();
     let input =
         LogicalPlanBuilder::from(insert.input.as_ref().clone()).project(columns)?.build()?;
-    Ok(DmlStatement { input: Arc::new(input), ..insert })
+    Ok(Some(DmlStatement { input: Arc::new(input), ..insert.clone() }))
 }

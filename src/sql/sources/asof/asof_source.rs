@@ -29,9 +29,10 @@ use crate::config::SerrateOptions;
 use crate::error::find_original;
 use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::find_further_columns;
-use crate::sql::sources::range_partitions::{limit_rows, run_blocking, write_limit};
+use crate::sql::sources::range_partitions::{limit_rows, write_limit};
 use serrate_core::internal::meds::{AsOfBatchLimits, NeededColumns, divide_labels};
 
 /// Name of the metric that counts the labels (a subject and a prediction time each) whose subject

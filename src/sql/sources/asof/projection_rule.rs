@@ -8,12 +8,10 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use super::asof_source::AsOfSource;
+use crate::sql::base::plan_nodes::replace_inputs;
 
 /// Physical optimizer rule: pushes projections into scans of `meds_asof`. Without it,
 /// `SELECT subject_id FROM meds_asof('DIR', 'labels/')` copies the history of each label.
@@ -50,10 +48,7 @@ fn into_scan(
     }
     let [limited] = input.children()[..] else { return Ok(None) };
     match into_scan(projection, limited)? {
-        Some(plan) => {
-            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            Ok(Some(Arc::clone(input).replace_children(vec![plan], options)?))
-        }
+        Some(plan) => replace_inputs(Arc::clone(input), vec![plan]).map(Some),
         None => Ok(None),
     }
 }

@@ -10,11 +10,12 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
+use super::DokTable;
 use super::options::{DokOptions, find_local_file};
-use super::{DokTable, run_blocking};
 use crate::access;
 use crate::dense::DType;
 use crate::error::Error;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::base::boxed_methods::boxed_method;
 use serrate_core::internal::keyed::{self, KeyedContents, KeyedVersion, key_type};
 

@@ -18,12 +18,13 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::expression_parts::{remove_qualifiers, simplify_expr};
 
@@ -244,7 +245,7 @@ pub(in crate::sql) async fn open_path(url: &str) -> Result<Option<Arc<dyn TableP
     else {
         return Ok(None);
     };
-    run_blocking(move || {
+    run_blocking(move || -> crate::Result<_> {
         if !access::is_file(&path) || !KeyedContents::is_in(&path) {
             return Ok(None);
         }
@@ -252,11 +253,4 @@ pub(in crate::sql) async fn open_path(url: &str) -> Result<Option<Arc<dyn TableP
         Ok(Some(table))
     })
     .await
-}
-
-async fn run_blocking<T: Send + 'static>(
-    read: impl FnOnce() -> crate::Result<T> + Send + 'static,
-) -> Result<T> {
-    let read = tokio::task::spawn_blocking(read).await;
-    Ok(read.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
 }

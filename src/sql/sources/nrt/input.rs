@@ -8,13 +8,13 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::{HashMap, Result};
-use datafusion::error::DataFusionError;
 use datafusion::execution::cache::cache_manager::{
     CachedFileMetadataEntry, FileMetadata, FileMetadataCache,
 };
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 
 use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
+use crate::sql::base::blocking::run_blocking;
 use serrate_core::internal::safetensors::{convert_store_error, make_first_request};
 
 /// The session's cache of headers of remote `.nrt` files.
@@ -97,9 +97,7 @@ impl NrtInput {
             GetResultPayload::File(file, path) => {
                 let options = ReadOptions { mmap, ..ReadOptions::default() };
                 let open = move || NrtFile::from_file(path, file, &options);
-                let file = tokio::task::spawn_blocking(open)
-                    .await
-                    .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+                let file = run_blocking(open).await?;
                 return Ok(Self::File { file, waits: !mmap });
             }
             stream @ GetResultPayload::Stream(_) => first.payload = stream,

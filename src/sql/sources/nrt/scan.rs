@@ -24,6 +24,7 @@ use super::row_runs::{
 };
 use super::scan_columns::ScanColumns;
 use crate::io::nrt::NrtFile;
+use crate::sql::base::blocking::run_blocking;
 
 /// Number of rows of the first step that evaluates conditions. Each later step has twice as many
 /// rows, up to [`LARGEST_CHOICE`].
@@ -298,9 +299,7 @@ impl NrtScan {
             return f(self);
         }
         let scan = Arc::clone(self);
-        tokio::task::spawn_blocking(move || f(&scan))
-            .await
-            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+        run_blocking(move || f(&scan)).await
     }
 
     /// Adds the bytes and requests since the last call to the metrics.

@@ -15,11 +15,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use regex::Regex;
 
-use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{list_relations, parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::star_excludes::name_column;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
 use crate::sql::statement::scopes::{CteScopes, track_scopes};
 
@@ -161,12 +161,9 @@ fn find_struct_name(item: &SelectItem) -> Option<&Ident> {
 }
 
 fn is_table(name: &Ident, from: &[TableWithJoins]) -> bool {
-    from.iter().any(|from| {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        std::iter::once(&from.relation)
-            .chain(joined)
-            .any(|table| table_name(table).is_some_and(|known| fold_name(known) == fold_name(name)))
-    })
+    from.iter()
+        .flat_map(list_relations)
+        .any(|table| table_name(table).is_some_and(|known| is_same_name(known, name)))
 }
 
 /// Returns the call of COLUMNS in an expression. Returns `None` if the expression has no such call,

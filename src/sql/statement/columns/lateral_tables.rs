@@ -9,10 +9,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::base::marks::LATERAL;
-use crate::sql::base::syntax::{has_query, parse_query};
+use crate::sql::base::syntax::{has_query, list_relations, parse_query};
 use crate::sql::statement::columns::merged::replace_names;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 
 /// Maximum number of rows of VALUES that become a UNION ALL. VALUES with more rows stay unchanged.
 const MOST_ROWS: usize = 100;
@@ -58,9 +58,8 @@ fn qualify_conditions(from: &mut TableWithJoins) {
         let mut names: Vec<(Ident, Expr)> = Vec::new();
         for (table, columns) in &tables {
             for column in columns {
-                let is_same = |other: &&Ident| fold_name(other) == fold_name(column);
                 let all = tables.iter().flat_map(|(_, columns)| columns);
-                if all.filter(is_same).count() == 1 {
+                if all.filter(|other| is_same_name(other, column)).count() == 1 {
                     let parts = vec![table.clone(), column.clone()];
                     names.push((column.clone(), Expr::CompoundIdentifier(parts)));
                 }
@@ -182,16 +181,13 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
     let TableFactor::Derived { subquery, .. } = table else { return };
     let SetExpr::Select(select) = subquery.body.as_mut() else { return };
     let mut tables: Vec<String> = Vec::new();
-    for from in &select.from {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for table in std::iter::once(&from.relation).chain(joined) {
-            match table_name(table) {
-                Some(name) => tables.push(fold_name(name)),
-                // A table without a name, such as a join in parentheses, may contain the table `t`
-                // of `t.k`. Then `t.k` is not an outer column, and with an alias, other clauses of the
-                // query could not refer to it as `t.k`. So no column of the query gets an alias.
-                None => return,
-            }
+    for table in select.from.iter().flat_map(list_relations) {
+        match table_name(table) {
+            Some(name) => tables.push(fold_name(name)),
+            // A table without a name, such as a join in parentheses, may contain the table `t`
+            // of `t.k`. Then `t.k` is not an outer column, and with an alias, other clauses of the
+            // query could not refer to it as `t.k`. So no column of the query gets an alias.
+            None => return,
         }
     }
     for item in &mut select.projection {

@@ -22,6 +22,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::prelude::SessionContext;
 
+use crate::sql::base::syntax::list_relations;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::nrt::position_fields::{FILE, ROW};
 use crate::sql::statement::columns::join_constraints::{join_constraint, list_using_columns};
@@ -204,8 +205,7 @@ fn expand_star(
 
 fn collect_tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
     for item in from {
-        let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
-        for factor in factors {
+        for factor in list_relations(item) {
             match factor {
                 TableFactor::Table { name, alias, args: None, .. } => {
                     let own = name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.clone());

@@ -189,7 +189,7 @@ impl VisitorMut for StarVisitor {
     }
 }
 
-fn is_star(item: &SelectItem) -> bool {
+pub(in crate::sql::statement) fn is_star(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 

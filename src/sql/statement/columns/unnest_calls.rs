@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
-    visit_expressions,
+    Expr, ObjectName, TableAlias, TableAliasColumnDef, TableFactor, visit_expressions,
 };
 
+use crate::sql::base::syntax::list_plain_arguments;
 use crate::sql::statement::expressions::predicates::call_function;
 
 /// Converts two kinds of table functions in FROM to UNNEST: a call of `unnest`, and a call such as
@@ -33,7 +33,7 @@ pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     if !["unnest", "generate_series", "range"].contains(&name.as_str()) {
         return None;
     }
-    let args = find_plain_arguments(args)?;
+    let args = list_plain_arguments(args)?;
     let (alias, array_exprs) = match name.as_str() {
         "unnest" => (alias.clone(), args),
         series if args.iter().any(reads_rows) => {
@@ -76,13 +76,4 @@ fn name_value(alias: &TableAlias) -> TableAlias {
         alias.columns.push(TableAliasColumnDef::from_name("value"));
     }
     alias
-}
-
-fn find_plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
-    args.iter()
-        .map(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),
-            _ => None,
-        })
-        .collect()
 }

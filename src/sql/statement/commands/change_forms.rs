@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::prelude::SessionContext;
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{as_result, list_relations, parse_query};
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 
@@ -129,10 +129,7 @@ fn drop_alias(delete: &mut Delete) -> Result<()> {
     let Some(ObjectNamePart::Identifier(table)) = name.0.last().cloned() else { return Ok(()) };
     let Some(selection) = &mut delete.selection else { return Ok(()) };
     let mut rename = RenameTable { table: &table, alias: &alias.name, around: Vec::new() };
-    match VisitMut::visit(selection, &mut rename) {
-        ControlFlow::Break(e) => Err(e),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    as_result(VisitMut::visit(selection, &mut rename))
 }
 
 fn is_same_name(a: &Ident, b: &Ident) -> bool {
@@ -160,15 +157,12 @@ impl RenameTable<'_> {
         let mut found = CapturedNames::default();
         match body {
             SetExpr::Select(select) => {
-                for from in &select.from {
-                    let joined = from.joins.iter().map(|join| &join.relation);
-                    for factor in std::iter::once(&from.relation).chain(joined) {
-                        let is = |name: &Ident| {
-                            table_name(factor).is_some_and(|known| is_same_name(known, name))
-                        };
-                        found.table |= is(self.table);
-                        found.alias |= is(self.alias);
-                    }
+                for factor in select.from.iter().flat_map(list_relations) {
+                    let is = |name: &Ident| {
+                        table_name(factor).is_some_and(|known| is_same_name(known, name))
+                    };
+                    found.table |= is(self.table);
+                    found.alias |= is(self.alias);
                 }
             }
             SetExpr::Query(query) => found = self.find_captures(&query.body),

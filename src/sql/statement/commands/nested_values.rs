@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::sql::parser::Statement;
 
 use crate::sql::base::marks::NESTED_VALUES;
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{as_flow, as_result, parse_query};
 
 /// Rewrites `VALUES ..` to `SELECT * FROM (VALUES ..) AS __serrate_values` within the query of an
 /// INSERT, or of a CREATE TABLE that declares columns. DataFusion would give these VALUES the types
@@ -32,10 +32,7 @@ fn mark_in_statement(statement: &mut SqlStatement) -> Result<()> {
         _ => None,
     };
     let Some(query) = query else { return Ok(()) };
-    match VisitMut::visit(query, &mut MarkValues { depth: 0 }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(VisitMut::visit(query, &mut MarkValues { depth: 0 }))
 }
 
 struct MarkValues {
@@ -58,10 +55,7 @@ impl VisitorMut for MarkValues {
         let is_whole = self.depth == 0 && matches!(query.body.as_ref(), SetExpr::Values(_));
         match is_whole {
             true => ControlFlow::Continue(()),
-            false => match mark_body(&mut query.body) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(e) => ControlFlow::Break(e),
-            },
+            false => as_flow(mark_body(&mut query.body)),
         }
     }
 }

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::sqlparser::ast::{
-    ArrayElemTypeDef, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Insert, SelectItem, SetExpr, TableObject, Value, visit_expressions,
+    ArrayElemTypeDef, DataType as SqlType, Expr, Function, FunctionArguments, Insert, SelectItem,
+    SetExpr, TableObject, Value, visit_expressions,
 };
 use datafusion::prelude::SessionContext;
 
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{list_plain_arguments, to_plain_name};
 use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::fold_name;
@@ -152,11 +152,7 @@ fn list_row_values(row: &Expr) -> Option<Vec<Expr>> {
         Expr::Tuple(values) => Some(values.clone()),
         Expr::Function(call) if is_row(call) => {
             let FunctionArguments::List(list) = &call.args else { return None };
-            let values = list.args.iter().map(|arg| match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-                _ => None,
-            });
-            values.collect()
+            list_plain_arguments(&list.args)
         }
         _ => None,
     }

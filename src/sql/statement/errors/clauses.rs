@@ -18,9 +18,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
-use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::logical_expr::sqlparser::tokenizer::Token;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
+use crate::sql::base::syntax::{as_flow, as_result};
+use crate::sql::base::tokens::{is_word, read_tokens};
 use crate::sql::statement::columns::position_columns::is_marked;
 use crate::sql::statement::commands::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::errors::call_clauses::check_call;
@@ -30,7 +32,7 @@ use crate::sql::statement::errors::other_statements::refuse_statement;
 use crate::sql::statement::errors::rejected_forms::find_rejected_form;
 use crate::sql::statement::errors::star_clauses::{check_star, find_star_form};
 use crate::sql::statement::errors::wording::refuse_clause;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::is_same_name;
 
 pub(in crate::sql) fn check_statement_clauses(
     state: &SessionState,
@@ -54,10 +56,7 @@ pub(in crate::sql) fn check_statement_clauses(
         }
         Statement::Reset(_) => return Ok(()),
     };
-    match found {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(found)
 }
 
 struct ClauseChecker<'a> {
@@ -98,13 +97,6 @@ impl Visitor for ClauseChecker<'_> {
             }
             _ => Ok(()),
         })
-    }
-}
-
-fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
-    match done {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(e) => ControlFlow::Break(e),
     }
 }
 
@@ -654,10 +646,7 @@ const INSTEAD_OF_UNPIVOT: &str =
 /// If `text`, which the parser has rejected, has PIVOT or UNPIVOT, returns an error that says what
 /// to write instead. Otherwise, returns `None`.
 pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<DataFusionError> {
-    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
-    let tokens: Vec<&TokenWithSpan> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
-    let is_word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let tokens = read_tokens(text, dialect)?;
     let found = tokens.windows(2).enumerate().find_map(|(at, pair)| {
         let [word, table] = pair else { return None };
         let (name, instead) = match &word.token {
@@ -708,9 +697,7 @@ pub(in crate::sql) fn find_other_forms(
     text: &str,
     dialect: &dyn Dialect,
 ) -> Option<DataFusionError> {
-    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
-    let tokens: Vec<&TokenWithSpan> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF)).collect();
+    let tokens = read_tokens(text, dialect)?;
     let written: Vec<String> =
         tokens.iter().map(|token| token.token.to_string().to_ascii_uppercase()).collect();
     let written: Vec<&str> = written.iter().map(String::as_str).collect();
@@ -774,7 +761,7 @@ pub(in crate::sql) fn find_other_forms(
 
 pub(in crate::sql) fn reads_table(part: &impl Visit, name: &Ident) -> bool {
     visit_relations(part, |relation| match relation.0.as_slice() {
-        [part] if part.as_ident().is_some_and(|own| fold_name(own) == fold_name(name)) => {
+        [part] if part.as_ident().is_some_and(|own| is_same_name(own, name)) => {
             ControlFlow::Break(())
         }
         _ => ControlFlow::Continue(()),

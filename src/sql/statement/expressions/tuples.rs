@@ -3,11 +3,11 @@
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
-    Query, SelectItem, SetExpr, TableFactor, Value,
+    BinaryOperator, Expr, FunctionArguments, GroupByExpr, Ident, Query, SelectItem, SetExpr,
+    TableFactor, Value,
 };
 
-use crate::sql::base::syntax::{parse_query, to_plain_name};
+use crate::sql::base::syntax::{list_plain_arguments, parse_query, to_plain_name};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::workarounds::subqueries::rows_in::ROW_FIELD;
 
@@ -137,11 +137,7 @@ fn list_tested_values(expr: &Expr, query: &Query) -> Option<Vec<Expr>> {
     if to_plain_name(&call.name)? != "row" || select.projection.len() < 2 {
         return None;
     }
-    let values = list.args.iter().map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-        _ => None,
-    });
-    values.collect()
+    list_plain_arguments(&list.args)
 }
 
 /// Rewrites the `count` columns of a query to one struct. Returns false and changes nothing if the

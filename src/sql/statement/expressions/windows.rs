@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::{has_query, to_plain_name};
+use crate::sql::base::syntax::{as_result, has_query, to_plain_name};
 use crate::sql::statement::expressions::intervals::multiply_interval;
 
 /// Replaces each reference to a named window of the query's SELECT with the definition of the window.
@@ -30,14 +30,10 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
         return Ok(());
     }
     let windows = define_windows(&select.named_window)?;
-    let written = |done: ControlFlow<DataFusionError>| match done {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    };
-    written(write_out(&mut select.projection, &windows))?;
-    written(write_out(&mut select.qualify, &windows))?;
-    written(write_out(&mut select.distinct, &windows))?;
-    written(write_out(&mut query.order_by, &windows))
+    as_result(write_out(&mut select.projection, &windows))?;
+    as_result(write_out(&mut select.qualify, &windows))?;
+    as_result(write_out(&mut select.distinct, &windows))?;
+    as_result(write_out(&mut query.order_by, &windows))
 }
 
 /// Functions whose result depends on the order of the window, even if the frame of the window is

@@ -11,6 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Value, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
+use crate::sql::base::syntax::as_result;
 use crate::sql::statement::columns::set_names::add_identifiers;
 use crate::sql::statement::expressions::predicates::make_array;
 
@@ -26,10 +27,7 @@ pub(in crate::sql) fn rewrite_bodies<S: VisitMut>(
     statement: &mut S,
 ) -> Result<()> {
     let mut bodies = LambdaBodies { state, within: 0, around: Vec::new() };
-    match statement.visit(&mut bodies) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(statement.visit(&mut bodies))
 }
 
 struct LambdaBodies<'a> {

@@ -17,7 +17,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::expressions::predicates::call_function;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::order_aliases::may_differ;
 
 /// Functions whose lambda takes a position in DuckDB. The `bool` is whether a function returns
@@ -106,10 +106,6 @@ fn read_call(call: &Function) -> Option<NumberedCall<'_>> {
     let OneOrManyWithParens::Many(parameters) = &lambda.params else { return None };
     let [element, position] = parameters.as_slice() else { return None };
     Some((*returns_elements, list, lambda, [&element.name, &position.name]))
-}
-
-fn is_same_name(a: &Ident, b: &Ident) -> bool {
-    fold_name(a) == fold_name(b)
 }
 
 /// Whether a name in the body of a lambda may mean something other than its parameter, because the

@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use crate::sql::base::syntax::to_plain_name;
+use crate::sql::base::syntax::{list_plain_arguments, to_plain_name};
 use crate::sql::statement::expressions::intervals::computes_interval;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::functions::numbered_lambdas::has_position;
@@ -530,11 +530,7 @@ fn find_plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
         return None;
     }
-    let args = list.args.iter().map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),
-        _ => None,
-    });
-    args.collect()
+    list_plain_arguments(&list.args)
 }
 
 /// Whether the statement does not show the value of a width, because the width contains a

@@ -16,9 +16,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::syntax::has_query;
 use crate::sql::statement::expressions::predicates::call_function;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::is_same_name;
 use crate::sql::statement::names::order_aliases::{fold_names, may_differ};
-use crate::sql::statement::names::select_names::find_expression_at;
+use crate::sql::statement::names::select_names::{find_aliased, find_expression_at};
 use crate::sql::statement::names::unnest_names::is_unnest;
 
 /// # Errors
@@ -126,14 +126,14 @@ fn find_only_table(select: &Select) -> Option<Ident> {
 fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
     match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(number, _) => find_expression_at(columns, number).ok(),
+            Value::Number(number, _) => find_expression_at(columns, number).cloned(),
             _ => Some(expr.clone()),
         },
         _ => {
             let mut written = expr.clone();
             let _ = visit_expressions_mut(&mut written, |part| {
                 if let Expr::Identifier(name) = &*part
-                    && let Some(column) = find_alias(name, columns)
+                    && let Some(column) = find_aliased(columns, name)
                 {
                     *part = Expr::Nested(Box::new(column.clone()));
                 }
@@ -149,8 +149,8 @@ fn remove_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
 /// so such a name is qualified with the only table in FROM. Returns `None` if the table has no
 /// name, or if the value of the expression may differ each time that it is computed.
 fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -> Option<Expr> {
-    let hidden = |name: &Ident| match find_alias(name, columns) {
-        Some(Expr::Identifier(column)) => fold_name(column) != fold_name(name),
+    let hidden = |name: &Ident| match find_aliased(columns, name) {
+        Some(Expr::Identifier(column)) => !is_same_name(column, name),
         found => found.is_some(),
     };
     let mut has_parameters = false;
@@ -173,13 +173,4 @@ fn name_columns(mut expr: Expr, columns: &[SelectItem], table: Option<&Ident>) -
         ControlFlow::<()>::Continue(())
     });
     Some(expr)
-}
-
-fn find_alias<'a>(name: &Ident, columns: &'a [SelectItem]) -> Option<&'a Expr> {
-    columns.iter().find_map(|column| match column {
-        SelectItem::ExprWithAlias { expr, alias } if fold_name(alias) == fold_name(name) => {
-            Some(expr)
-        }
-        _ => None,
-    })
 }

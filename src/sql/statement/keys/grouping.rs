@@ -10,9 +10,9 @@ use datafusion::logical_expr::sqlparser::ast::{
     Select, SelectItem, Value, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::cast_arguments::{is_aggregate, is_unnest};
 use crate::sql::statement::names::order_aliases::fold_names;
+use crate::sql::statement::names::select_names::find_aliased;
 
 /// Maximum number of grouping sets in a GROUP BY that DataFusion plans.
 const MOST_SETS: usize = 4096;
@@ -96,13 +96,7 @@ fn are_distinct_columns(parts: &[Vec<Expr>], columns: &[SelectItem]) -> bool {
 /// Returns the expression of SELECT that has the alias `group`, or `group` if there is none.
 fn find_named<'a>(group: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     let Expr::Identifier(name) = group else { return group };
-    let named = columns.iter().find_map(|item| match item {
-        SelectItem::ExprWithAlias { expr, alias } if fold_name(alias) == fold_name(name) => {
-            Some(expr)
-        }
-        _ => None,
-    });
-    named.unwrap_or(group)
+    find_aliased(columns, name).unwrap_or(group)
 }
 
 /// Returns an expression with unquoted names in lower case, and with `a` in place of `t.a`.

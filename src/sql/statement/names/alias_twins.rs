@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement;
 
 use crate::sql::statement::columns::set_names::add_identifiers;
+use crate::sql::statement::columns::star_names::is_star;
 use crate::sql::statement::folding::fold_name;
 
 /// The name that, in the plan, replaces an alias which is also the name of another column.
@@ -29,10 +30,7 @@ pub(in crate::sql::statement) fn may_have_twins(statement: &Statement) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let mut used = HashSet::new();
     add_identifiers(&select.projection, &mut used);
-    let has_star = select
-        .projection
-        .iter()
-        .any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+    let has_star = select.projection.iter().any(is_star);
     select.projection.iter().any(|item| match item {
         SelectItem::ExprWithAlias { alias, .. } => {
             has_star || used.contains(&alias.value.to_lowercase())

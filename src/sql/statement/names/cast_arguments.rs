@@ -18,7 +18,7 @@ use crate::sql::statement::columns::merged::build_coalesce;
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_unused_name, is_name, remove_casts,
 };
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::names::select_names::{find_aliased, find_expression_at};
 
 /// Maximum length in bytes of a call whose casts are compared. A longer call may be nested so
 /// deeply that copying it overflows the stack.
@@ -187,24 +187,15 @@ fn list_keys_within(group: &Expr) -> Vec<&Expr> {
 /// Returns the expression of SELECT to which `key`, a position or an alias in GROUP BY, refers.
 /// Returns any other key unchanged.
 fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
-    let item = match key {
+    let found = match key {
         Expr::Value(value) => match &value.value {
-            Value::Number(number, _) => number
-                .parse::<usize>()
-                .ok()
-                .and_then(|at| at.checked_sub(1))
-                .and_then(|at| columns.get(at)),
+            Value::Number(number, _) => find_expression_at(columns, number),
             _ => None,
         },
-        Expr::Identifier(name) => columns.iter().find(|item| {
-            matches!(item, SelectItem::ExprWithAlias { alias, .. } if fold_name(alias) == fold_name(name))
-        }),
+        Expr::Identifier(name) => find_aliased(columns, name),
         _ => None,
     };
-    match item {
-        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => expr,
-        _ => key,
-    }
+    found.unwrap_or(key)
 }
 
 /// Approximates the name that DataFusion gives an expression. This name omits casts, parentheses

@@ -21,6 +21,8 @@ use datafusion::logical_expr::{
     LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
 };
 
+use crate::sql::statement::planned_parts::list_column_names;
+
 /// Renames the result columns of a plan to the expressions in the statement.
 ///
 /// Names given with AS are kept. Two columns that would get the same name also show the names of their tables.
@@ -59,7 +61,7 @@ enum HeadingQualifiers {
 }
 
 fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
-    let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
+    let old: Vec<String> = list_column_names(&plan);
     let mut new: Vec<String> = (0..old.len())
         .map(|at| find_column_heading(&plan, at, HeadingQualifiers::Omitted))
         .collect();

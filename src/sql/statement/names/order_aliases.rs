@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::syntax::{has_query, parse_query};
 use crate::sql::statement::columns::set_names::{add_identifiers, name_columns, remove_casts};
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::cast_arguments::is_aggregate;
 
 /// Prefix of the names of columns that hold the keys of ORDER BY.
@@ -128,7 +128,7 @@ fn find_aliases(select: &Select) -> Vec<(String, usize)> {
     let items = select.projection.iter().enumerate();
     let aliases = items.filter_map(|(at, item)| match item {
         SelectItem::ExprWithAlias { expr: Expr::Identifier(name), alias }
-            if fold_name(name) == fold_name(alias) =>
+            if is_same_name(name, alias) =>
         {
             None
         }

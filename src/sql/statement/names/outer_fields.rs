@@ -15,11 +15,11 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SetExpr,
-    Statement, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    AccessExpr, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, Statement,
+    TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 
-use crate::sql::base::syntax::list_changed_tables;
+use crate::sql::base::syntax::{list_changed_tables, list_relations, list_selects};
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::scopes::CteScopes;
@@ -119,22 +119,8 @@ fn access_outer_column(column: &[Ident], fields: &[Ident]) -> Expr {
 }
 
 fn list_factors(query: &Query) -> Vec<&TableFactor> {
-    let (mut open, mut factors) = (vec![query.body.as_ref()], Vec::new());
-    while let Some(body) = open.pop() {
-        match body {
-            SetExpr::Select(select) => {
-                factors.extend(select.from.iter().flat_map(
-                    |TableWithJoins { relation, joins }| {
-                        std::iter::once(relation).chain(joins.iter().map(|join| &join.relation))
-                    },
-                ));
-            }
-            SetExpr::Query(inner) => open.push(inner.body.as_ref()),
-            SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
-            _ => {}
-        }
-    }
-    factors
+    let items = list_selects(query).into_iter().flat_map(|select| &select.from);
+    items.flat_map(list_relations).collect()
 }
 
 fn find_alias(factor: &TableFactor) -> Option<&TableAlias> {
@@ -201,8 +187,7 @@ impl OwnFields {
     }
 
     fn add_relations(&self, from: &TableWithJoins, out: &mut Vec<VisibleTable>) {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for factor in std::iter::once(&from.relation).chain(joined) {
+        for factor in list_relations(from) {
             match factor {
                 TableFactor::NestedJoin { table_with_joins, alias: None } => {
                     self.add_relations(table_with_joins, out);

@@ -27,7 +27,7 @@ use crate::sql::statement::names::outer_fields::{
     OUTER, OwnFields, VisibleTable, access_fields, split_name,
 };
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
-use crate::sql::statement::scopes::CteScopes;
+use crate::sql::statement::scopes::{CteScopes, LambdaParameters};
 
 /// The names of the columns of a FROM, each with whether it may have fields; `None` if the columns
 /// are unknown.
@@ -127,8 +127,7 @@ struct OuterTables {
     /// and `selects`. They are removed while the subquery is visited, because it does not see the
     /// tables next to it.
     hidden: Vec<(Vec<VisibleTable>, Option<usize>)>,
-    /// The parameters of the lambdas around the current position.
-    parameters: Vec<String>,
+    parameters: LambdaParameters,
     found: Vec<FoundFrom>,
     collects: bool,
     /// The columns of each FROM in `found`.
@@ -143,7 +142,7 @@ impl OuterTables {
             ctes: CteScopes::default(),
             selects: Vec::new(),
             hidden: Vec::new(),
-            parameters: Vec::new(),
+            parameters: LambdaParameters::default(),
             found: Vec::new(),
             collects,
             known: None,
@@ -274,9 +273,7 @@ impl VisitorMut for OuterTables {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Lambda(lambda) = expr {
-            self.parameters.extend(lambda.params.iter().map(|p| fold_name(&p.name)));
-        }
+        self.parameters.enter_expr(expr);
         if let Some(named) = self.qualify_name(expr) {
             *expr = named;
             self.is_changed = true;
@@ -285,10 +282,7 @@ impl VisitorMut for OuterTables {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Lambda(lambda) = expr {
-            let around = self.parameters.len().saturating_sub(lambda.params.iter().count());
-            self.parameters.truncate(around);
-        }
+        self.parameters.leave_expr(expr);
         ControlFlow::Continue(())
     }
 }

@@ -29,7 +29,7 @@ use crate::sql::statement::columns::set_names::{
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::names::cast_arguments::is_aggregate;
 use crate::sql::statement::planned_parts::add_queries;
-use crate::sql::statement::scopes::{CteScopes, is_lateral_query, track_scopes};
+use crate::sql::statement::scopes::{CteScopes, LambdaParameters, is_lateral_query, track_scopes};
 
 /// Columns that `*` omits, although FROM may have them.
 const HIDDEN: [&str; 2] = ["_file", "_row"];
@@ -457,7 +457,7 @@ impl KnownAliases {
             queries: 0,
             aggregates: 0,
             windows: 0,
-            parameters: Vec::new(),
+            parameters: LambdaParameters::default(),
             is_replaced: false,
         };
         let _ = VisitMut::visit(expr, &mut uses);
@@ -498,8 +498,7 @@ struct AliasUses<'a> {
     /// Numbers of aggregates and of window functions around the current position.
     aggregates: usize,
     windows: usize,
-    /// The parameters of the lambdas around the current position.
-    parameters: Vec<String>,
+    parameters: LambdaParameters,
     is_replaced: bool,
 }
 
@@ -541,18 +540,13 @@ impl VisitorMut for AliasUses<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         self.count_call(expr, |n| n.saturating_add(1));
-        if let Expr::Lambda(lambda) = expr {
-            self.parameters.extend(lambda.params.iter().map(|p| fold_name(&p.name)));
-        }
+        self.parameters.enter_expr(expr);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         self.count_call(expr, |n| n.saturating_sub(1));
-        if let Expr::Lambda(lambda) = expr {
-            let around = self.parameters.len().saturating_sub(lambda.params.iter().count());
-            self.parameters.truncate(around);
-        }
+        self.parameters.leave_expr(expr);
         let Expr::Identifier(name) = expr else { return ControlFlow::Continue(()) };
         let name = fold_name(name);
         if self.queries > 0 || self.parameters.contains(&name) {

@@ -3,12 +3,13 @@
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    Distinct, ExcludeSelectItem, Expr, JoinConstraint, ObjectName, ObjectNamePart, Select,
+    Distinct, ExcludeSelectItem, Expr, Ident, JoinConstraint, ObjectName, ObjectNamePart, Select,
     SelectItem, Value,
 };
 
 use crate::sql::statement::columns::join_constraints::find_constraint_mut;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::columns::star_names::is_star;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 
 /// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as the planner does for
 /// all other names, and replaces the position in `DISTINCT ON (2)` by the expression at this
@@ -41,34 +42,43 @@ pub(in crate::sql::statement) fn normalize_names(select: &mut Select) -> Result<
             if let Expr::Value(value) = key
                 && let Value::Number(number, _) = &value.value
             {
-                *key = find_expression_at(&select.projection, number)?;
+                let Some(found) = find_expression_at(&select.projection, number) else {
+                    return plan_err!(
+                        "DISTINCT ON has the position {number}, but the SELECT list has no expression at this position, or a star before it; write the expression itself"
+                    );
+                };
+                *key = found.clone();
             }
         }
     }
     Ok(())
 }
 
-/// Returns the expression at a position of the SELECT list.
-///
-/// # Errors
-/// If the SELECT list has no expression at this position, or a star at or before it.
-pub(in crate::sql::statement) fn find_expression_at(
-    columns: &[SelectItem],
+/// Returns the expression at a position of the SELECT list. Returns `None` if the SELECT list has
+/// no expression at this position, or a star at or before it.
+pub(in crate::sql::statement) fn find_expression_at<'a>(
+    columns: &'a [SelectItem],
     number: &str,
-) -> Result<Expr> {
-    let is_star = |column: &SelectItem| {
-        matches!(column, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-    };
-    let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-    let at = at.filter(|at| !columns.iter().take(*at).any(is_star));
-    match at.and_then(|at| columns.get(at)) {
-        Some(SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }) => {
-            Ok(e.clone())
-        }
-        _ => plan_err!(
-            "DISTINCT ON has the position {number}, but the SELECT list has no expression at this position, or a star before it; write the expression itself"
-        ),
+) -> Option<&'a Expr> {
+    let at = number.parse::<usize>().ok()?.checked_sub(1)?;
+    if columns.iter().take(at).any(is_star) {
+        return None;
     }
+    match columns.get(at)? {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+/// Returns the expression of the SELECT list that has the alias `name`.
+pub(in crate::sql::statement) fn find_aliased<'a>(
+    columns: &'a [SelectItem],
+    name: &Ident,
+) -> Option<&'a Expr> {
+    columns.iter().find_map(|column| match column {
+        SelectItem::ExprWithAlias { expr, alias } if is_same_name(alias, name) => Some(expr),
+        _ => None,
+    })
 }
 
 fn lower_name(name: &mut ObjectName) {

@@ -30,7 +30,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions,
 };
 
-use crate::sql::base::syntax::list_changed_tables;
+use crate::sql::base::syntax::{as_result, list_changed_tables, list_relations, list_selects};
 use crate::sql::statement::columns::lateral_tables::{mark_query, name_outer_columns, table_name};
 use crate::sql::statement::columns::set_names::{
     add_identifiers, find_expr_name, find_unused_name, is_name,
@@ -50,10 +50,7 @@ pub(in crate::sql::statement) fn name_ambiguous<S: VisitMut>(statement: &mut S) 
         return Ok(());
     }
     let used = tables.names.into_iter().collect();
-    match statement.visit(&mut NameQueries { used, ..NameQueries::default() }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(statement.visit(&mut NameQueries { used, ..NameQueries::default() }))
 }
 
 /// The names of all tables of a statement, and whether it has a subquery in FROM without an alias.
@@ -182,8 +179,7 @@ fn add_visible_tables(select: &Select, tables: &mut HashSet<String>) {
     add_qualifiers(&select.named_window, tables);
     add_qualifiers(&select.qualify, tables);
     for from in &select.from {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for table in std::iter::once(&from.relation).chain(joined) {
+        for table in list_relations(from) {
             if !matches!(table, TableFactor::Derived { lateral: false, .. }) {
                 add_qualifiers(table, tables);
             }
@@ -377,8 +373,7 @@ impl VisitorMut for NameQueries {
 
 /// Adds the names by which DataFusion finds the columns of the tables in FROM.
 fn add_tables(from: &TableWithJoins, names: &mut Vec<String>) {
-    let joined = from.joins.iter().map(|join| &join.relation);
-    std::iter::once(&from.relation).chain(joined).for_each(|factor| add_names(factor, names));
+    list_relations(from).for_each(|factor| add_names(factor, names));
 }
 
 fn add_names(factor: &TableFactor, names: &mut Vec<String>) {
@@ -396,16 +391,9 @@ fn add_names(factor: &TableFactor, names: &mut Vec<String>) {
 
 /// Returns the names of the tables in FROM of a query, also of the inputs of a set operation.
 fn find_inner_names(query: &Query) -> HashSet<String> {
-    let (mut open, mut names) = (vec![query.body.as_ref()], Vec::new());
-    while let Some(body) = open.pop() {
-        match body {
-            SetExpr::Select(select) => {
-                select.from.iter().for_each(|from| add_tables(from, &mut names));
-            }
-            SetExpr::Query(inner) => open.push(inner.body.as_ref()),
-            SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
-            _ => {}
-        }
+    let mut names = Vec::new();
+    for from in list_selects(query).into_iter().flat_map(|select| &select.from) {
+        add_tables(from, &mut names);
     }
     names.into_iter().collect()
 }

@@ -13,6 +13,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::base::syntax::parse_query;
+use crate::sql::statement::columns::set_names::is_name;
+use crate::sql::statement::folding::is_same_name;
 
 /// Wraps a SELECT with `unnest` in another SELECT if one of its aliases is also the name of a
 /// column that one of its expressions uses.
@@ -62,7 +64,7 @@ fn has_clash(projection: &[SelectItem]) -> bool {
     for item in projection {
         let expr = match item {
             SelectItem::ExprWithAlias { expr, alias } => {
-                if !is_column(expr) {
+                if !is_name(expr) {
                     named.push(alias);
                 }
                 expr
@@ -110,20 +112,8 @@ impl Visitor for UsedColumns {
     }
 }
 
-fn is_column(expr: &Expr) -> bool {
-    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-}
-
 pub(in crate::sql::statement) fn is_unnest(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     let name = name.as_ident().map(|name| name.value.to_lowercase()).unwrap_or_default();
     ["unnest", "unnest_outer"].contains(&name.as_str())
-}
-
-fn is_same_name(a: &Ident, b: &Ident) -> bool {
-    let normal = |name: &Ident| match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
-    };
-    normal(a) == normal(b)
 }

@@ -7,8 +7,9 @@ use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
-use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
+use crate::sql::base::tokens::{find_keyword, is_word, quote_text, read_tokens};
 use crate::sql::sources::training::BATCHES;
 
 /// Rewrites DuckDB's options of COPY, `(FORMAT csv, HEADER false)`, to STORED AS and OPTIONS.
@@ -22,12 +23,8 @@ pub(in crate::sql) fn list_known_options<'a>(
     if !text.to_ascii_lowercase().contains("copy") {
         return Ok(Cow::Borrowed(text));
     }
-    // An invalid text stays unchanged. The parser reports the error later.
-    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
-        return Ok(Cow::Borrowed(text));
-    };
-    let tokens: Vec<&TokenWithSpan> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF)).collect();
+    let Some(tokens) = read_tokens(text, dialect) else { return Ok(Cow::Borrowed(text)) };
+    let tokens: Vec<&TokenWithSpan> = tokens.iter().collect();
     let mut out = String::new();
     let mut copied = 0;
     for statement in tokens.split(|t| t.token == Token::SemiColon) {
@@ -80,13 +77,6 @@ fn find_options<'a, 'b>(
     let first = options.first()?;
     let last = options.last()?;
     (first.token == Token::LParen && last.token == Token::RParen).then_some((target, rest))
-}
-
-fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
-    match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
-        _ => None,
-    }
 }
 
 fn find_byte_offset(text: &str, at: Location) -> usize {
@@ -335,10 +325,6 @@ fn format_plain_text(token: &Token) -> String {
     }
 }
 
-fn quote_text(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 /// Adds a suggestion to a parser error about options of COPY that use the syntax of another engine.
 pub(in crate::sql::statement) fn suggest_options(
     text: &str,
@@ -367,19 +353,13 @@ pub(in crate::sql::statement) fn add_batches_options<'a>(
     if !text.to_ascii_lowercase().contains(BATCHES) {
         return Cow::Borrowed(text);
     }
-    // An invalid text stays unchanged. The parser reports the error later.
-    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
-        return Cow::Borrowed(text);
-    };
-    let tokens: Vec<_> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
-    let word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let Some(tokens) = read_tokens(text, dialect) else { return Cow::Borrowed(text) };
     let mut places = Vec::new();
     for four in tokens.windows(4) {
         if let [stored, alias, batches, open] = four
-            && word(&stored.token, "stored")
-            && word(&alias.token, "as")
-            && word(&batches.token, BATCHES)
+            && is_word(&stored.token, "stored")
+            && is_word(&alias.token, "as")
+            && is_word(&batches.token, BATCHES)
             && open.token == Token::LParen
         {
             places.push((open.span.start.line, open.span.start.column));

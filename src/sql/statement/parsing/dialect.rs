@@ -14,6 +14,7 @@ use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion::logical_expr::sqlparser::tokenizer::Token;
 
+use crate::sql::base::tokens::is_word;
 use crate::sql::statement::expressions::predicates::call_function;
 
 pub(crate) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
@@ -70,7 +71,7 @@ impl Dialect for SqlDialect {
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
         match &parser.peek_token_ref().token {
             Token::StringConcat => Some(Ok(OTHER_OPERATOR)),
-            token if is_isnull(token) => Some(Ok(self.prec_value(Precedence::Is))),
+            token if is_word(token, "isnull") => Some(Ok(self.prec_value(Precedence::Is))),
             _ if is_power(parser) => Some(Ok(self.prec_value(Precedence::MulDivModOp))),
             _ => None,
         }
@@ -92,7 +93,7 @@ impl Dialect for SqlDialect {
         expr: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        if is_isnull(&parser.peek_token_ref().token) {
+        if is_word(&parser.peek_token_ref().token, "isnull") {
             parser.advance_token();
             return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
         }
@@ -388,10 +389,6 @@ fn make_lambda(names: &[Ident], body: Expr) -> Expr {
     };
     let (body, syntax) = (Box::new(body), LambdaSyntax::LambdaKeyword);
     Expr::Lambda(LambdaFunction { params, body, syntax })
-}
-
-fn is_isnull(token: &Token) -> bool {
-    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
-use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+
+use crate::sql::base::tokens::{find_keyword, read_tokens};
 
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and `* EXCEPT (a)` to `* EXCLUDE (a)`,
 /// removes [NOT] MATERIALIZED from WITH, and marks `INSERT INTO t BY NAME`. Also makes the parser accept a list of queries after IN,
@@ -28,12 +30,8 @@ pub(in crate::sql) fn rewrite_known_forms<'a>(
     if !dialect.is::<DuckDbDialect>() || !has_form {
         return Cow::Borrowed(text);
     }
-    // An invalid text stays unchanged. The parser reports the error later.
-    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
-        return Cow::Borrowed(text);
-    };
-    let tokens: Vec<&TokenWithSpan> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let Some(tokens) = read_tokens(text, dialect) else { return Cow::Borrowed(text) };
+    let tokens: Vec<&TokenWithSpan> = tokens.iter().collect();
     let mut edits = Vec::new();
     add_selects(&tokens, &mut edits);
     drop_materialized(&tokens, &mut edits);
@@ -74,13 +72,6 @@ pub(super) fn apply_edits(text: &str, edits: &[TextEdit]) -> String {
         }
     }
     out
-}
-
-pub(super) fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
-    match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
-        _ => None,
-    }
 }
 
 /// The column that stands for BY NAME: `INSERT INTO t BY NAME SELECT ..` becomes

@@ -2,9 +2,10 @@
 
 use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
-use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::sql::statement::parsing::forms::{TextEdit, apply_edits, find_keyword};
+use crate::sql::base::tokens::{find_keyword, read_tokens};
+use crate::sql::statement::parsing::forms::{TextEdit, apply_edits};
 
 /// Rewrites `a JOIN b LEFT JOIN c ON p ON q` to `a JOIN (b LEFT JOIN c ON p) ON q`, and `ROLLUP (a, (b)::INT)`
 /// to `ROLLUP (a, ((b)::INT))`. Returns `None` for a text without such places.
@@ -18,9 +19,8 @@ pub(in crate::sql::statement) fn add_parentheses(
     if !dialect.is::<DuckDbDialect>() {
         return None;
     }
-    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
-    let tokens: Vec<&TokenWithSpan> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let tokens = read_tokens(text, dialect)?;
+    let tokens: Vec<&TokenWithSpan> = tokens.iter().collect();
     let mut edits = Vec::new();
     enclose_nested_joins(&tokens, &mut edits);
     enclose_grouping_keys(&tokens, &mut edits);

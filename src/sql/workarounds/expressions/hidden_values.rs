@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
@@ -55,12 +55,7 @@ fn replace_functions(
     plan: LogicalPlan,
     by: &dyn Fn(&Expr) -> Option<Arc<datafusion::logical_expr::ScalarUDF>>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let mut is_affected = false;
-    plan.apply_expressions(|e| {
-        is_affected = is_affected || e.exists(|e| Ok(by(e).is_some()))?;
-        Ok(if is_affected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !is_affected {
+    if !has_part(&plan, |e| by(e).is_some()) {
         return Ok(Transformed::no(plan));
     }
     map_named(plan, |e| {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
@@ -20,6 +20,7 @@ use datafusion::physical_plan::joins::{
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::sql::base::expression_parts::{has_part, rewrite_node};
+use crate::sql::base::plan_nodes::has_node;
 
 /// Analyzer rule: gives lambda parameters the types that list elements have after type coercion.
 ///
@@ -30,12 +31,8 @@ use crate::sql::base::expression_parts::{has_part, rewrite_node};
 /// planning fails. This rule casts the branches itself, and then determines the types of parameters
 /// again. This workaround is obsolete once the test `stock_parameters_over_case_still_fail` fails.
 pub(in crate::sql) fn retype_lambdas(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut has_lambda = false;
-    plan.apply_with_subqueries(|node| {
-        has_lambda = has_part(node, |e| matches!(e, PlanExpr::HigherOrderFunction(_)));
-        Ok(if has_lambda { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !has_lambda {
+    let is_lambda_call = |e: &PlanExpr| matches!(e, PlanExpr::HigherOrderFunction(_));
+    if !has_node(&plan, |node| Ok(has_part(node, is_lambda_call)))? {
         return Ok(plan);
     }
     // The types of parameters change only above a CASE whose branches are cast.

@@ -15,7 +15,7 @@
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, Projection, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{declare, same_field, take_first};
+use crate::sql::base::plan_nodes::has_node;
 
 /// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -51,14 +52,11 @@ pub(in crate::sql) fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<Logi
 }
 
 pub(in crate::sql) fn add_unnest_barriers(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Unnest(unnest) = node {
-            found = found || needs_barrier(unnest)?;
-        }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    let is_affected = |node: &LogicalPlan| match node {
+        LogicalPlan::Unnest(unnest) => needs_barrier(unnest),
+        _ => Ok(false),
+    };
+    if !has_node(&plan, is_affected)? {
         return Ok(Transformed::no(plan));
     }
     let plan = plan.transform_up_with_subqueries(|node| match node {
@@ -83,13 +81,10 @@ pub(super) fn may_have_dependencies(plan: &LogicalPlan) -> Result<bool> {
     if is_barrier(plan) {
         return Ok(false);
     }
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))
-            || !node.schema().functional_dependencies().is_empty();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    has_node(plan, |node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))
+            || !node.schema().functional_dependencies().is_empty())
+    })
 }
 
 /// Whether a plan is a projection that [`remove_dependencies`] created.

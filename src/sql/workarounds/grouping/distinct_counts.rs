@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
+
+use super::kept_nodes::optimize_below_kept;
 
 /// Keeps the optimizer rule `aggregate_statistics` from answering `count(DISTINCT x)` from
 /// statistics.
@@ -20,11 +21,7 @@ pub(in crate::sql) fn keep_distinct_counts(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    if !plan.exists(|node| Ok(counts_distinct(node)))? {
-        return stock.optimize(plan, config);
-    }
-    plan.map_children(|child| keep_distinct_counts(stock, child, config).map(Transformed::yes))
-        .data()
+    optimize_below_kept(stock, plan, config, |node| Ok(counts_distinct(node)))
 }
 
 /// Whether a node is an aggregate without GROUP BY that has an aggregate with DISTINCT.

@@ -2,13 +2,15 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+
+use super::kept_nodes::optimize_below_kept;
 
 /// Keeps the optimizer rule `aggregate_statistics` from answering `min` and `max` over UNION ALL
 /// from statistics if an input of the union has no rows.
@@ -22,10 +24,7 @@ pub(in crate::sql) fn keep_empty_inputs(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    if !plan.exists(reads_empty_input)? {
-        return stock.optimize(plan, config);
-    }
-    plan.map_children(|child| keep_empty_inputs(stock, child, config).map(Transformed::yes)).data()
+    optimize_below_kept(stock, plan, config, reads_empty_input)
 }
 
 /// Whether a node computes `min` or `max` without GROUP BY above a union that has an input without

@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
+
+use super::kept_nodes::optimize_below_kept;
 
 /// Keeps the optimizer rule `aggregate_statistics` from replacing an aggregate with FILTER by an
 /// aggregate of a subquery.
@@ -20,13 +21,7 @@ pub(in crate::sql) fn keep_filtered_aggregates(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    if !plan.exists(|node| Ok(is_filtered_final(node)))? {
-        return stock.optimize(plan, config);
-    }
-    // DataFusion's rule `stock` visits all nodes of the plan that it receives. So this function
-    // passes to the rule only subplans without a node for which `is_filtered_final` is true.
-    plan.map_children(|child| keep_filtered_aggregates(stock, child, config).map(Transformed::yes))
-        .data()
+    optimize_below_kept(stock, plan, config, |node| Ok(is_filtered_final(node)))
 }
 
 /// Whether a node is a final aggregate without GROUP BY whose partial aggregate has FILTER.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
@@ -15,6 +15,9 @@ use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{
     StockFact, call_on_arrays, declare, find_aggregate_facts, has_fact, is_row_based, same_field,
+};
+use crate::sql::base::compared_operands::{
+    is_comparison_operator, list_compared_operands, searches_list,
 };
 use crate::sql::base::expression_parts::{has_part, map_named, rewrite_node};
 use crate::sql::workarounds::grouping::computed_keys::is_key_column;
@@ -44,7 +47,7 @@ pub(in crate::sql) fn unify_float_keys(
         [input] => Arc::clone(input.schema()),
         inputs => Arc::new(merge_schema(inputs)),
     };
-    if !has_comparison(&plan)? {
+    if !has_comparison(&plan) {
         return Ok(Transformed::no(plan));
     }
     let plan = map_named(plan, |expr| {
@@ -167,16 +170,9 @@ fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !is_row_based(expr)
 }
 
-fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
-    if matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_)) {
-        return Ok(true);
-    }
-    let mut found = false;
-    plan.apply_expressions(|expr| {
-        found = found || expr.exists(|e| Ok(is_comparison(e)))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
+fn has_comparison(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_))
+        || has_part(plan, is_comparison)
 }
 
 fn is_comparison(expr: &Expr) -> bool {
@@ -192,43 +188,20 @@ fn is_comparison(expr: &Expr) -> bool {
     }
 }
 
-fn searches_list(function: &str) -> bool {
-    has_fact(function, StockFact::FindsElement) || has_fact(function, StockFact::FindsElements)
-}
-
-fn is_comparison_operator(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+fn is_equality(op: Operator) -> bool {
+    use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
+    matches!(op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
 /// Wraps the compared operands of an expression in [`make_float_key`]. Returns whether anything changed.
 fn wrap_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
-        Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
-            use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
-            let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // The operands stay unchanged if one is a literal number: NaN does not equal a number,
-            // and DataFusion's `x = 0.0` is also true for -0.0.
-            if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
-                return Ok(false);
-            }
-            vec![&mut *binary.left, &mut *binary.right]
-        }
-        Expr::Between(between) => {
-            vec![&mut *between.expr, &mut *between.low, &mut *between.high]
-        }
-        Expr::InList(InList { expr, list, .. }) => {
-            std::iter::once(&mut **expr).chain(list).collect()
-        }
-        Expr::Case(case) => match &mut case.expr {
-            Some(operand) => {
-                let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
-                std::iter::once(&mut **operand).chain(whens).collect()
-            }
-            None => return Ok(false),
-        },
-        Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::ComparesArguments) => {
-            call.args.iter_mut().collect()
+        // The operands stay unchanged if one is a literal number: NaN does not equal a number, and
+        // DataFusion's `x = 0.0` is also true for -0.0.
+        Expr::BinaryExpr(binary)
+            if is_equality(binary.op) && (is_number(&binary.left) || is_number(&binary.right)) =>
+        {
+            return Ok(false);
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if searches_list(func.name()) => {
             // The list stays unchanged if the wanted number is not 0: all floats that are equal to
@@ -257,7 +230,7 @@ fn wrap_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             let order = params.order_by.iter_mut().map(|by| &mut by.expr);
             args.chain(order).chain(&mut params.partition_by).collect()
         }
-        _ => return Ok(false),
+        other => list_compared_operands(other),
     };
     let mut changed = false;
     for part in parts {

@@ -21,12 +21,10 @@ use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use crate::functions::physical_cannot_fail;
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::{hide_node, pass_through, same_rows};
 use crate::sql::workarounds::guards::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::workarounds::guards::waiting_joins::refuse_waiting_filters;
@@ -102,8 +100,7 @@ pub(in crate::sql) fn guard_pushdowns(
         if moves_filters && filters_too_much(&node) {
             let inputs = node.children().into_iter().map(|input| bar(Arc::clone(input)));
             let inputs = inputs.collect();
-            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            return node.replace_children(inputs, anew).map(Transformed::yes);
+            return replace_inputs(node, inputs).map(Transformed::yes);
         }
         Ok(match resolves_rightly(&node) {
             true if moves_parts && has_fallible_condition(&node) => {

@@ -45,7 +45,7 @@ pub(in crate::sql) fn limit_constants(
         let inputs: Vec<_> = inputs.collect();
         match inputs.is_empty() {
             true => Ok(Transformed::no(node)),
-            false => Ok(Transformed::yes(replace_inputs(node, inputs)?)),
+            false => Ok(Transformed::yes(replace_similar_inputs(node, inputs)?)),
         }
     })?;
     if rows >= batch_size {
@@ -56,7 +56,8 @@ pub(in crate::sql) fn limit_constants(
     lower_batch_size(plan.data, BatchSizes { given: batch_size, rows, has_text, is_lowered: false })
 }
 
-fn replace_inputs(
+/// Replaces the inputs of a node with inputs of the same properties, such as the same order.
+fn replace_similar_inputs(
     node: Arc<dyn ExecutionPlan>,
     inputs: Vec<Arc<dyn ExecutionPlan>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -156,7 +157,7 @@ fn lower_batch_size(
         call_on_deep_stack(|| lower_batch_size(input, below))
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    let node = if inputs.is_empty() { node } else { replace_inputs(node, inputs)? };
+    let node = if inputs.is_empty() { node } else { replace_similar_inputs(node, inputs)? };
     Ok(match starts {
         true => Arc::new(BatchSizeExec::new(node, rows)),
         false => node,

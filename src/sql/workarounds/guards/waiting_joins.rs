@@ -5,9 +5,9 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::sql::base::plan_nodes::replace_inputs;
 
 /// Applies `refuse_filters` to each input of the joins whose dynamic filter may never be complete.
 ///
@@ -46,10 +46,7 @@ fn rewrite_node(
         inputs.push(if refuses { refuse_filters(found) } else { found });
     }
     match changed {
-        true => node.replace_children(
-            inputs,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        ),
+        true => replace_inputs(node, inputs),
         false => Ok(node),
     }
 }

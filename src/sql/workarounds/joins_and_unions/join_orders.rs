@@ -5,10 +5,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::workarounds::sorting::moved_keys::has_order;
 use crate::sql::workarounds::sorting::sorts::UnorderedExec;
 
@@ -50,8 +49,7 @@ pub(in crate::sql) fn hide_join_orders(
             }
             _ => return Ok(Transformed::no(node)),
         }
-        let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        node.replace_children(sides, anew).map(Transformed::yes)
+        replace_inputs(node, sides).map(Transformed::yes)
     })?;
     Ok(plan.data)
 }

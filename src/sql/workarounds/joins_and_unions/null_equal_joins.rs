@@ -6,6 +6,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{EmptyRelation, Join, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::sql::base::plan_nodes::has_node;
+
 /// `SELECT a.id FROM a JOIN c ON a.k IS NOT DISTINCT FROM c.k WHERE a.s = c.s` returns rows in
 /// which both `s` are NULL without this rule.
 ///
@@ -44,7 +46,9 @@ fn rewrite_apart(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    if !has_null_equal_join(&plan)? {
+    let is_merged =
+        |node: &LogicalPlan| matches!(node, LogicalPlan::Join(join) if is_chained(join));
+    if !has_node(&plan, |node| Ok(is_merged(node)))? {
         return stock.rewrite(plan, config);
     }
     let mut apart = Vec::new();
@@ -82,13 +86,4 @@ fn is_null_equal(join: &Join) -> bool {
 /// Whether `eliminate_cross_join` could merge a join with other inner joins.
 fn is_chained(join: &Join) -> bool {
     is_null_equal(join) && join.join_type == JoinType::Inner
-}
-
-fn has_null_equal_join(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = matches!(node, LogicalPlan::Join(join) if is_chained(join));
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }

@@ -8,10 +8,9 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::merged_order::{MergedOrderExec, keep_one_order};
 
 /// Physical optimizer rule, before sorts are enforced: if a node needs one order of its input,
@@ -79,8 +78,7 @@ fn hide_orders_of_inputs(
     if !changed {
         return Ok(Transformed::no(node));
     }
-    let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    node.replace_children(inputs, anew).map(Transformed::yes)
+    replace_inputs(node, inputs).map(Transformed::yes)
 }
 
 /// Returns, for each input of `node`, the order that `node` requires: `None` if `node` uses no

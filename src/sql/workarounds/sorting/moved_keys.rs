@@ -8,10 +8,9 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::plain_order::PlainOrderExec;
 
 /// Physical optimizer rule, before DataFusion's: if a projection moves unique columns of its input to other
@@ -38,8 +37,7 @@ pub(in crate::sql) fn hide_moved_keys(
             return Ok(Transformed::no(node));
         }
         let input = Arc::new(PlainOrderExec::new(Arc::clone(projection.input())));
-        let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        node.replace_children(vec![input], anew).map(Transformed::yes)
+        replace_inputs(node, vec![input]).map(Transformed::yes)
     })?;
     Ok(plan.data)
 }

@@ -11,10 +11,11 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, PlanProperties,
 };
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::hide_node;
 use crate::sql::exec::shared::SharedExec;
 use crate::sql::order::{SourceOrderExec, has_window_keys, is_window, keeps_row_order};
@@ -108,8 +109,7 @@ fn hide_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
     if !hidden.transformed {
         return Ok(Transformed::no(node));
     }
-    let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    node.replace_children(vec![hidden.data], anew).map(Transformed::yes)
+    replace_inputs(node, vec![hidden.data]).map(Transformed::yes)
 }
 
 /// Whether a node returns the rows of its inputs in their order, one input after the other, and requires no order

@@ -17,10 +17,11 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputOrderMode, PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputOrderMode,
+    PlanProperties,
 };
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::{one_input, pass_filters, same_rows, same_statistics};
 
 /// `SELECT id, k FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t
@@ -85,14 +86,6 @@ fn sort_by_all_keys(
         .with_fetch(sort.fetch())
         .with_preserve_partitioning(sort.preserve_partitioning());
     Some(Arc::new(whole))
-}
-
-fn replace_inputs(
-    node: Arc<dyn ExecutionPlan>,
-    inputs: Vec<Arc<dyn ExecutionPlan>>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    node.replace_children(inputs, anew)
 }
 
 /// `SELECT DISTINCT id AS a, [[1]] AS c FROM t` fails without this rule if `t` has several batches.

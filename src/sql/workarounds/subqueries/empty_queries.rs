@@ -1,10 +1,12 @@
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery};
 
+use crate::sql::base::expression_parts::has_part;
 use crate::sql::base::nullable_mark::{NULLABLE, is_nullable_mark};
+use crate::sql::base::plan_nodes::has_node;
 use crate::sql::base::subquery_parts::has_one_row;
 
 /// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
@@ -16,15 +18,7 @@ use crate::sql::base::subquery_parts::has_one_row;
 /// subqueries are unaffected: they become joins, whose columns are nullable. This workaround is
 /// obsolete once the test `stock_queries_without_rows_are_still_values` fails.
 pub(in crate::sql) fn make_queries_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|e| {
-            found = found || e.exists(|e| Ok(is_changed(e)))?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    if !has_node(&plan, |node| Ok(has_part(node, is_changed)))? {
         return Ok(plan);
     }
     let changed = plan.transform_up_with_subqueries(|node| {

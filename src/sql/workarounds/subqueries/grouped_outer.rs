@@ -7,6 +7,7 @@ use datafusion::logical_expr::utils::{grouping_set_to_exprlist, merge_schema};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Subquery};
 
 use crate::sql::base::expression_parts::map_named;
+use crate::sql::base::plan_nodes::has_node;
 use crate::sql::base::subquery_parts::has_query;
 
 /// Analyzer rule, before DataFusion's type coercion: lets a subquery use a computed GROUP BY key of
@@ -20,12 +21,7 @@ use crate::sql::base::subquery_parts::has_query;
 /// This workaround is obsolete once the test `stock_computed_keys_are_still_no_outer_columns`
 /// fails.
 pub(in crate::sql) fn name_computed_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || !find_computed_keys(node)?.is_empty();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    if !has_node(&plan, |node| Ok(!find_computed_keys(node)?.is_empty()))? {
         return Ok(plan);
     }
     let changed = plan.transform_up_with_subqueries(|node| {
@@ -60,7 +56,7 @@ impl GroupKey {
 /// Returns no keys if the node has no subqueries.
 fn find_computed_keys(node: &LogicalPlan) -> Result<Vec<GroupKey>> {
     let Some(groups) = find_groups_below(node) else { return Ok(Vec::new()) };
-    if !has_query(node)? {
+    if !has_query(node) {
         return Ok(Vec::new());
     }
     let keys = grouping_set_to_exprlist(&groups.group_expr)?;

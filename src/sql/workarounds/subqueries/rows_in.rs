@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
 use datafusion::error::Result;
 use datafusion::functions::core::expr_fn::get_field;
@@ -10,7 +10,8 @@ use datafusion::logical_expr::{
     Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, exists, lit, when,
 };
 
-use crate::sql::base::expression_parts::map_named;
+use crate::sql::base::expression_parts::{has_part, map_named};
+use crate::sql::base::plan_nodes::has_node;
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Prefix of the field names of a struct to which `sql::statement::expressions::tuples` rewrites the
@@ -25,28 +26,18 @@ pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 /// equal a row if NULLs were replaced by values. An EXISTS tests each of these two cases, and both
 /// EXISTS read the same rows.
 pub(in crate::sql) fn rewrite_rows_in(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || has_row(node)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    if !has_node(&plan, |node| Ok(has_row(node)))? {
         return Ok(plan);
     }
     Ok(plan.transform_up_with_subqueries(rewrite_node)?.data)
 }
 
-fn has_row(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|e| {
-        found = found || e.exists(|e| Ok(find_row_test(e).is_some()))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
+fn has_row(node: &LogicalPlan) -> bool {
+    has_part(node, |e| find_row_test(e).is_some())
 }
 
 fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if !has_row(&node)? {
+    if !has_row(&node) {
         return Ok(Transformed::no(node));
     }
     let schema = merge_schema(&node.inputs());

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::find_aggregate_facts;
+use crate::sql::base::expression_parts::has_part;
 use crate::sql::base::outer_columns::find_outer_columns;
 use crate::sql::base::subquery_parts::has_one_row;
 use crate::sql::exec::shared::{SharedResult, SharedRows};
@@ -350,19 +351,14 @@ pub(in crate::sql) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
         if SharedRows::from_plan(node).is_some() {
             return Ok(TreeNodeRecursion::Jump);
         }
-        found |= is_volatile_node(node)?;
+        found |= is_volatile_node(node);
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
 
-fn is_volatile_node(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|e| {
-        found = found || e.exists(|e| Ok(e.is_volatile_node() && !is_only_row(e)))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
+fn is_volatile_node(node: &LogicalPlan) -> bool {
+    has_part(node, |e| e.is_volatile_node() && !is_only_row(e))
 }
 
 /// Whether each run of a plan returns the same rows, in any order.
@@ -379,7 +375,7 @@ fn is_determined(plan: &LogicalPlan) -> Result<bool> {
 }
 
 fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
-    if is_volatile_node(node)? {
+    if is_volatile_node(node) {
         return Ok(false);
     }
     Ok(match node {

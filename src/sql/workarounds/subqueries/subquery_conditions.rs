@@ -8,11 +8,12 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, JoinType, LogicalPlan,
-    LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
+    BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, LogicalPlan, LogicalPlanBuilder,
+    Operator, SkipType, Subquery, exists, lit, not_exists, when,
 };
 
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
+use crate::sql::base::plan_nodes::{has_node, keeps_side};
 use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query};
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
@@ -49,17 +50,12 @@ const ANSWER: &str = "__serrate_exists";
 /// queries whose conditions DataFusion would move wrongly. This workaround is obsolete once the
 /// test `stock_in_is_still_two_valued` fails.
 pub(in crate::sql) fn rewrite_subquery_conditions(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || has_query(node)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    if !has_node(&plan, |node| Ok(has_query(node)))? {
         return Ok(plan);
     }
     // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
     let plan = plan.transform_up_with_subqueries(|node| {
-        if !has_query(&node)? {
+        if !has_query(&node) {
             return Ok(Transformed::no(node));
         }
         node.apply_expressions(|expr| {
@@ -695,18 +691,9 @@ pub(super) fn has_optional_outer(node: &LogicalPlan) -> Result<bool> {
 fn list_optional_sides(
     join: &datafusion::logical_expr::Join,
 ) -> impl Iterator<Item = &LogicalPlan> {
-    let (left, right) = match join.join_type {
-        JoinType::Inner => (false, false),
-        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
-            (false, true)
-        }
-        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
-            (true, false)
-        }
-        JoinType::Full => (true, true),
-    };
-    let left = left.then_some(join.left.as_ref());
-    left.into_iter().chain(right.then_some(join.right.as_ref()))
+    let sides = [(true, join.left.as_ref()), (false, join.right.as_ref())];
+    let kind = join.join_type;
+    sides.into_iter().filter(move |(left, _)| !keeps_side(kind, *left)).map(|(_, side)| side)
 }
 
 fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {

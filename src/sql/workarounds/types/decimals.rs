@@ -4,7 +4,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComparison};
+use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
 use datafusion::logical_expr::{
     Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     Subquery, Union,
@@ -20,6 +20,9 @@ use crate::array::leaf_type;
 use crate::functions::{
     StockFact, check_precision, checks_precision, find_long_number, has_fact,
     make_decimal_of_digits,
+};
+use crate::sql::base::compared_operands::{
+    list_case_operands, list_compared_operands, searches_list,
 };
 use crate::sql::base::expression_parts::{find_columns_below, has_part, map_named};
 use crate::sql::workarounds::types::times::take_branch_types;
@@ -160,11 +163,6 @@ fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     )
 }
 
-pub(super) fn is_comparison(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
-}
-
 fn is_arithmetic(op: Operator) -> bool {
     use Operator::{Divide, Minus, Modulo, Multiply, Plus};
     matches!(op, Plus | Minus | Multiply | Divide | Modulo)
@@ -172,30 +170,15 @@ fn is_arithmetic(op: Operator) -> bool {
 
 fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let changed = match &mut expr {
-        Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
-            as_doubles(vec![&mut *binary.left, &mut *binary.right], schema)
-        }
         Expr::BinaryExpr(binary) if is_arithmetic(binary.op) => {
             widen_halves(vec![&mut *binary.left, &mut *binary.right], schema)
-        }
-        Expr::Between(between) => {
-            as_doubles(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
-        }
-        Expr::InList(InList { expr, list, .. }) => {
-            as_doubles(std::iter::once(&mut **expr).chain(list).collect(), schema)
         }
         Expr::InSubquery(InSubquery { expr, subquery, .. })
         | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
             convert_query_to_doubles(expr, subquery, schema)?
         }
         Expr::Case(case) => {
-            let compared = match &mut case.expr {
-                Some(operand) => {
-                    let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
-                    as_doubles(std::iter::once(&mut **operand).chain(whens).collect(), schema)
-                }
-                None => false,
-            };
+            let compared = as_doubles(list_case_operands(case), schema);
             let results = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
             let results = results.chain(case.else_expr.as_deref_mut());
             as_one_type(results.collect(), schema) || compared
@@ -216,16 +199,13 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
             }
             false
         }
-        Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::ComparesArguments) => {
-            as_doubles(call.args.iter_mut().collect(), schema)
-        }
         Expr::ScalarFunction(call) if searches_list(call.name()) => {
             search_as_doubles(&mut call.args, schema)
         }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             return keep_type(expr, schema);
         }
-        _ => false,
+        other => as_doubles(list_compared_operands(other), schema),
     };
     Ok(Transformed::new_transformed(expr, changed))
 }
@@ -330,10 +310,6 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let Some([to_element, to_wanted]) = doubles.as_deref() else { return false };
     let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
     cast_all([(list, to_list), (wanted, to_wanted.clone())].into_iter(), schema)
-}
-
-pub(super) fn searches_list(function: &str) -> bool {
-    has_fact(function, StockFact::FindsElement) || has_fact(function, StockFact::FindsElements)
 }
 
 /// Casts two equated join keys to doubles if one is a decimal and the other a float, or one is an

@@ -2,13 +2,11 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 
 use super::decimal_types::{find_element_field, replace_elements};
-use super::decimals::{is_comparison, searches_list};
 use super::narrow_floats::{is_beyond, round_to_narrow};
-use crate::functions::{StockFact, has_fact};
+use crate::sql::base::compared_operands::{list_compared_operands, searches_list};
 use crate::sql::base::expression_parts::rewrite_parts;
 
 /// Analyzer rule, before type coercion: compares float32 and float16 values with a string literal such as `'1e300'` as
@@ -24,36 +22,10 @@ pub(in crate::sql) fn compare_large_texts(plan: LogicalPlan) -> Result<LogicalPl
             Expr::ScalarFunction(call) if searches_list(call.name()) => {
                 convert_search(&mut call.args, columns)?
             }
-            e => convert_compared(find_compared(e), columns)?,
+            e => convert_compared(list_compared_operands(e), columns)?,
         };
         Ok(Transformed::new_transformed(e, changed))
     })
-}
-
-/// Returns the operands that `e` compares with each other; none if `e` is not a comparison.
-fn find_compared(e: &mut Expr) -> Vec<&mut Expr> {
-    match e {
-        Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
-            vec![&mut *binary.left, &mut *binary.right]
-        }
-        Expr::Between(between) => {
-            vec![&mut *between.expr, &mut *between.low, &mut *between.high]
-        }
-        Expr::InList(InList { expr, list, .. }) => {
-            std::iter::once(&mut **expr).chain(list).collect()
-        }
-        Expr::Case(case) => match &mut case.expr {
-            Some(operand) => {
-                let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
-                std::iter::once(&mut **operand).chain(whens).collect()
-            }
-            None => vec![],
-        },
-        Expr::ScalarFunction(call) if has_fact(call.name(), StockFact::ComparesArguments) => {
-            call.args.iter_mut().collect()
-        }
-        _ => vec![],
-    }
 }
 
 /// Whether `e` is a literal string, or a literal list of strings, with a number that is at least as large in magnitude

@@ -32,9 +32,8 @@ pub(in crate::sql) fn cast_dictionaries(plan: LogicalPlan) -> Result<LogicalPlan
 
 fn cast_pattern(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::Like(mut like) = e else { return Transformed::no(e) };
-    let is_text = |t: &DataType| t.is_string();
     let values = match like.expr.get_type(schema) {
-        Ok(DataType::Dictionary(_, values)) if is_text(&values) => *values,
+        Ok(DataType::Dictionary(_, values)) if values.is_string() => *values,
         _ => return Transformed::no(Expr::Like(like)),
     };
     // Only a dictionary of Utf8 that is compared with a pattern of another type needs a cast: DataFusion

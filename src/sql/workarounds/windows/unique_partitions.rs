@@ -5,10 +5,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::exec::plain_order::PlainOrderExec;
 
 /// Physical optimizer rule: hides from a window with several PARTITION BY keys that columns of its input
@@ -27,8 +26,7 @@ pub(in crate::sql) fn hide_unique_columns(
     let plan = plan.transform_up(|node| {
         let Some(input) = find_unique_input(&node) else { return Ok(Transformed::no(node)) };
         let input = Arc::new(PlainOrderExec::new(input));
-        let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        node.replace_children(vec![input], anew).map(Transformed::yes)
+        replace_inputs(node, vec![input]).map(Transformed::yes)
     })?;
     Ok(plan.data)
 }

@@ -1,10 +1,12 @@
 use std::sync::Arc;
 
 use datafusion::common::Column;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Window};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::sql::base::plan_nodes::has_node;
 
 /// Makes the rule `common_sub_expression_eliminate` leave window functions in their nodes.
 ///
@@ -38,12 +40,7 @@ pub(in crate::sql) fn keep_whole_windows(
 }
 
 fn has_window(plan: &LogicalPlan, is_found: impl Fn(&Window) -> bool) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::Window(window) if is_found(window));
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    has_node(plan, |node| Ok(matches!(node, LogicalPlan::Window(window) if is_found(window))))
 }
 
 fn find_function(e: &Expr) -> &Expr {

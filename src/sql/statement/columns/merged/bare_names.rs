@@ -8,8 +8,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::columns::merged::known_columns::{FromColumns, from_text};
-use crate::sql::statement::columns::merged::names::is_same_ident;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
+use crate::sql::statement::scopes::LambdaParameters;
 
 /// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
 pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
@@ -22,12 +22,12 @@ pub(super) struct BareNames<'a> {
     /// For each query around the current position, whether the query may have a column with one of
     /// the names to replace.
     queries: Vec<bool>,
-    parameters: Vec<String>,
+    parameters: LambdaParameters,
 }
 
 impl<'a> BareNames<'a> {
     pub(super) fn new(names: &'a [(Ident, Expr)], columns: &'a FromColumns) -> Self {
-        Self { names, columns, queries: Vec::new(), parameters: Vec::new() }
+        Self { names, columns, queries: Vec::new(), parameters: LambdaParameters::default() }
     }
 }
 
@@ -45,22 +45,17 @@ impl VisitorMut for BareNames<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Lambda(lambda) = expr {
-            self.parameters.extend(lambda.params.iter().map(|p| fold_name(&p.name)));
-        }
+        self.parameters.enter_expr(expr);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Lambda(lambda) = expr {
-            let around = self.parameters.len().saturating_sub(lambda.params.iter().count());
-            self.parameters.truncate(around);
-        }
+        self.parameters.leave_expr(expr);
         if !self.queries.contains(&true)
             && let Expr::Identifier(name) = expr
             && !self.parameters.contains(&fold_name(name))
             && let Some((_, merged)) =
-                self.names.iter().find(|(other, _)| is_same_ident(other, name))
+                self.names.iter().find(|(other, _)| is_same_name(other, name))
         {
             *expr = merged.clone();
         }
@@ -74,7 +69,7 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let is_named = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => {
-            names.iter().any(|(name, _)| is_same_ident(name, alias))
+            names.iter().any(|(name, _)| is_same_name(name, alias))
         }
         _ => false,
     };

@@ -6,15 +6,17 @@ use std::ops::ControlFlow;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
-    TableWithJoins, VisitMut, VisitorMut,
+    Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, VisitMut,
+    VisitorMut,
 };
-use datafusion::sql::parser::Statement;
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{list_relations, parse_query};
 use crate::sql::statement::columns::join_constraints::{has_using, list_using_columns};
-use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare, is_same_ident};
-use crate::sql::statement::planned_parts::{add_queries, plan_names};
+use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare};
+use crate::sql::statement::folding::is_same_name;
+use crate::sql::statement::planned_parts::{
+    add_queries, list_column_names, plan_names, to_statement,
+};
 use crate::sql::statement::scopes::CteScopes;
 
 /// The columns of the FROM of each subquery in an expression; `None` if they are unknown. The key
@@ -84,9 +86,8 @@ const REPEATED_NAME: &str = "several WITH queries have this name";
 /// # Errors
 /// The message of the planner, if the query cannot be planned.
 async fn plan_columns(state: &SessionState, query: Query) -> Result<HashSet<String>, String> {
-    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
-    let plan = state.statement_to_plan(statement).await.map_err(|e| e.strip_backtrace())?;
-    Ok(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+    let plan = state.statement_to_plan(to_statement(query)).await;
+    Ok(list_column_names(&plan.map_err(|e| e.strip_backtrace())?))
 }
 
 pub(super) fn from_text(from: &[TableWithJoins]) -> String {
@@ -132,8 +133,7 @@ impl InnerTables {
     /// Adds the tables in one item of FROM, also those of joins in parentheses. `all` is the whole
     /// FROM.
     fn add_relations(&mut self, from: &TableWithJoins, all: &[TableWithJoins]) {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for relation in std::iter::once(&from.relation).chain(joined) {
+        for relation in list_relations(from) {
             if let TableFactor::NestedJoin { table_with_joins, alias: None } = relation {
                 self.add_relations(table_with_joins, all);
             } else if let Ok(query) = select_all(relation, all) {
@@ -221,7 +221,7 @@ fn needs_columns(from: &TableWithJoins) -> bool {
         let right = within(&join.relation);
         let names = list_using_columns(&join.join_operator).iter().filter_map(find_last_ident);
         for name in names {
-            let is_seen = seen.iter().any(|known| is_same_ident(known, &name));
+            let is_seen = seen.iter().any(|known| is_same_name(known, &name));
             is_unknown |= right.is_some() || has_several && !is_seen;
             seen.push(name);
         }

@@ -26,21 +26,21 @@ use datafusion::logical_expr::sqlparser::ast::{
     SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{as_flow, as_result, parse_query};
 use crate::sql::statement::columns::join_constraints::{has_using, is_merging, list_using_columns};
 use crate::sql::statement::columns::merged::bare_names::BareNames;
 use crate::sql::statement::columns::merged::known_columns::{
     FromColumns, TableColumns, find_columns,
 };
 use crate::sql::statement::columns::merged::names::{
-    find_last_ident, has_known_options, is_same_ident, qualify_column,
+    find_last_ident, has_known_options, qualify_column,
 };
 use crate::sql::statement::columns::merged::stars::{replace_column, write_star};
 use crate::sql::statement::columns::merged::tables::{
     MergedTable, TableMerger, has_name, is_merged_in, owns_column, replace_in_lateral,
 };
 use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name};
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::scopes::is_lateral_query;
 
 pub(in crate::sql) use self::bare_names::replace_names;
@@ -50,10 +50,7 @@ pub(in crate::sql) use self::tables::build_coalesce;
 
 async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let (columns, relations) = find_columns(state, statement).await;
-    match statement.visit(&mut ColumnMerger { outer: 0, columns, relations }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
+    as_result(statement.visit(&mut ColumnMerger { outer: 0, columns, relations }))
 }
 
 /// Rewrites `(a JOIN b USING (k)) AS j` to `(SELECT * FROM a JOIN b USING (k)) AS j`, in which `k` is one column.
@@ -105,13 +102,10 @@ impl VisitorMut for ColumnMerger {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         // Only SELECTs of set operations change here: `pre_visit_query` has changed the others.
         let done = qualify_merged(select, None, self.outer > 0, &self.columns, &self.relations);
-        match done.and_then(|done| match done {
+        as_flow(done.and_then(|done| match done {
             true => Ok(()),
             false => select.from.iter().try_for_each(check_holders),
-        }) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(e) => ControlFlow::Break(e),
-        }
+        }))
     }
 
     fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<DataFusionError> {
@@ -147,7 +141,7 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
         let is_outer =
             matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_));
         for name in names {
-            let is_held = before == 0 || seen.iter().any(|known| is_same_ident(known, name));
+            let is_held = before == 0 || seen.iter().any(|known| is_same_name(known, name));
             if is_outer && !is_held {
                 return plan_err!(
                     "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}, or several have it; write ON and coalesce(a.{name}, b.{name}) instead"
@@ -249,7 +243,7 @@ impl MergedColumns {
         let (mut computed, mut plain) = (Vec::new(), Vec::new());
         for table in &tables {
             for (name, expr) in &table.own {
-                let is_repeated = table.repeated.iter().any(|other| is_same_ident(other, name));
+                let is_repeated = table.repeated.iter().any(|other| is_same_name(other, name));
                 let is_plain = *expr == qualify_column(&table.name, name) && !is_repeated;
                 let columns = if is_plain { &mut plain } else { &mut computed };
                 columns.push((name.clone(), expr.clone()));
@@ -298,8 +292,8 @@ impl MergedColumns {
         let is_merged = |name: &Ident| self.tables.iter().any(|table| is_merged_in(table, name));
         let merged = self.plain.iter().filter(|(name, _)| is_merged(name));
         for (name, expr) in self.computed.iter().chain(merged) {
-            let is_replaced = items.iter().any(|item| is_same_ident(&item.column_name, name));
-            let is_excluded = excluded.iter().any(|other| is_same_ident(other, name));
+            let is_replaced = items.iter().any(|item| is_same_name(&item.column_name, name));
+            let is_excluded = excluded.iter().any(|other| is_same_name(other, name));
             if !is_replaced && !is_excluded {
                 items.push(Box::new(replace_column(name, expr)));
             }
@@ -311,7 +305,7 @@ impl MergedColumns {
     /// Returns the item of SELECT for an unqualified name: `coalesce(a.k, b.k) AS k` if `k` is one
     /// of `computed`, and otherwise the name itself.
     fn write_named_item(&self, name: Ident) -> SelectItem {
-        match self.computed.iter().find(|(other, _)| is_same_ident(other, &name)) {
+        match self.computed.iter().find(|(other, _)| is_same_name(other, &name)) {
             Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias: name },
             None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
         }
@@ -383,9 +377,7 @@ impl ResultColumns {
 
     /// Whether a `*` of the SELECT list returns the column `name` of FROM.
     fn has_star_with(&self, name: &Ident) -> bool {
-        self.excluded
-            .iter()
-            .any(|excluded| !excluded.iter().any(|other| is_same_ident(other, name)))
+        self.excluded.iter().any(|excluded| !excluded.iter().any(|other| is_same_name(other, name)))
     }
 }
 
@@ -403,7 +395,7 @@ fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[M
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
                 used.insert(name.value.to_lowercase());
                 let is_own =
-                    |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_ident(own, name));
+                    |table: &MergedTable| table.own.iter().any(|(own, _)| is_same_name(own, name));
                 if tables.iter().any(is_own) {
                     merged.push(name.clone());
                 }
@@ -428,7 +420,7 @@ fn name_next_to_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[M
             && let Some((column, table)) = parts.split_last()
             // In `s.k`, `s` must be the name of a table: `s.k` may also be a field of a struct `s`.
             && tables.iter().any(|known| has_name(known, table))
-            && merged.iter().any(|name| is_same_ident(name, column))
+            && merged.iter().any(|name| is_same_name(name, column))
         {
             let alias = find_unused_name(&column.value, &mut used, &avoided);
             let alias = Ident::with_quote('"', alias);

@@ -1,11 +1,9 @@
-//! Compares and qualifies names of columns in the syntax tree, and finds the options of a star.
+//! Qualifies names of columns in the syntax tree, and finds the options of a star.
 
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, ObjectName, WildcardAdditionalOptions,
 };
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
-
-use crate::sql::statement::folding::fold_name;
 
 pub(super) fn qualify_column(table: &ObjectName, column: &Ident) -> Expr {
     let parts = table.0.iter().filter_map(|part| part.as_ident().cloned());
@@ -16,10 +14,6 @@ pub(super) fn qualify_column(table: &ObjectName, column: &Ident) -> Expr {
 
 pub(super) fn find_last_ident(name: &ObjectName) -> Option<Ident> {
     name.0.last().and_then(|part| part.as_ident()).cloned()
-}
-
-pub(super) fn is_same_ident(a: &Ident, b: &Ident) -> bool {
-    fold_name(a) == fold_name(b)
 }
 
 /// Whether a star has no options besides EXCLUDE and REPLACE.

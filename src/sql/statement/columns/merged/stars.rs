@@ -11,12 +11,12 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::columns::merged::known_columns::TableColumns;
 use crate::sql::statement::columns::merged::names::{
-    find_last_ident, has_known_options, is_same_ident, qualify_column,
+    find_last_ident, has_known_options, qualify_column,
 };
 use crate::sql::statement::columns::merged::tables::{
     MergedTable, has_name, is_merged_in, owns_column,
 };
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 
 /// Returns one star per table for a `*`. For `a FULL JOIN b USING (k)`, these are `a.* REPLACE
 /// (coalesce(a.k, b.k) AS k)` and `b.* EXCLUDE (k)`. Returns `None` if the planner has to report an
@@ -82,7 +82,7 @@ fn write_table_star(
         excluded
             .iter()
             .filter_map(split_column)
-            .any(|(column, of)| is_same_ident(&column, name) && has_name(table, &of))
+            .any(|(column, of)| is_same_name(&column, name) && has_name(table, &of))
     };
     let mut omitted = table.merged.clone();
     for name in excluded.iter().filter_map(find_last_ident) {
@@ -94,7 +94,7 @@ fn write_table_star(
         }
     }
     let is_replaced =
-        |name: &Ident| replaced.iter().any(|item| is_same_ident(&item.column_name, name));
+        |name: &Ident| replaced.iter().any(|item| is_same_name(&item.column_name, name));
     let own = table
         .own
         .iter()

@@ -12,12 +12,10 @@ use crate::sql::statement::columns::join_constraints::{
 };
 use crate::sql::statement::columns::merged::bare_names::replace_names;
 use crate::sql::statement::columns::merged::known_columns::TableColumns;
-use crate::sql::statement::columns::merged::names::{
-    find_last_ident, is_same_ident, qualify_column,
-};
+use crate::sql::statement::columns::merged::names::{find_last_ident, qualify_column};
 use crate::sql::statement::columns::position_columns::match_position;
 use crate::sql::statement::expressions::predicates::call_function;
-use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 
 /// Prefix of the aliases that subqueries in FROM get if they have none.
 const SIDE: &str = "__serrate_side_";
@@ -40,7 +38,7 @@ pub(super) struct MergedTable {
 
 /// Whether USING merges columns of other tables into the column `name` of this table.
 pub(super) fn owns_column(table: &MergedTable, name: &Ident) -> bool {
-    table.own.iter().any(|(own, _)| is_same_ident(own, name))
+    table.own.iter().any(|(own, _)| is_same_name(own, name))
 }
 
 /// Whether USING merges the column `name` of this table into a column of an earlier table.
@@ -48,7 +46,7 @@ pub(super) fn is_merged_in(table: &MergedTable, name: &Ident) -> bool {
     table
         .merged
         .iter()
-        .any(|merged| find_last_ident(merged).is_some_and(|m| is_same_ident(&m, name)))
+        .any(|merged| find_last_ident(merged).is_some_and(|m| is_same_name(&m, name)))
 }
 
 /// Whether `name`, such as `t` or `schema.t`, is the name of `table`, with or without its schema.
@@ -56,7 +54,7 @@ pub(super) fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     let known: Vec<&Ident> = table.name.0.iter().filter_map(|part| part.as_ident()).collect();
     let skipped = known.len().checked_sub(name.len());
     skipped.is_some_and(|skipped| {
-        known.iter().skip(skipped).zip(name).all(|(known, name)| is_same_ident(known, name))
+        known.iter().skip(skipped).zip(name).all(|(known, name)| is_same_name(known, name))
     })
 }
 
@@ -195,14 +193,14 @@ impl<'a> TableMerger<'a> {
         let plain = qualify_column(&right_table.name, name);
         // In `a JOIN (b FULL JOIN c USING (k)) USING (k)`, the join in parentheses has already
         // merged `k`, so the outer join compares the merged value.
-        let own = right_table.own.iter().position(|(own, _)| is_same_ident(own, name));
+        let own = right_table.own.iter().position(|(own, _)| is_same_name(own, name));
         let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
         let mut needs_on = right != plain;
         right_table.merged.push(ObjectName::from(vec![name.clone()]));
 
         let left_at = self.find_owner(&sides.left, name)?;
         let left_table = &mut self.tables[left_at];
-        let known = left_table.own.iter().position(|(own, _)| is_same_ident(own, name));
+        let known = left_table.own.iter().position(|(own, _)| is_same_name(own, name));
         let plain = qualify_column(&left_table.name, name);
         let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
         needs_on |= left != plain;
@@ -223,7 +221,7 @@ impl<'a> TableMerger<'a> {
                 // `JOIN d USING (k)` after `a JOIN b USING (k) JOIN c USING (k)`. So this USING
                 // becomes ON.
                 needs_on |= self.by_conditions
-                    && left_table.repeated.iter().any(|other| is_same_ident(other, name));
+                    && left_table.repeated.iter().any(|other| is_same_name(other, name));
                 left_table.repeated.push(name.clone());
             }
             None => left_table.own.push((name.clone(), merged)),

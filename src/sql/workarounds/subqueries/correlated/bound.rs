@@ -65,7 +65,7 @@ impl BoundOuter<'_> {
                 .build()
                 .map(Some);
         }
-        if has_query(plan)? {
+        if has_query(plan) {
             return self.bind_inner_queries(plan);
         }
         Ok(match plan {
@@ -293,7 +293,7 @@ impl BoundOuter<'_> {
                 let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
                     return Ok(None);
                 };
-                if has_query(input)? {
+                if has_query(input) {
                     return self.project_queries(node, rows).map(Some);
                 }
                 let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
@@ -354,7 +354,7 @@ impl BoundOuter<'_> {
     }
 
     fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
-        if let Some(query) = find_subquery_of_lateral(node)?
+        if let Some(query) = find_subquery_of_lateral(node)
             && find_outer_columns(query)?.iter().any(|column| node.left.schema().has_column(column))
         {
             return self.expand_lateral(node, query);
@@ -520,7 +520,7 @@ fn rename_outer(query: LogicalPlan, renamed: &[RenamedColumn]) -> Result<Logical
     }
     let done = query.transform_down(|node| {
         let (node, within) = match node {
-            LogicalPlan::Join(mut join) if find_subquery_of_lateral(&join)?.is_some() => {
+            LogicalPlan::Join(mut join) if find_subquery_of_lateral(&join).is_some() => {
                 let beside = remove_columns_of(renamed, &[&join.left]);
                 join.left = Arc::new(rename_outer(Arc::unwrap_or_clone(join.left), renamed)?);
                 join.right = Arc::new(rename_outer(Arc::unwrap_or_clone(join.right), &beside)?);

@@ -1,7 +1,5 @@
 //! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries use.
 
-use arrow::datatypes::DataType;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -10,6 +8,7 @@ use datafusion::logical_expr::{
     Projection, SkipType,
 };
 
+use crate::sql::base::expression_parts::has_part;
 use crate::sql::base::outer_columns::{
     find_moved_columns, find_nested_outer_columns, has_grouping_sets, has_outer,
 };
@@ -218,11 +217,9 @@ fn are_equations(filter: &Filter) -> Result<bool> {
 fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
     let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
-    let is_text =
-        |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let is_wider = |bits: Option<usize>, of: Option<usize>| bits.is_some() && bits <= of;
     let (narrow, wide) = (from.primitive_width(), to.primitive_width());
-    let is_injective = (is_text(&from) && is_text(to))
+    let is_injective = (from.is_string() && to.is_string())
         || (from.is_signed_integer() && to.is_signed_integer() && is_wider(narrow, wide))
         || (from.is_unsigned_integer() && to.is_unsigned_integer() && is_wider(narrow, wide));
     Ok(is_injective && is_column(&cast.expr, schema)?)
@@ -238,10 +235,6 @@ fn is_outer_column(e: &Expr) -> bool {
 
 /// Whether the expressions of a node, or the subqueries in these expressions, use outer columns.
 pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|e| {
-        found = found || e.contains_outer();
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found || !find_nested_outer_columns(node)?.is_empty())
+    let is_outer = |e: &Expr| matches!(e, Expr::OuterReferenceColumn(..));
+    Ok(has_part(node, is_outer) || !find_nested_outer_columns(node)?.is_empty())
 }

@@ -77,7 +77,7 @@ fn expand_rows(
     names: &mut NewNames,
 ) -> Result<Option<LogicalPlan>> {
     let query = match join.join_type {
-        JoinType::Inner if reads_no_table(query)? => query.clone(),
+        JoinType::Inner if reads_no_table(query) => query.clone(),
         JoinType::Left if join.filter.as_ref().is_none_or(is_true) => {
             match keep_empty_lists(query, join.left.schema())? {
                 Some(query) => query,
@@ -169,7 +169,7 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
 /// the wrong columns. DataFusion can plan the query only if all nodes above its conditions on outer
 /// columns are filters and projections. Returns `None` for any other join.
 pub(in crate::sql) fn find_lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
-    let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
+    let Some(query) = find_subquery_of_lateral(join) else { return Ok(None) };
     if !has_outer(query)? {
         return Ok(None);
     }
@@ -185,14 +185,14 @@ pub(in crate::sql) fn gains_columns(join: &Join) -> Result<bool> {
     if join.join_type != JoinType::Left {
         return Ok(false);
     }
-    let Some(query) = find_subquery_of_lateral(join)? else { return Ok(false) };
+    let Some(query) = find_subquery_of_lateral(join) else { return Ok(false) };
     Ok(has_outer(query)? && find_lateral_query(join)?.is_none())
 }
 
 /// Returns the name of a column of a LATERAL query that DataFusion would confuse with another
 /// column, or `None` if there is no such column.
 pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>> {
-    let Some(query) = find_subquery_of_lateral(join)? else { return Ok(None) };
+    let Some(query) = find_subquery_of_lateral(join) else { return Ok(None) };
     if !has_outer(query)? {
         return Ok(None);
     }

@@ -18,6 +18,7 @@ use super::hoisted_queries::{
 };
 use super::outer_rows::{list_column_exprs, project_values, rewrite_filter};
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, has_outer};
+use crate::sql::base::plan_nodes::has_node;
 use crate::sql::base::subquery_parts::{find_query, has_query};
 use crate::sql::workarounds::subqueries::correlated::new_names::NewNames;
 use crate::sql::workarounds::subqueries::correlated::{
@@ -52,12 +53,7 @@ use crate::sql::workarounds::subqueries::subquery_conditions::{
 ///
 /// This workaround is obsolete once the test `stock_queries_are_no_values` fails.
 pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || may_rewrite_node(node)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !found {
+    if !has_node(&plan, may_rewrite_node)? {
         return Ok(plan);
     }
     check_nesting(&plan, 0)?;
@@ -89,7 +85,7 @@ pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan
 /// lambda would therefore differ from the key of the sort below the window, and the plan would fail
 /// DataFusion's check.
 fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
-    if has_query(node)? {
+    if has_query(node) {
         return Ok(true);
     }
     match node {
@@ -144,7 +140,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     if !may_rewrite_node(&node)? {
         return Ok(Transformed::no(node));
     }
-    let has_queries = has_query(&node)?;
+    let has_queries = has_query(&node);
     match node {
         LogicalPlan::Filter(filter) => rewrite_filter(filter, names),
         LogicalPlan::Projection(projection) => {

@@ -18,15 +18,13 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
-use datafusion::logical_expr::{
-    Cast, DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp,
-};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 use serrate_core::internal::times::has_texts;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{move_all_dates, replace_leaf};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
+use crate::sql::workarounds::inserted_types::cast_inserted_rows;
 use expressions::{holds_interval, rewrite_expr};
 use integers::{refuse_integers_of_union, refuse_integers_of_values};
 pub(in crate::sql) use interval_groups::has_distinct_rows;
@@ -68,7 +66,8 @@ pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> 
 /// of a statement that changes a table.
 fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        return Ok(match cast_inserted(dml)? {
+        // The rewrite of the rows may have changed their types.
+        return Ok(match cast_inserted_rows(dml)? {
             Some(dml) => Transformed::yes(LogicalPlan::Dml(dml)),
             None => Transformed::no(plan),
         });
@@ -86,27 +85,6 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
     // may have new types.
     let plan = group_by_length(plan.recompute_schema()?)?;
     Ok(Transformed::new_transformed(plan.data, plan.transformed || changed || more))
-}
-
-/// Casts the rows that an INSERT inserts to the types of the table, because a rewrite of the input
-/// plan may have changed the types of its columns. Returns `None` if their types are the same.
-fn cast_inserted(dml: &DmlStatement) -> Result<Option<DmlStatement>> {
-    let target = dml.target.schema();
-    let same = |t: &DFSchema| {
-        let given = t.fields().iter().map(|f| f.data_type());
-        given.eq(target.fields().iter().map(|f| f.data_type()))
-    };
-    if !matches!(dml.op, WriteOp::Insert(_)) || same(dml.input.schema()) {
-        return Ok(None);
-    }
-    let wanted = DFSchema::try_from(target.as_ref().clone())?;
-    if wanted.fields().len() != dml.input.schema().fields().len() {
-        return Ok(None);
-    }
-    let mut dml = dml.clone();
-    let input = coerce_plan_expr_for_schema(dml.input.as_ref().clone(), &wanted)?;
-    dml.input = Arc::new(input);
-    Ok(Some(dml))
 }
 
 /// Rewrites what [`rewrite_expr`] does not see: sort keys, equalities of joins, and the columns of

@@ -47,10 +47,13 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     let Some(values) = find_types(values) else { return Ok(unify_nested_times(values)) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
-    if of(is_text) && of(is_date) && !of(|t| !t.is_null() && !is_text(t) && !is_date(t)) {
+    if of(DataType::is_string)
+        && of(is_date)
+        && !of(|t| !t.is_null() && !t.is_string() && !is_date(t))
+    {
         // Type coercion would cast the strings to dates and drop their times of day. If a string has a
         // time of day, all values are compared as seconds instead.
-        let is_exact = values.iter().all(|v| !is_text(&v.data_type) || is_plain_date(v));
+        let is_exact = values.iter().all(|v| !v.data_type.is_string() || is_plain_date(v));
         return Ok((!is_exact).then(|| apply_form(&values, ComparableForm::ExactSeconds)));
     }
     if durations || intervals {
@@ -60,7 +63,8 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
         if !durations {
             return Ok(Some(apply_form(&values, ComparableForm::IntervalNanoseconds)));
         }
-    } else if !of(is_timestamp) || of(|t| !t.is_null() && !is_text(t) && !is_instant_or_span(t)) {
+    } else if !of(is_timestamp) || of(|t| !t.is_null() && !t.is_string() && !is_instant_or_span(t))
+    {
         return Ok(None);
     }
     if let Some(changed) = cast_to_one_type(&values)? {
@@ -80,8 +84,9 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
                 let to = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
                 cast_value(v, to)
             }
-            (t, Some(_)) if is_text(t) => {
-                let to = DataType::Timestamp(find_text_unit(&v), zone.clone());
+            (t, Some(_)) if t.is_string() => {
+                let unit = v.constant.as_ref().map_or(TimeUnit::Microsecond, find_unit_of_text);
+                let to = DataType::Timestamp(unit, zone.clone());
                 cast_value(v, to)
             }
             _ => v,
@@ -322,7 +327,7 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
         // A string is cast only to a type with a zone. For other types, `None` makes the values
         // compare as exact seconds, because a cast would drop digits that are finer than the unit.
-        t if is_text(t) && zone => Some(cast(&value.expr)),
+        t if t.is_string() && zone => Some(cast(&value.expr)),
         _ => None,
     })
 }
@@ -348,22 +353,17 @@ fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
         DataType::Dictionary(_, values) => cast_strictly(&literal, values)?,
         _ => literal,
     };
-    if !is_text(literal.data_type()) {
+    if !literal.data_type().is_string() {
         return Some(literal);
     }
     let DataType::Timestamp(_, zone) = to else { return None };
-    let unit = find_unit_of_text(constant.try_as_str().flatten().unwrap_or_default());
+    let unit = find_unit_of_text(constant);
     cast_strictly(&literal, &DataType::Timestamp(unit, zone.clone()))
 }
 
 fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(values, to, &options).ok()
-}
-
-fn find_text_unit(value: &TypedValue) -> TimeUnit {
-    let text = value.constant.as_ref().and_then(|v| v.try_as_str().flatten());
-    text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
 /// Returns an error if a literal interval with months is compared with a duration, because a month
@@ -423,8 +423,4 @@ fn is_timestamp(t: &DataType) -> bool {
 
 fn is_date(t: &DataType) -> bool {
     matches!(t, DataType::Date32 | DataType::Date64)
-}
-
-fn is_text(t: &DataType) -> bool {
-    matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

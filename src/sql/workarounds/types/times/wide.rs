@@ -35,6 +35,7 @@ use serrate_core::internal::{TimePart, extract_time_part};
 
 use super::series::{SeriesList, SeriesTable};
 use crate::functions::{coerce_arguments, delegate, find_unit_of_text, to_columnar};
+use crate::sql::workarounds::types::compared_casts::is_utc;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
@@ -199,7 +200,8 @@ impl ScalarUDFImpl for WideFunction {
         let field = self.inner.return_field_from_args(args)?;
         Ok(match (self.what, field.data_type()) {
             (WideTask::Parse, DataType::Timestamp(_, zone)) => {
-                let to = DataType::Timestamp(parse_unit(literal.as_ref()), zone.clone());
+                let unit = literal.as_ref().map_or(TimeUnit::Microsecond, find_unit_of_text);
+                let to = DataType::Timestamp(unit, zone.clone());
                 Arc::new(field.as_ref().clone().with_data_type(to))
             }
             (WideTask::Now, DataType::Timestamp(_, zone)) => {
@@ -544,10 +546,6 @@ fn find_far_nanoseconds(args: &ScalarFunctionArgs) -> Result<Option<ArrayRef>> {
     Ok(any.then_some(counts))
 }
 
-fn is_utc(zone: &str) -> bool {
-    matches!(zone, "UTC" | "+00:00" | "Z")
-}
-
 /// Calls `function` on times that are shifted by multiples of 400 years into the range of
 /// nanoseconds, and shifts the results back. `counts` has the times in `unit` since 1970.
 fn call_shifted(
@@ -671,12 +669,6 @@ fn bin_dates(
         }
     };
     to_columnar(cast(&bins, &to)?, one)
-}
-
-/// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.
-fn parse_unit(literal: Option<&ScalarValue>) -> TimeUnit {
-    let text = literal.and_then(|v| v.try_as_str().flatten());
-    text.map_or(TimeUnit::Microsecond, find_unit_of_text)
 }
 
 fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -1,0 +1,41 @@
+//! Helpers for the nodes of logical and physical plans.
+
+use std::sync::Arc;
+
+use datafusion::common::JoinType;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+/// Whether `test` accepts a node of a plan, also in subqueries.
+pub(in crate::sql) fn has_node(
+    plan: &LogicalPlan,
+    test: impl Fn(&LogicalPlan) -> Result<bool>,
+) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = found || test(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether every row that a join returns contains a row of one of its inputs: of the left input if
+/// `left` is true, and of the right input otherwise.
+pub(in crate::sql) fn keeps_side(join: JoinType, left: bool) -> bool {
+    match join {
+        JoinType::Inner => true,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => !left,
+        JoinType::Full => false,
+    }
+}
+
+/// Replaces the inputs of a node, and computes its properties, such as its order, again.
+pub(in crate::sql) fn replace_inputs(
+    node: Arc<dyn ExecutionPlan>,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    node.replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
