@@ -17,6 +17,11 @@ pub(in crate::sql) fn check_columns(
 ) -> Result<()> {
     for column in columns {
         check_scale(&column.data_type)?;
+        let defaults =
+            column.options.iter().filter(|o| matches!(o.option, ColumnOption::Default(_)));
+        if defaults.count() > 1 {
+            return plan_err!("the column {} has two defaults; write only one", column.name);
+        }
         for option in &column.options {
             match &option.option {
                 ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => {}
