@@ -18,9 +18,14 @@ use crate::sql::statement::expressions::predicates::call_function;
 
 pub(crate) fn find_parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     match named {
-        Named::DuckDB => Some(Box::new(SqlDialect(DuckDbDialect))),
+        Named::DuckDB => Some(build_default_dialect()),
         other => dialect_from_str(other),
     }
+}
+
+/// Returns the dialect of statements, unless `datafusion.sql_parser.dialect` names another one.
+pub(in crate::sql) fn build_default_dialect() -> Box<dyn Dialect> {
+    Box::new(SqlDialect(DuckDbDialect))
 }
 
 /// DuckDB's dialect with the precedence of operators in DuckDB and PostgreSQL.
