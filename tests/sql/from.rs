@@ -654,3 +654,19 @@ async fn queries_in_quotes_are_parsed_like_statements() {
     let e = rows_or_error(&ctx, "SELECT * FROM ragged_explode('SELECT 1_000 AS a')").await;
     assert!(e.contains("1_000 is not a number"), "{e}");
 }
+
+#[tokio::test]
+async fn repeated_options_of_table_functions_are_refused() {
+    let ctx = serrate::sql::session();
+    for call in [
+        "ragged_explode((SELECT [1] AS x), keep_empty => true, keep_empty => false)",
+        "ragged_explode('SELECT [1] AS x', positions => true, POSITIONS => true)",
+        "read_csv('a.csv', header => true, header => false)",
+        "read_csv('a.csv', delim => ';', sep => ',')",
+        "meds_cohort('meds', 'task.yaml', predicates => 'a.yaml', predicates => 'b.yaml')",
+        "meds_features('meds', 'labels/', closed => 'left', closed => 'right')",
+    ] {
+        let e = rows_or_error(&ctx, &format!("SELECT * FROM {call}")).await;
+        assert!(e.contains("is given twice; write it once"), "{call}: {e}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Rewrites the first argument of table functions such as `ragged_nest('query')` to a query, and
 //! `read_parquet(..)` to a table name.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
@@ -11,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use super::read_functions::{self, FORMATS};
-use crate::sql::base::syntax::{to_plain_name, unquote_text};
+use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 
 pub(super) const OVER_QUERIES: [&str; 4] =
     ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
@@ -49,6 +50,18 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor, parse: QueryParser) -> 
     *name = ObjectName::from(vec![called]);
     if let TableFactor::Table { args, .. } = relation {
         *args = None;
+    }
+    Ok(())
+}
+
+/// Returns an error if a call has two arguments of one name, because only one would have an effect.
+pub(super) fn refuse_repeated_names(function: &str, args: &[FunctionArg]) -> Result<()> {
+    let mut names = HashSet::new();
+    for name in args.iter().filter_map(|arg| split_argument(arg)?.0) {
+        if names.contains(&name) {
+            return plan_err!("{function}: the option {name} is given twice; write it once");
+        }
+        names.insert(name);
     }
     Ok(())
 }
