@@ -90,6 +90,10 @@ async fn refusals_of_deep_statements_name_the_size() {
             "60 nested parentheses",
         ),
         (
+            format!("SELECT arrow_cast(1, $${}Int64{}$$)", "List(".repeat(60), ")".repeat(60)),
+            "60 nested parentheses",
+        ),
+        (
             format!("SELECT * FROM ragged_explode('SELECT 1{} AS a')", "::int".repeat(600)),
             "600 casts",
         ),

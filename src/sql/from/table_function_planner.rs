@@ -21,9 +21,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 use crate::sql::exec::explode;
 use crate::sql::from::derived::{DerivationKind, DerivedTable};
-use crate::sql::from::rewrite::{
-    OVER_QUERIES, QueryParser, refuse_repeated_names, rewrite_factor,
-};
+use crate::sql::from::rewrite::{OVER_QUERIES, QueryParser, refuse_repeated_names, rewrite_factor};
 use crate::sql::from::{axes, read_functions, rewrite, summarize};
 use crate::sql::sources::{cohort, features};
 

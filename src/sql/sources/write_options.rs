@@ -43,7 +43,9 @@ pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Resu
         return refuse_insert("null_regex", "it does not match the text that is written for NULL");
     }
     match has_text && options.quote_style == CsvQuoteStyle::Never {
-        true => refuse_insert("quote_style", "strings with a delimiter or a line break need quotes"),
+        true => {
+            refuse_insert("quote_style", "strings with a delimiter or a line break need quotes")
+        }
         false => Ok(()),
     }
 }

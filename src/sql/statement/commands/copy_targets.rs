@@ -1,4 +1,5 @@
-//! Checks the options, format and target of COPY, and the options and format of CREATE EXTERNAL TABLE.
+//! Checks the options, format and target of COPY, and the options and format of CREATE EXTERNAL
+//! TABLE.
 
 use std::any::Any;
 use std::collections::HashSet;

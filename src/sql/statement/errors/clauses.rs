@@ -10,8 +10,8 @@ use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    CreateTable, CreateView, Cte, CteAsMaterialized, DescribeAlias, Expr, FunctionArg,
-    GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
+    CreateTable, CreateView, Cte, CteAsMaterialized, DescribeAlias, Expr, FunctionArg, GroupByExpr,
+    Ident, JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
     PipeOperator, Query, Select, SetExpr, SetOperator, SetQuantifier, Statement as SqlStatement,
     TableAlias, TableFactor, TableSampleKind, TableWithJoins, TopQuantity, UnaryOperator, Visit,
     Visitor, visit_relations,

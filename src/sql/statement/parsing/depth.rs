@@ -54,15 +54,23 @@ pub(in crate::sql) fn check_depth(
 /// Returns the number of nested parentheses in the strings of a text that calls `arrow_cast`, or 0
 /// for another text. The parser of Arrow's names of types, as in `'List(List(Int64))'`, is recursive.
 fn find_deepest_type(tokens: &[Token]) -> usize {
-    let is_cast = |token: &Token| matches!(token, Token::Word(word) if ["arrow_cast", "arrow_try_cast"].iter().any(|name| word.value.eq_ignore_ascii_case(name)));
-    if !tokens.iter().any(is_cast) {
+    if !tokens.iter().any(is_arrow_cast) {
         return 0;
     }
     let texts = tokens.iter().filter_map(|token| match token {
-        Token::SingleQuotedString(text) => Some(text.as_str()),
+        Token::SingleQuotedString(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::DoubleQuotedString(text) => Some(text.as_str()),
+        Token::DollarQuotedString(text) => Some(text.value.as_str()),
         _ => None,
     });
     texts.map(count_nested_parentheses).max().unwrap_or_default()
+}
+
+fn is_arrow_cast(token: &Token) -> bool {
+    let Token::Word(word) = token else { return false };
+    let names = ["arrow_cast", "arrow_try_cast"];
+    names.iter().any(|name| word.value.eq_ignore_ascii_case(name))
 }
 
 fn count_nested_parentheses(text: &str) -> usize {
