@@ -566,7 +566,14 @@ async fn options_that_a_writer_ignores_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let target = display_path(&dir.path().join("o.csv"));
     let ctx = create_parallel_session();
-    for option in ["comment '#'", "terminator '@'", "null_regex '^x$'"] {
+    for option in [
+        "comment '#'",
+        "terminator '@'",
+        "null_regex '^x$'",
+        "newlines_in_values true",
+        "schema_infer_max_rec 5",
+        "truncated_rows true",
+    ] {
         let copy =
             format!("COPY (SELECT '#a' AS x) TO '{target}' STORED AS CSV OPTIONS ({option})");
         let e = error(&ctx, &copy).await;

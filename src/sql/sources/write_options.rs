@@ -14,6 +14,14 @@ pub(super) fn check_copy_options(options: &CsvOptions) -> Result<()> {
             "the option null_regex of CSV applies only to reading; for COPY, set the text of NULL with null_value, as in OPTIONS (null_value 'NA')"
         );
     }
+    let ignored = [
+        ("newlines_in_values", options.newlines_in_values.is_some()),
+        ("schema_infer_max_rec", options.schema_infer_max_rec.is_some()),
+        ("truncated_rows", options.truncated_rows.is_some()),
+    ];
+    if let Some((option, _)) = ignored.into_iter().find(|(_, is_given)| *is_given) {
+        return plan_err!("the option {option} of CSV applies only to reading; remove it");
+    }
     match find_read_option(options) {
         Some(option) => plan_err!(
             "the option {option} of CSV applies only to reading: COPY ends records with line breaks, and does not quote a field because it begins like a comment; remove the option"
