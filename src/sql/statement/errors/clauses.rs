@@ -22,7 +22,9 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::statement::columns::position_columns::is_marked;
-use crate::sql::statement::commands::column_constraints::{check_columns, check_scale};
+use crate::sql::statement::commands::column_constraints::{
+    check_columns, check_entries, check_type,
+};
 use crate::sql::statement::errors::call_clauses::{check_call, check_table_star};
 use crate::sql::statement::errors::change_clauses::check_change;
 use crate::sql::statement::errors::misplaced_windows::{check_clauses, check_join};
@@ -97,7 +99,8 @@ impl Visitor for ClauseChecker<'_> {
                 Some(false) => check_call(self.state, call),
                 _ => check_call(self.state, call).and_then(|()| check_table_star(call)),
             },
-            Expr::Cast { data_type, .. } => check_scale(data_type),
+            Expr::Dictionary(entries) => check_entries(entries),
+            Expr::Cast { data_type, .. } => check_type(data_type),
             Expr::Collate { collation, .. } => Err(refuse_clause(format!(
                 "COLLATE {collation} is not supported: strings compare by code point; use lower(x) to ignore case"
             ))),
