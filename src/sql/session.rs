@@ -58,6 +58,7 @@ use crate::sql::sources::upload::UploadPlanner;
 use crate::sql::sources::whole_file_format::WholeFileFormatFactory;
 use crate::sql::statement::columns::position_columns::PositionsPlanner;
 use crate::sql::statement::errors::wording::OfStatement;
+use crate::sql::statement::parsing::query_texts::parse_query_text;
 use crate::sql::statement::replanned::KeptStatements;
 use crate::sql::statement::unnest_planner::UnnestPlanner;
 use crate::sql::workarounds::guards::failing_statistics::StatisticsPlanner;
@@ -329,7 +330,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     relations.insert(1, Arc::new(NestedValuesPlanner));
     relations.insert(2, Arc::new(UnnestPlanner));
     relations.insert(3, Arc::new(PositionsPlanner));
-    relations.insert(4, Arc::new(TableFunctionsPlanner));
+    relations.insert(4, Arc::new(TableFunctionsPlanner::new(parse_query_text)));
     for rule in &mut builder.analyzer().get_or_insert_default().rules {
         *rule = Arc::new(OfStatement(Arc::clone(rule)));
     }

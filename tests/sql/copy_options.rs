@@ -134,3 +134,35 @@ async fn overwrite_of_a_folder_is_refused() {
         assert_eq!(std::fs::read_dir(&out).unwrap().count(), 2, "{format}");
     }
 }
+
+#[tokio::test]
+async fn repeated_options_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("o.csv"));
+    let ctx = create_parallel_session();
+    let copy = format!("COPY (SELECT 1 AS x) TO '{path}'");
+    for statement in [
+        format!("{copy} (HEADER, HEADER false)"),
+        format!("{copy} (DELIMITER ';', DELIM ',')"),
+        format!("{copy} STORED AS CSV OPTIONS (has_header true, format.HAS_HEADER false)"),
+        format!(
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS (delimiter ';', delimiter ',')"
+        ),
+    ] {
+        let e = rows_or_error(&ctx, &statement).await;
+        assert!(e.contains("is given twice; write it once"), "{statement}\n{e}");
+        assert!(!Path::new(&path).exists(), "{statement}");
+    }
+}
+
+#[tokio::test]
+async fn formats_of_timestamps_apply_to_timestamps_with_time_zones() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("o.csv"));
+    let copy = format!(
+        "COPY (SELECT TIMESTAMP '2020-01-02 03:04:05' AS t, TIMESTAMPTZ '2020-01-02 03:04:05+00' AS z) TO '{path}' (TIMESTAMPFORMAT '%d.%m.%Y %H')"
+    );
+    assert_eq!(rows_or_error(&create_parallel_session(), &copy).await, "1");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "t,z\n02.01.2020 03,02.01.2020 03\n");
+}

@@ -626,3 +626,53 @@ async fn stock_csv_files_still_keep_null_texts() {
     stock_batches(&ctx, &create).await.unwrap();
     assert_eq!(stock_one(&ctx, "SELECT count(a) FROM t").await, 2);
 }
+
+#[tokio::test]
+async fn options_that_a_writer_ignores_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = display_path(&dir.path().join("o.csv"));
+    let ctx = create_parallel_session();
+    for option in [
+        "comment '#'",
+        "terminator '@'",
+        "null_regex '^x$'",
+        "newlines_in_values true",
+        "schema_infer_max_rec 5",
+        "truncated_rows true",
+    ] {
+        let copy =
+            format!("COPY (SELECT '#a' AS x) TO '{target}' STORED AS CSV OPTIONS ({option})");
+        let e = error(&ctx, &copy).await;
+        assert!(e.contains("applies only to reading"), "{copy}: {e}");
+        assert!(!Path::new(&target).exists());
+    }
+    for (option, columns, row) in [
+        ("comment '#'", "a VARCHAR, b INT", "('#a', 1)"),
+        ("terminator '@'", "a VARCHAR, b INT", "('a', 1)"),
+        ("date_format '%Y-%d-%m'", "a DATE", "('2020-04-03')"),
+        ("timestamp_format '%H'", "a TIMESTAMP", "('2020-04-03')"),
+        ("time_format '%M:%H'", "a TIME", "('10:30:00')"),
+        ("null_regex '^x$'", "a VARCHAR, b INT", "('a', NULL)"),
+        ("quote_style 'Never'", "a VARCHAR, b VARCHAR", "('a,b', 'c')"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t ({columns}) STORED AS CSV LOCATION '{}/' OPTIONS ({option})",
+            display_path(folder.path())
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+        let e = error(&ctx, &format!("INSERT INTO t VALUES {row}")).await;
+        let name = option.split(' ').next().unwrap();
+        assert!(e.contains(&format!("with the option {name} is not supported")), "{option}: {e}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{option}");
+    }
+    // The text that is written for NULL matches `null_regex`, so that it is read as NULL.
+    let folder = tempfile::tempdir().unwrap();
+    let create = format!(
+        "CREATE OR REPLACE EXTERNAL TABLE t (a INT, b INT) STORED AS CSV LOCATION '{}/' OPTIONS (null_regex '^(|-)$')",
+        display_path(folder.path())
+    );
+    assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (1, NULL)").await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT a, b FROM t").await, "1 NULL");
+}

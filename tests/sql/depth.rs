@@ -7,7 +7,7 @@ use super::*;
 type Shape = (&'static str, fn(usize) -> String);
 
 /// Statements whose depth of nesting grows with their size.
-const DEEP: [Shape; 22] = [
+const DEEP: [Shape; 25] = [
     ("casts", |n| format!("SELECT 1{}", "::int".repeat(n))),
     ("nested casts", |n| format!("SELECT {}1{}", "CAST(".repeat(n), " AS INT)".repeat(n))),
     ("=", |n| format!("SELECT true{}", " = true".repeat(n))),
@@ -36,6 +36,13 @@ const DEEP: [Shape; 22] = [
     ("||", |n| format!("SELECT 'a'{}", " || 'a'".repeat(n))),
     ("AT TIME ZONE", |n| format!("SELECT now(){}", " AT TIME ZONE 'UTC'".repeat(n))),
     ("EXPLAIN", |n| format!("{}SELECT 1", "EXPLAIN ".repeat(n))),
+    ("BETWEEN", |n| format!("SELECT true{}", " BETWEEN false AND true".repeat(n))),
+    ("types of arrow_cast", |n| {
+        format!("SELECT arrow_cast(NULL, '{}Int64{}')", "List(".repeat(n), ")".repeat(n))
+    }),
+    ("queries in quotes", |n| {
+        format!("SELECT * FROM ragged_explode('SELECT [1] AS x, 1{} AS a')", "::int".repeat(n))
+    }),
 ];
 
 /// Plans every kind of statement on a thread with the stack size of a main thread. A stack overflow
@@ -76,6 +83,20 @@ async fn refusals_of_deep_statements_name_the_size() {
         (format!("SELECT true{}", " = true".repeat(600)), "600 comparisons"),
         (format!("SELECT 1{}", "::int".repeat(600)), "600 casts"),
         (format!("SELECT 1{}", " IS NULL".repeat(600)), "600 casts"),
+        (format!("SELECT true{}", " BETWEEN false AND true".repeat(600)), "600 casts"),
+        (format!("SELECT {}'1 day'", "INTERVAL ".repeat(600)), "600 casts"),
+        (
+            format!("SELECT arrow_cast(1, '{}Int64{}')", "List(".repeat(60), ")".repeat(60)),
+            "60 nested parentheses",
+        ),
+        (
+            format!("SELECT arrow_cast(1, $${}Int64{}$$)", "List(".repeat(60), ")".repeat(60)),
+            "60 nested parentheses",
+        ),
+        (
+            format!("SELECT * FROM ragged_explode('SELECT 1{} AS a')", "::int".repeat(600)),
+            "600 casts",
+        ),
         (
             format!("SELECT DATE '2020-01-01'{}", " + INTERVAL '1 day'".repeat(600)),
             "too many operators",

@@ -625,3 +625,48 @@ async fn stock_aliases_must_still_name_all_columns() {
     let e = stock_error(&SessionContext::new(), "SELECT x FROM (SELECT 1 AS p, 2 AS q) a(x)").await;
     assert!(e.contains("names given as column alias"), "{e}");
 }
+
+/// The precedences of operators are those of statements, not those of the parser's DuckDB dialect.
+#[tokio::test]
+async fn queries_in_quotes_are_parsed_like_statements() {
+    let ctx = serrate::sql::session();
+    for expr in [
+        "true IS DISTINCT FROM false AND false",
+        "1 << 3 & 2",
+        "~1 + 2",
+        "2 * 3 ** 2",
+        "1 | 2 = 3",
+        "[1] || 2 + 3",
+        "list_sum([v + 1 FOR v IN [1, 2]])",
+    ] {
+        let plain = rows_or_error(&ctx, &format!("SELECT {expr} AS a")).await;
+        let quoted = format!("SELECT a FROM ragged_nest('SELECT 1 AS k, {expr} AS a', 'k')");
+        assert_eq!(rows_or_error(&ctx, &quoted).await, format!("[{plain}]"), "{expr}");
+        let lookup = format!(
+            "SELECT ragged_lookup([1], 'SELECT 1 AS k, ({expr})::VARCHAR AS v', 'k', 'v') = [({expr})::VARCHAR]"
+        );
+        assert_eq!(rows_or_error(&ctx, &lookup).await, "true", "{expr}");
+    }
+    // `ctx.sql` of DataFusion parses the statement itself, but not the query in quotes.
+    let sql = "SELECT a FROM ragged_nest('SELECT 1 AS k, 2 ** 3 AS a', 'k')";
+    let rows = ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(rows[0].num_rows(), 1);
+    let e = rows_or_error(&ctx, "SELECT * FROM ragged_explode('SELECT 1_000 AS a')").await;
+    assert!(e.contains("1_000 is not a number"), "{e}");
+}
+
+#[tokio::test]
+async fn repeated_options_of_table_functions_are_refused() {
+    let ctx = serrate::sql::session();
+    for call in [
+        "ragged_explode((SELECT [1] AS x), keep_empty => true, keep_empty => false)",
+        "ragged_explode('SELECT [1] AS x', positions => true, POSITIONS => true)",
+        "read_csv('a.csv', header => true, header => false)",
+        "read_csv('a.csv', delim => ';', sep => ',')",
+        "meds_cohort('meds', 'task.yaml', predicates => 'a.yaml', predicates => 'b.yaml')",
+        "meds_features('meds', 'labels/', closed => 'left', closed => 'right')",
+    ] {
+        let e = rows_or_error(&ctx, &format!("SELECT * FROM {call}")).await;
+        assert!(e.contains("is given twice; write it once"), "{call}: {e}");
+    }
+}

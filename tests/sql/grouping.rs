@@ -598,3 +598,37 @@ async fn order_by_a_column_that_is_not_a_key_is_an_error() {
         assert!(message.contains("an aggregate such as min(t.b)"), "{sql}\n{message}");
     }
 }
+
+#[tokio::test]
+async fn any_value_with_an_order_is_the_first_value_of_the_order() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 1, 2), (1, 3, 4), (1, NULL, 5), (2, 7, 1), (3, NULL, 1)) v(k, a, b)"],
+        &[
+            ("SELECT any_value(a ORDER BY b DESC), any_value(a ORDER BY b) FROM t WHERE k = 1", "3 1"),
+            ("SELECT k, any_value(a ORDER BY b DESC) AS v FROM t GROUP BY k ORDER BY k", "1 3; 2 7; 3 NULL"),
+            ("SELECT any_value([a] ORDER BY b DESC) FROM t WHERE k = 1 AND a > 0", "[3]"),
+            ("SELECT any_value({'a': a} ORDER BY b DESC).a FROM t WHERE b < 5 AND k = 1", "3"),
+            ("SELECT any_value(a ORDER BY b DESC) FILTER (WHERE b < 4 OR k = 3) FROM t", "1"),
+            ("SELECT any_value(DISTINCT a ORDER BY a DESC) FROM t", "7"),
+            ("SELECT any_value(a ORDER BY b DESC, k) + 1 FROM (SELECT * FROM t WHERE k = 1) q", "4"),
+            ("SELECT k FROM t GROUP BY k HAVING any_value(a ORDER BY b DESC) = 3", "1"),
+            ("SELECT k FROM t GROUP BY k ORDER BY any_value(a ORDER BY b DESC) DESC NULLS LAST LIMIT 1", "2"),
+            ("SELECT any_value(a ORDER BY b DESC) OVER () FROM t WHERE k = 1 LIMIT 1", "3"),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    let rows =
+        serrate::sql::sql(&ctx, "SELECT any_value(a ORDER BY b) FROM (SELECT 1 AS a, 2 AS b)")
+            .await
+            .unwrap();
+    assert_eq!(rows.schema().field(0).name(), "any_value(a ORDER BY b)");
+}
+
+#[tokio::test]
+async fn stock_any_value_still_ignores_its_order() {
+    let sql = "SELECT any_value(a ORDER BY a DESC) AS v FROM (VALUES (1), (2), (3)) t(a)";
+    let rows = SessionContext::new().sql(sql).await.unwrap().collect().await.unwrap();
+    let found = rows[0].column(0).as_primitive::<Int64Type>().value(0);
+    assert_eq!(found, 1, "DataFusion is fixed");
+}

@@ -232,3 +232,18 @@ async fn names_next_to_grouping_sets_omit_tables() {
         }
     }
 }
+
+#[tokio::test]
+async fn columns_without_a_new_name_keep_their_headings() {
+    let ctx = serrate::sql::session();
+    for (query, expected) in [
+        ("SELECT * FROM (SELECT 1, 2 + 3, 'x') q(a)", vec!["a", "2 + 3", "'x'"]),
+        ("WITH q(a) AS (SELECT 1, 2 + 3) FROM q", vec!["a", "2 + 3"]),
+        ("SELECT q.* FROM (SELECT id, id + 1 FROM (SELECT 1 AS id) i) q(k)", vec!["k", "id + 1"]),
+        ("SELECT * FROM (VALUES (1, 2)) q(a)", vec!["a", "column2"]),
+        ("SELECT 1, 2 + 3 AS b EXCEPT SELECT 5, 6", vec!["1", "b"]),
+        ("SELECT 1, 'x' INTERSECT ALL SELECT 1, 'x' ORDER BY 1", vec!["1", "'x'"]),
+    ] {
+        assert_eq!(list_names(&ctx, query).await, expected, "{query}");
+    }
+}

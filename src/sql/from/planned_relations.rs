@@ -128,12 +128,9 @@ fn name_first_columns(
         return Ok(None);
     }
     let mut names = names.into_iter();
-    let named = columns.into_iter().map(|column| {
-        let name = match names.next() {
-            Some(name) => context.normalize_ident(name),
-            None => column.name.clone(),
-        };
-        Expr::Column(column).alias(name)
+    let named = columns.into_iter().map(|column| match names.next() {
+        Some(name) => Expr::Column(column).alias(context.normalize_ident(name)),
+        None => Expr::Column(column),
     });
     let named: Vec<Expr> = named.collect();
     let plan = LogicalPlanBuilder::from(aliased.input.as_ref().clone()).project(named)?;

@@ -105,7 +105,11 @@ impl ReadCall {
                 );
             }
         };
-        self.options.push((format!("format.{key}"), value));
+        let key = format!("format.{key}");
+        if self.options.iter().any(|(given, _)| *given == key) {
+            return plan_err!("{}: the option {name} is given twice; write it once", self.function);
+        }
+        self.options.push((key, value));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Rewrites the first argument of table functions such as `ragged_nest('query')` to a query, and
 //! `read_parquet(..)` to a table name.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
@@ -11,22 +12,25 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use super::read_functions::{self, FORMATS};
-use crate::sql::base::syntax::{parse_query, to_plain_name, unquote_text};
+use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 use crate::sql::base::tokens::quote_text;
 
 pub(super) const OVER_QUERIES: [&str; 4] =
     ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
+/// A function that parses a query in quotes. The parser of statements is above this folder.
+pub(crate) type QueryParser = fn(&str) -> Result<Query>;
+
 /// Replaces the first argument of `ragged_nest('query', ..)`, a query string or a name, by a
 /// subquery, and a call such as `read_parquet('file')` by a table name. Invalid queries are errors.
-pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
+pub(crate) fn rewrite_factor(relation: &mut TableFactor, parse: QueryParser) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());
     };
     let Some(function) = to_plain_name(name) else { return Ok(()) };
     if OVER_QUERIES.contains(&function.as_str()) {
         if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = args.args.first_mut()
-            && let Some(query) = find_query(&function, first)?
+            && let Some(query) = find_query(&function, first, parse)?
         {
             *first = Expr::Subquery(Box::new(query));
         }
@@ -51,6 +55,18 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
+/// Returns an error if a call has two arguments of one name, because only one would have an effect.
+pub(super) fn refuse_repeated_names(function: &str, args: &[FunctionArg]) -> Result<()> {
+    let mut names = HashSet::new();
+    for name in args.iter().filter_map(|arg| split_argument(arg)?.0) {
+        if names.contains(&name) {
+            return plan_err!("{function}: the option {name} is given twice; write it once");
+        }
+        names.insert(name);
+    }
+    Ok(())
+}
+
 /// Returns an error if a query in quotes has a parameter `?`. The number of a `?` depends on its
 /// place in the statement, which is not known for a query in a string.
 fn refuse_unnumbered(function: &str, query: &Query) -> Result<()> {
@@ -69,14 +85,14 @@ fn refuse_unnumbered(function: &str, query: &Query) -> Result<()> {
 }
 
 /// Returns the query for an argument that is a string or a name, or `None` for any other argument.
-fn find_query(function: &str, argument: &Expr) -> Result<Option<Query>> {
+fn find_query(function: &str, argument: &Expr, parse: QueryParser) -> Result<Option<Query>> {
     let from = match argument {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
             argument.to_string()
         }
         argument => match unquote_text(argument) {
             Some(text) if is_query(text) => {
-                let query = parse_query(text).map_err(|e| {
+                let query = parse(text).map_err(|e| {
                     DataFusionError::Plan(format!(
                         "{function}: the string is not a valid query; correct it: {}",
                         e.strip_backtrace()
@@ -89,7 +105,7 @@ fn find_query(function: &str, argument: &Expr) -> Result<Option<Query>> {
             None => return Ok(None),
         },
     };
-    parse_query(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
+    parse(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
         DataFusionError::Plan(format!(
             "{function}: {from} is not a query, table or file; give a query as a string, or the name of a table or file: {}",
             e.strip_backtrace()

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 use crate::sql::exec::explode;
 use crate::sql::from::derived::{DerivationKind, DerivedTable};
-use crate::sql::from::rewrite::{OVER_QUERIES, rewrite_factor};
+use crate::sql::from::rewrite::{OVER_QUERIES, QueryParser, refuse_repeated_names, rewrite_factor};
 use crate::sql::from::{axes, read_functions, rewrite, summarize};
 use crate::sql::sources::{cohort, features};
 
@@ -34,7 +34,15 @@ pub(in crate::sql) fn is_table_function(name: &str) -> bool {
 }
 
 #[derive(Debug)]
-pub(in crate::sql) struct TableFunctionsPlanner;
+pub(in crate::sql) struct TableFunctionsPlanner {
+    parse: QueryParser,
+}
+
+impl TableFunctionsPlanner {
+    pub(in crate::sql) fn new(parse: QueryParser) -> Self {
+        Self { parse }
+    }
+}
 
 impl RelationPlanner for TableFunctionsPlanner {
     fn plan_relation(
@@ -44,13 +52,16 @@ impl RelationPlanner for TableFunctionsPlanner {
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
         // `ctx.sql` plans statements without a rewrite, so their calls are rewritten here.
-        rewrite_factor(&mut relation)?;
+        rewrite_factor(&mut relation, self.parse)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let Some(function) = to_plain_name(name) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
+        if is_table_function(&function) {
+            refuse_repeated_names(&function, &args.args)?;
+        }
         let table = match function.as_str() {
             features::NAME => Some(features::make_features_table(&args.args)?),
             cohort::NAME => Some(cohort::make_cohort_table(&args.args)?),

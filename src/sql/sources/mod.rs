@@ -45,6 +45,7 @@ pub(in crate::sql) mod upload;
 pub(in crate::sql) mod urls;
 pub(in crate::sql) mod whole_file_format;
 pub(in crate::sql) mod write_only;
+mod write_options;
 
 use std::borrow::Cow;
 use std::path::Path;

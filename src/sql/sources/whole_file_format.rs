@@ -51,6 +51,7 @@ use crate::sql::sources::json_sink::write_nulls;
 use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::run_ends::to_plain_schema;
 use crate::sql::sources::urls::format_location;
+use crate::sql::sources::write_options::{check_copy_options, check_insert_options};
 use serrate_core::internal::NameLease;
 use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
@@ -392,10 +393,9 @@ impl WholeFileFormat {
         is_quoted: bool,
     ) -> Result<()> {
         let Some(csv) = self.inner.downcast_ref::<CsvFormat>() else { return Ok(()) };
-        if csv.options().null_regex.is_some() && is_copy(conf) {
-            return plan_err!(
-                "the option null_regex of CSV applies only to reading; for COPY, set the text of NULL with null_value, as in OPTIONS (null_value 'NA')"
-            );
+        match is_copy(conf) {
+            true => check_copy_options(csv.options())?,
+            false => check_insert_options(csv.options(), has_text(texts))?,
         }
         if !is_quoted && has_text(texts) {
             check_escape(csv.options())?;

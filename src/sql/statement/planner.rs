@@ -25,7 +25,9 @@ use crate::sql::sources::stores::take_options;
 use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::statement::commands::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::commands::column_constraints::drop_nullable_keys;
-use crate::sql::statement::commands::copy_targets::{check_extension, check_format, keep_existing};
+use crate::sql::statement::commands::copy_targets::{
+    check_extension, check_format, check_repeated_options, keep_existing,
+};
 use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
 };
@@ -491,6 +493,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
             }
             #[cfg(feature = "cloud")]
             take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
+            check_repeated_options(&copy.options)?;
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
                 rewrite_statement(query)?;
@@ -498,6 +501,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         }
         Statement::CreateExternalTable(table) => {
             check_format(state, &table.file_type, "STORED AS accepts")?;
+            check_repeated_options(&table.options)?;
             #[cfg(feature = "cloud")]
             take_options(state, &table.locations, &mut table.options)?;
         }

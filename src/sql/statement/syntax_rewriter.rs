@@ -51,6 +51,7 @@ use crate::sql::statement::names::select_names::normalize_names;
 use crate::sql::statement::names::unnest_names::separate_names;
 use crate::sql::statement::parsing::depth::balance_chains;
 use crate::sql::statement::parsing::forms::{limit_to_fetched, rewrite_semi_joins};
+use crate::sql::statement::parsing::query_texts::parse_query_text;
 use crate::sql::statement::recursive_unions::keep_clauses;
 
 /// Rewrites syntax that the parser or planner does not support.
@@ -112,7 +113,7 @@ impl VisitorMut for SyntaxRewriter {
         name_outer_columns(relation);
         as_flow(
             select_merged(relation)
-                .and_then(|()| rewrite_factor(relation))
+                .and_then(|()| rewrite_factor(relation, parse_query_text))
                 .and_then(|()| select_values(relation)),
         )
     }
@@ -141,7 +142,7 @@ impl VisitorMut for SyntaxRewriter {
         as_flow(
             rewrite_tuples(expr)
                 .and_then(|()| write_out_positions(expr))
-                .and_then(|()| rewrite_expr(expr)),
+                .and_then(|()| rewrite_expr(expr, parse_query_text)),
         )
     }
 

@@ -1,12 +1,16 @@
+use std::collections::HashSet;
+
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, ColumnDef, ColumnOption, ConstraintCharacteristics, DataType,
-    ExactNumberInfo, TableConstraint,
+    DictionaryField, ExactNumberInfo, TableConstraint,
 };
 
+use crate::sql::statement::folding::fold_name;
+
 /// Returns an error for column options and constraints that DataFusion parses but does not store,
-/// and for decimal types with a negative scale, which DataFusion plans but cannot compare.
+/// and for types that [`check_type`] rejects.
 ///
 /// DataFusion does not check that the values of a PRIMARY KEY or UNIQUE column are unique, but
 /// GROUP BY relies on their uniqueness, so repeated values lead to wrong groups. A key is therefore
@@ -16,7 +20,12 @@ pub(in crate::sql) fn check_columns(
     constraints: &[TableConstraint],
 ) -> Result<()> {
     for column in columns {
-        check_scale(&column.data_type)?;
+        check_type(&column.data_type)?;
+        let defaults =
+            column.options.iter().filter(|o| matches!(o.option, ColumnOption::Default(_)));
+        if defaults.count() > 1 {
+            return plan_err!("the column {} has two defaults; write only one", column.name);
+        }
         for option in &column.options {
             match &option.option {
                 ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => {}
@@ -44,9 +53,10 @@ pub(in crate::sql) fn check_columns(
     Ok(())
 }
 
-/// Returns an error for a decimal type with a negative scale: DataFusion plans such a type, but
-/// panics when it compares two values of the type.
-pub(in crate::sql) fn check_scale(data_type: &DataType) -> Result<()> {
+/// Returns an error for a decimal type with a negative scale, and for a struct with two fields of
+/// one name. DataFusion plans such types, but panics when it compares two such decimals, and a cast
+/// to such a struct copies one field to both.
+pub(in crate::sql) fn check_type(data_type: &DataType) -> Result<()> {
     match data_type {
         DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => match info {
             ExactNumberInfo::PrecisionAndScale(precision, scale) if *scale < 0 => plan_err!(
@@ -59,9 +69,33 @@ pub(in crate::sql) fn check_scale(data_type: &DataType) -> Result<()> {
             ArrayElemTypeDef::AngleBracket(item)
             | ArrayElemTypeDef::SquareBracket(item, _)
             | ArrayElemTypeDef::Parenthesis(item),
-        ) => check_scale(item),
+        ) => check_type(item),
+        DataType::Struct(fields, _) => {
+            let names = fields.iter().filter_map(|field| field.field_name.as_ref());
+            if let Some(name) = find_repeated_name(names.map(fold_name)) {
+                return refuse_field(&name);
+            }
+            fields.iter().try_for_each(|field| check_type(&field.field_type))
+        }
         _ => Ok(()),
     }
+}
+
+/// Returns an error for a struct such as `{'a': 1, 'a': 2}`, of which only one field can be read.
+pub(in crate::sql) fn check_entries(entries: &[DictionaryField]) -> Result<()> {
+    match find_repeated_name(entries.iter().map(|entry| entry.key.value.clone())) {
+        Some(name) => refuse_field(&name),
+        None => Ok(()),
+    }
+}
+
+fn find_repeated_name(mut names: impl Iterator<Item = String>) -> Option<String> {
+    let mut seen = HashSet::new();
+    names.find(|name| !seen.insert(name.clone()))
+}
+
+fn refuse_field(name: &str) -> Result<()> {
+    plan_err!("a struct has two fields named {name}; give each field its own name")
 }
 
 /// Removes UNIQUE from columns that may be NULL.

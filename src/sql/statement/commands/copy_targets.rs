@@ -1,6 +1,8 @@
-//! Checks the format and the target of COPY, and the format of CREATE EXTERNAL TABLE.
+//! Checks the options, format and target of COPY, and the options and format of CREATE EXTERNAL
+//! TABLE.
 
 use std::any::Any;
+use std::collections::HashSet;
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -98,6 +100,23 @@ pub(in crate::sql::statement) fn keep_existing(
             "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or omit the option to keep the files in the folder",
             path.display()
         );
+    }
+    Ok(())
+}
+
+/// Returns an error if an option occurs twice, because only one of its values would have an effect.
+pub(in crate::sql::statement) fn check_repeated_options<V>(options: &[(String, V)]) -> Result<()> {
+    let mut names = HashSet::new();
+    for (key, _) in options {
+        let name = key.strip_prefix("format.").unwrap_or(key);
+        // After `::`, the name has a column, such as `compression::a`, whose case matters.
+        let name = match name.contains("::") {
+            true => name.to_owned(),
+            false => name.to_ascii_lowercase(),
+        };
+        if !names.insert(name) {
+            return plan_err!("the option {key} is given twice; write it once");
+        }
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    CreateTable, CreateView, Cte, CteAsMaterialized, Expr, FunctionArg, GroupByExpr, Ident,
-    JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
+    CreateTable, CreateView, Cte, CteAsMaterialized, DescribeAlias, Expr, FunctionArg, GroupByExpr,
+    Ident, JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
     PipeOperator, Query, Select, SetExpr, SetOperator, SetQuantifier, Statement as SqlStatement,
     TableAlias, TableFactor, TableSampleKind, TableWithJoins, TopQuantity, UnaryOperator, Visit,
     Visitor, visit_relations,
@@ -24,8 +24,10 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use crate::sql::base::syntax::{as_flow, as_result};
 use crate::sql::base::tokens::{is_word, read_tokens};
 use crate::sql::statement::columns::position_columns::is_marked;
-use crate::sql::statement::commands::column_constraints::{check_columns, check_scale};
-use crate::sql::statement::errors::call_clauses::check_call;
+use crate::sql::statement::commands::column_constraints::{
+    check_columns, check_entries, check_type,
+};
+use crate::sql::statement::errors::call_clauses::{check_call, check_table_star};
 use crate::sql::statement::errors::change_clauses::check_change;
 use crate::sql::statement::errors::misplaced_windows::{check_clauses, check_join};
 use crate::sql::statement::errors::other_statements::refuse_statement;
@@ -38,7 +40,7 @@ pub(in crate::sql) fn check_statement_clauses(
     state: &SessionState,
     statement: &Statement,
 ) -> Result<()> {
-    let mut clauses = ClauseChecker { state };
+    let mut clauses = ClauseChecker { state, joins: Vec::new() };
     let found = match statement {
         Statement::Statement(inner) => inner.visit(&mut clauses),
         Statement::CopyTo(copy) => match &copy.source {
@@ -61,6 +63,8 @@ pub(in crate::sql) fn check_statement_clauses(
 
 struct ClauseChecker<'a> {
     state: &'a SessionState,
+    /// Whether each SELECT around the current position reads several tables, the innermost last.
+    joins: Vec<bool>,
 }
 
 impl Visitor for ClauseChecker<'_> {
@@ -75,7 +79,13 @@ impl Visitor for ClauseChecker<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<DataFusionError> {
+        self.joins.push(reads_several_tables(select));
         as_flow(check_select(select))
+    }
+
+    fn post_visit_select(&mut self, _: &Select) -> ControlFlow<DataFusionError> {
+        self.joins.pop();
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<DataFusionError> {
@@ -84,8 +94,12 @@ impl Visitor for ClauseChecker<'_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<DataFusionError> {
         as_flow(match expr {
-            Expr::Function(call) => check_call(self.state, call),
-            Expr::Cast { data_type, .. } => check_scale(data_type),
+            Expr::Function(call) => match self.joins.last() {
+                Some(false) => check_call(self.state, call),
+                _ => check_call(self.state, call).and_then(|()| check_table_star(call)),
+            },
+            Expr::Dictionary(entries) => check_entries(entries),
+            Expr::Cast { data_type, .. } => check_type(data_type),
             Expr::Collate { collation, .. } => Err(refuse_clause(format!(
                 "COLLATE {collation} is not supported: strings compare by code point; use lower(x) to ignore case"
             ))),
@@ -128,18 +142,8 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         SqlStatement::CreateDatabase { db_name, if_not_exists, .. } => {
             refuse_all_but_name(statement, "DATABASE", *if_not_exists, db_name)
         }
-        SqlStatement::Explain { query_plan, estimate, options, .. } => {
-            let other = [
-                ("EXPLAIN QUERY PLAN", *query_plan),
-                ("EXPLAIN ESTIMATE", *estimate),
-                ("EXPLAIN (..)", options.is_some()),
-            ];
-            match find_clause(&other) {
-                Some(clause) => Err(refuse_clause(format!(
-                    "{clause} is not supported: write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"
-                ))),
-                None => Ok(()),
-            }
+        SqlStatement::Explain { .. } | SqlStatement::ExplainTable { .. } => {
+            check_explain(statement)
         }
         SqlStatement::CreateMacro { name, definition, .. } => {
             Err(refuse_clause(match definition {
@@ -160,6 +164,44 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             "PRAGMA {name} is not supported: write SET name = value to change a setting, and SHOW ALL for all settings"
         ))),
         other => check_change(other).and_then(|()| refuse_statement(other)),
+    }
+}
+
+/// Returns an error for clauses of EXPLAIN and DESCRIBE that the planner ignores.
+fn check_explain(statement: &SqlStatement) -> Result<()> {
+    match statement {
+        SqlStatement::Explain {
+            describe_alias,
+            analyze,
+            verbose,
+            query_plan,
+            estimate,
+            format,
+            options,
+            ..
+        } => {
+            let describes = *describe_alias != DescribeAlias::Explain;
+            let other = [
+                ("EXPLAIN QUERY PLAN", *query_plan),
+                ("EXPLAIN ESTIMATE", *estimate),
+                ("EXPLAIN (..)", options.is_some()),
+                ("DESCRIBE ANALYZE", describes && *analyze),
+                ("DESCRIBE VERBOSE", describes && *verbose),
+                ("DESCRIBE FORMAT", describes && format.is_some()),
+            ];
+            match find_clause(&other) {
+                Some(clause) => Err(refuse_clause(format!(
+                    "{clause} is not supported: write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"
+                ))),
+                None => Ok(()),
+            }
+        }
+        SqlStatement::ExplainTable { hive_format: Some(detail), table_name, .. } => {
+            Err(refuse_clause(format!(
+                "DESCRIBE {detail} is not supported: write DESCRIBE {table_name} for the columns, or SUMMARIZE {table_name} for their values"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -459,6 +501,14 @@ fn check_rows(select: &Select) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+fn reads_several_tables(select: &Select) -> bool {
+    match select.from.as_slice() {
+        [] => false,
+        [one] => !one.joins.is_empty() || matches!(one.relation, TableFactor::NestedJoin { .. }),
+        _ => true,
+    }
 }
 
 fn join_all(items: &[impl ToString]) -> String {

@@ -36,6 +36,10 @@ pub(super) fn refuse_statement(statement: &Statement) -> Result<()> {
         Statement::Install { .. } | Statement::Load { .. } => {
             ("INSTALL or LOAD", "remove the statement; all functions and formats are built in")
         }
+        Statement::DropFunction(_) => (
+            "DROP FUNCTION",
+            "remove the statement; the functions are built in, and all statements use them",
+        ),
         Statement::Set(Set::SetTimeZone { value, .. }) => {
             return Err(refuse_clause(format!(
                 "SET TIME ZONE is not supported: write SET datafusion.execution.time_zone = {value}"

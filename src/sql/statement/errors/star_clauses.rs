@@ -10,8 +10,9 @@ use crate::sql::statement::columns::merged::list_excluded_names;
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::folding::fold_name;
 
-/// Returns an error if an item of SELECT is a star with an alias, if EXCLUDE or REPLACE has a
-/// column twice, if both have the same column, or if EXCLUDE has a column of another table.
+/// Returns an error if an item of SELECT is a star with an alias or with ILIKE, if EXCLUDE or
+/// REPLACE has a column twice, if both have the same column, or if EXCLUDE has a column of another
+/// table.
 pub(super) fn check_star(item: &SelectItem) -> Result<()> {
     let (table, options) = match item {
         SelectItem::Wildcard(options) => (None, options),
@@ -25,6 +26,11 @@ pub(super) fn check_star(item: &SelectItem) -> Result<()> {
     if let Some(alias) = &options.opt_alias {
         return Err(refuse_clause(format!(
             "the alias AS {alias} after a star (*) is not supported: list the columns by name instead of the star, and give each its alias"
+        )));
+    }
+    if let Some(pattern) = &options.opt_ilike {
+        return Err(refuse_clause(format!(
+            "{pattern} after a star is not supported: write COLUMNS with a regular expression for the names, as in SELECT COLUMNS('.*_id')"
         )));
     }
     let mut excluded = HashSet::new();

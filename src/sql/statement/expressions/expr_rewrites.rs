@@ -14,8 +14,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
-use crate::sql::base::syntax::{has_query, parse_query, to_plain_name, unquote_text};
-use crate::sql::from::rewrite::find_query_text;
+use crate::sql::base::syntax::{has_query, to_plain_name, unquote_text};
+use crate::sql::from::rewrite::{QueryParser, find_query_text};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::multiply_bounds_of;
 use crate::sql::statement::folding::fold_name;
@@ -24,7 +24,7 @@ use crate::sql::statement::folding::fold_name;
 ///
 /// # Errors
 /// If a call reads a table that does not exist, or names an argument that its function does not have.
-pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
+pub(in crate::sql) fn rewrite_expr(expr: &mut Expr, parse: QueryParser) -> Result<()> {
     match expr {
         Expr::CompoundFieldAccess { .. } => {
             complete_slices(expr);
@@ -48,7 +48,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             enclose_constant_keys(call);
             as_called_here(call);
             order_arguments(call)?;
-            append_table(call)
+            append_table(call, parse)
         }
         _ => Ok(()),
     }
@@ -450,7 +450,7 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
 /// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`, because
 /// functions cannot access the session's tables. Parquet files need no subquery: the function reads
 /// and caches them.
-fn append_table(call: &mut Function) -> Result<()> {
+fn append_table(call: &mut Function, parse: QueryParser) -> Result<()> {
     let Some(name) = to_plain_name(&call.name) else { return Ok(()) };
     let Some((function, table)) = find_table_argument(&name) else { return Ok(()) };
     let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
@@ -492,7 +492,7 @@ fn append_table(call: &mut Function) -> Result<()> {
         quoted(&value),
         find_query_text(from)
     );
-    let query = match parse_query(&pairs) {
+    let query = match parse(&pairs) {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(

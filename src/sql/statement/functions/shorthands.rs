@@ -17,6 +17,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 use crate::sql::base::syntax::{list_plain_arguments, to_plain_name};
 use crate::sql::statement::expressions::intervals::computes_interval;
 use crate::sql::statement::expressions::predicates::call_function;
+use crate::sql::statement::expressions::windows::has_order;
 use crate::sql::statement::functions::numbered_lambdas::has_position;
 
 /// Function names and their expansions. `$1` is the first argument, and the highest number is the arity.
@@ -217,6 +218,10 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     }
     let Expr::Function(call) = expr else { return };
     move_order_to_group(call);
+    if let Some(first) = find_ordered_any(call) {
+        *call = first;
+        return;
+    }
     if let Some(plain) = remove_within_group(call) {
         *call = plain;
     }
@@ -322,6 +327,31 @@ fn find_moved_order(call: &Function) -> Option<Function> {
         list.clauses.clear();
     }
     Some(moved)
+}
+
+/// Rewrites `any_value(x ORDER BY y)` to `first_value(x ORDER BY y) FILTER (WHERE x IS NOT NULL)`,
+/// because DataFusion ignores the order of `any_value`. Returns `None` for any other call.
+///
+/// No upstream issue was found. This workaround is obsolete once the test
+/// `stock_any_value_still_ignores_its_order` fails.
+fn find_ordered_any(call: &Function) -> Option<Function> {
+    let is_plain = call.over.is_none() && call.null_treatment.is_none();
+    if to_plain_name(&call.name)?.as_str() != "any_value" || !is_plain || !has_order(call) {
+        return None;
+    }
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = list.args.as_slice() else {
+        return None;
+    };
+    let is_value = Expr::IsNotNull(Box::new(Expr::Nested(Box::new(value.clone()))));
+    let mut first = call.clone();
+    first.name = ObjectName::from(vec![Ident::new("first_value")]);
+    first.filter = combine_conditions(Some(Box::new(is_value)), first.filter.take());
+    if let FunctionArguments::List(list) = &mut first.args {
+        // The first of the distinct values is the first value.
+        list.duplicate_treatment = None;
+    }
+    Some(first)
 }
 
 /// Rewrites `mode() WITHIN GROUP (ORDER BY x)` to `mode(x)`, and
@@ -642,6 +672,7 @@ impl Visitor for HasShorthand {
                 ControlFlow::Break(())
             }
             Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
+            Expr::Function(call) if find_ordered_any(call).is_some() => ControlFlow::Break(()),
             Expr::Function(call) if find_window_extreme(call).is_some() => ControlFlow::Break(()),
             other if computes_interval(other) || has_position(other) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),

@@ -47,6 +47,8 @@ pub(in crate::sql) fn set_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
         | LogicalPlan::Union(_)
         | LogicalPlan::Aggregate(_)
         | LogicalPlan::SubqueryAlias(_)
+        // INTERSECT and EXCEPT are joins.
+        | LogicalPlan::Join(_)
         | LogicalPlan::Filter(_) => Ok(Arc::unwrap_or_clone(add_headings(Arc::new(plan))?)),
         other => Ok(other),
     }
@@ -186,6 +188,9 @@ fn find_column_heading(plan: &LogicalPlan, at: usize, tables: HeadingQualifiers)
                         None => find_column_heading(&join.left, at, tables),
                         Some(at) => find_column_heading(&join.right, at, tables),
                     })
+                }
+                JoinType::LeftSemi | JoinType::LeftAnti => {
+                    Some(find_column_heading(&join.left, at, tables))
                 }
                 _ => None,
             }

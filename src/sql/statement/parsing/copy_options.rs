@@ -2,6 +2,7 @@
 //! syntax of DataFusion.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
@@ -142,6 +143,7 @@ const UNSUPPORTED: [&str; 21] = [
 
 fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
     let mut clauses = CopyClauses::default();
+    let mut names = HashSet::new();
     let mut depth = 0usize;
     for option in tokens.split(|t| {
         match t.token {
@@ -152,6 +154,11 @@ fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
         depth == 0 && t.token == Token::Comma
     }) {
         if let Some((name, value)) = option.split_first() {
+            let written = format_plain_text(&name.token);
+            let has_path = value.first().is_some_and(|t| t.token == Token::Period);
+            if !has_path && !names.insert(written.to_ascii_lowercase()) {
+                return plan_err!("the option {written} of COPY is given twice; write it once");
+            }
             clauses.add_option(&name.token, value)?;
         }
     }
@@ -202,7 +209,11 @@ impl CopyClauses {
             "escape" => self.push("escape", &one()?),
             "null" | "nullstr" => self.push("null_value", &one()?),
             "dateformat" => self.push("date_format", &one()?),
-            "timestampformat" => self.push("timestamp_format", &one()?),
+            "timestampformat" => {
+                let format = one()?;
+                self.push("timestamp_format", &format);
+                self.push("timestamp_tz_format", &format);
+            }
             "force_quote" if matches!(value, [all] if all.token == Token::Mul) => {
                 self.push("quote_style", "Always");
             }
@@ -433,6 +444,8 @@ mod tests {
             ("COPY t TO 'x' (FORMAT json, DATEFORMAT '%d')", "DATEFORMAT of COPY applies only"),
             ("COPY t TO 'x.json' (timestampformat '%d')", "not to the format json"),
             ("COPY t TO 'x.parquet' (HEADER)", "HEADER of COPY applies only"),
+            ("COPY t TO 'x.csv' (HEADER, header false)", "header of COPY is given twice"),
+            ("COPY t TO 'x' (FORMAT csv, FORMAT parquet)", "FORMAT of COPY is given twice"),
             (
                 "COPY t TO 'x.csv' (HEADER maybe)",
                 "HEADER of COPY must be true or false, not 'maybe'",

@@ -47,7 +47,43 @@ pub(in crate::sql) fn check_depth(
     for token in &tokens {
         depth.add_token(find_depth_effect(token));
     }
+    depth.nested = depth.nested.max(find_deepest_type(&tokens));
     depth.check_limits(most_nested)
+}
+
+/// Returns the number of nested parentheses in the strings of a text that calls `arrow_cast`, or 0
+/// for another text. The parser of Arrow's names of types, as in `'List(List(Int64))'`, is recursive.
+fn find_deepest_type(tokens: &[Token]) -> usize {
+    if !tokens.iter().any(is_arrow_cast) {
+        return 0;
+    }
+    let texts = tokens.iter().filter_map(|token| match token {
+        Token::SingleQuotedString(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::DoubleQuotedString(text) => Some(text.as_str()),
+        Token::DollarQuotedString(text) => Some(text.value.as_str()),
+        _ => None,
+    });
+    texts.map(count_nested_parentheses).max().unwrap_or_default()
+}
+
+fn is_arrow_cast(token: &Token) -> bool {
+    let Token::Word(word) = token else { return false };
+    let names = ["arrow_cast", "arrow_try_cast"];
+    names.iter().any(|name| word.value.eq_ignore_ascii_case(name))
+}
+
+fn count_nested_parentheses(text: &str) -> usize {
+    let (mut open, mut most) = (0usize, 0usize);
+    for byte in text.bytes() {
+        match byte {
+            b'(' => open += 1,
+            b')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 /// The effect of a token on the depth of the syntax tree.
@@ -80,6 +116,8 @@ enum DepthEffect {
     Tight,
     /// A predicate such as IS NULL, which binds looser than arithmetic.
     Loose,
+    /// BETWEEN, a predicate whose AND does not begin an operand.
+    Between,
     /// A name, a literal, or a space.
     Nothing,
 }
@@ -134,14 +172,14 @@ fn find_keyword_effect(keyword: Keyword) -> DepthEffect {
         Keyword::CASE => DepthEffect::OpenCase,
         Keyword::END => DepthEffect::CloseCase,
         Keyword::AND | Keyword::OR => DepthEffect::Logical,
-        Keyword::AT | Keyword::COLLATE => DepthEffect::Tight,
+        Keyword::AT | Keyword::COLLATE | Keyword::INTERVAL => DepthEffect::Tight,
+        Keyword::BETWEEN => DepthEffect::Between,
         Keyword::XOR | Keyword::EXPLAIN => DepthEffect::Nested,
         Keyword::NOT
         | Keyword::IS
         | Keyword::LIKE
         | Keyword::ILIKE
         | Keyword::IN
-        | Keyword::BETWEEN
         | Keyword::SIMILAR => DepthEffect::Loose,
         Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::JOIN => {
             DepthEffect::BeginRelation
@@ -169,6 +207,8 @@ struct OperatorLevel {
     tight: usize,
     /// Number of predicates such as IS NULL, which bind looser than arithmetic.
     loose: usize,
+    /// Number of BETWEEN whose AND is still to come.
+    open_betweens: usize,
     comparisons: usize,
     balanced: usize,
     relations: usize,
@@ -182,10 +222,10 @@ impl OperatorLevel {
     }
 
     /// Returns the counts after `(`. They continue from the counts before it, because the
-    /// expression in parentheses is an operand of the operators before it. Only the count of joins
-    /// and unions starts again at 0.
+    /// expression in parentheses is an operand of the operators before it. Only the counts of joins
+    /// and unions, and of BETWEEN without AND, start again at 0.
     fn open_parenthesis(self) -> Self {
-        Self { relations: 0, ..self }
+        Self { relations: 0, open_betweens: 0, ..self }
     }
 }
 
@@ -226,6 +266,7 @@ impl StatementDepth {
                 level.relations += 1;
             }
             DepthEffect::Pipe => level.relations += 1,
+            DepthEffect::Logical if level.open_betweens > 0 => level.open_betweens -= 1,
             DepthEffect::Logical => {
                 *level = OperatorLevel { balanced: level.balanced + 1, ..level.begin_expression() }
             }
@@ -242,6 +283,10 @@ impl StatementDepth {
             DepthEffect::Nested => level.operators += 1,
             DepthEffect::Tight => level.tight += 1,
             DepthEffect::Loose => level.loose += 1,
+            DepthEffect::Between => {
+                level.loose += 1;
+                level.open_betweens += 1;
+            }
             DepthEffect::Nothing => return,
         }
         for (longest, limit) in self.longest.iter_mut().zip(&SEQUENCE_LIMITS) {

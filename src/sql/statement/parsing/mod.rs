@@ -7,3 +7,4 @@ pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod forms;
 pub(super) mod implied_parentheses;
 pub(super) mod joined_numbers;
+pub(in crate::sql) mod query_texts;

@@ -1,0 +1,80 @@
+//! Rejects options of CSV that the writer ignores, or with which a table would not read back the
+//! rows that INSERT writes.
+
+use datafusion::common::config::CsvOptions;
+use datafusion::common::parsers::CsvQuoteStyle;
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use regex::Regex;
+
+/// Returns an error for an option of COPY that only readers of CSV files follow.
+pub(super) fn check_copy_options(options: &CsvOptions) -> Result<()> {
+    if options.null_regex.is_some() {
+        return plan_err!(
+            "the option null_regex of CSV applies only to reading; for COPY, set the text of NULL with null_value, as in OPTIONS (null_value 'NA')"
+        );
+    }
+    let ignored = [
+        ("newlines_in_values", options.newlines_in_values.is_some()),
+        ("schema_infer_max_rec", options.schema_infer_max_rec.is_some()),
+        ("truncated_rows", options.truncated_rows.is_some()),
+    ];
+    if let Some((option, _)) = ignored.into_iter().find(|(_, is_given)| *is_given) {
+        return plan_err!("the option {option} of CSV applies only to reading; remove it");
+    }
+    match find_read_option(options) {
+        Some(option) => plan_err!(
+            "the option {option} of CSV applies only to reading: COPY ends records with line breaks, and does not quote a field because it begins like a comment; remove the option"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Returns an error for an option of a table that only its reader or only its writer follows.
+/// `has_text` is whether the table has columns of strings.
+pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Result<()> {
+    let formats = [
+        ("date_format", &options.date_format),
+        ("datetime_format", &options.datetime_format),
+        ("time_format", &options.time_format),
+        ("timestamp_format", &options.timestamp_format),
+        ("timestamp_tz_format", &options.timestamp_tz_format),
+    ];
+    let format = formats.into_iter().find(|(_, format)| format.is_some());
+    if let Some(option) = find_read_option(options) {
+        return refuse_insert(option, "only its reader follows it");
+    }
+    if let Some((option, _)) = format {
+        return refuse_insert(option, "the reader does not know the format");
+    }
+    if reads_written_null_as_text(options) {
+        return refuse_insert("null_regex", "it does not match the text that is written for NULL");
+    }
+    match has_text && options.quote_style == CsvQuoteStyle::Never {
+        true => {
+            refuse_insert("quote_style", "strings with a delimiter or a line break need quotes")
+        }
+        false => Ok(()),
+    }
+}
+
+fn find_read_option(options: &CsvOptions) -> Option<&'static str> {
+    match options {
+        options if options.comment.is_some() => Some("comment"),
+        options if options.terminator.is_some() => Some("terminator"),
+        _ => None,
+    }
+}
+
+/// Whether the writer writes NULL as a text that `null_regex` does not match.
+fn reads_written_null_as_text(options: &CsvOptions) -> bool {
+    let Some(pattern) = &options.null_regex else { return false };
+    let written = options.null_value.as_deref().unwrap_or_default();
+    Regex::new(pattern).is_ok_and(|pattern| !pattern.is_match(written))
+}
+
+fn refuse_insert(option: &str, reason: &str) -> Result<()> {
+    plan_err!(
+        "INSERT into a table of CSV files with the option {option} is not supported, because {reason}, so that the table would return other rows than those inserted; create the table without {option}, or write the rows with COPY"
+    )
+}
