@@ -422,16 +422,19 @@ const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 /// Removes the extension type of an argument from the field of a result, if the result and the
 /// argument differ in type. Otherwise a list could be marked as a fixed-shape tensor, which readers
 /// refuse.
-fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
-    let mut field = Arc::unwrap_or_clone(field);
+pub(crate) fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
+    let field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);
     let is_inherited = extension.is_some()
         && args.iter().any(|arg| {
             arg.metadata().get(EXTENSION_NAME) == extension && arg.data_type() != field.data_type()
         });
-    if is_inherited {
-        field.metadata_mut().remove(EXTENSION_NAME);
-        field.metadata_mut().remove(EXTENSION_METADATA);
-    }
+    if is_inherited { remove_extension(field) } else { field }
+}
+
+/// Removes the extension type of a field whose metadata is that of a field of another type.
+pub(super) fn remove_extension(mut field: Field) -> Field {
+    field.metadata_mut().remove(EXTENSION_NAME);
+    field.metadata_mut().remove(EXTENSION_METADATA);
     field
 }
