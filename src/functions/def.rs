@@ -62,6 +62,9 @@ pub(crate) struct FunctionFacts {
     /// Whether `functions::chain` merges nested calls into one call, in which a letter represents
     /// each operator.
     pub(crate) chains: bool,
+    /// Whether the first argument may be a scalar if another argument is a list. A NULL without a
+    /// type is then such a scalar, otherwise a list that is NULL.
+    pub(crate) starts_with_scalar: bool,
     /// Whether the first two arguments are parallel lists, whose values form pairs. FILTER (WHERE
     /// mask) then filters both lists.
     pub(crate) pairs: bool,
@@ -98,12 +101,15 @@ impl FunctionFacts {
         compares_durations: false,
         casts_to_named_type: false,
         chains: false,
+        starts_with_scalar: false,
         pairs: false,
         instead_of: &[],
         planned_for: None,
         table: None,
         reads_paths: false,
     };
+
+    pub(crate) const OPERATES: Self = Self { starts_with_scalar: true, ..Self::NONE };
 
     pub(crate) const COMPARES: Self = Self { compares: true, ..Self::NONE };
 
@@ -373,9 +379,16 @@ impl ScalarUDFImpl for RaggedUdf {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let plan = CallPlan::new(self.def, args.arg_fields, args.scalar_arguments);
         plan.check_arity()
-            .and_then(|()| match plan.is_untyped_null(0) {
-                true => Ok(make_nullable(DataType::Null)),
-                false => (self.def.plan)(&plan),
+            .and_then(|()| {
+                let is_scalar = self.def.facts.starts_with_scalar && plan.has_list();
+                match (plan.is_untyped_null(0), is_scalar) {
+                    (false, _) => (self.def.plan)(&plan),
+                    (true, false) => Ok(make_nullable(DataType::Null)),
+                    // The NULL may be a parameter whose type, once known, makes the call valid.
+                    (true, true) => {
+                        (self.def.plan)(&plan).or_else(|_| Ok(make_nullable(DataType::Null)))
+                    }
+                }
             })
             .map(|field| {
                 let field = remove_other_extension(field, args.arg_fields);
