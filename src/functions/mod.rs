@@ -14,6 +14,7 @@ mod choose;
 mod clipped_element;
 mod clipped_slice;
 mod common_decimal;
+mod common_unit;
 mod decimal_range;
 mod declaration;
 mod def;
