@@ -75,6 +75,10 @@ impl<'a> CallPlan<'a> {
         self.fields.get(i).is_some_and(|f| f.data_type().is_null())
     }
 
+    pub(crate) fn has_list(&self) -> bool {
+        self.fields.iter().any(|f| list_depth(f.data_type()) > 0)
+    }
+
     pub(crate) fn refuse_call(&self, message: impl std::fmt::Display) -> Error {
         Error::invalid(format!("{}: {message}", self.name()))
     }

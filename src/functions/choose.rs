@@ -65,7 +65,7 @@ pub(super) static WHERE: Def = Def {
         let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
         call.to_lists(&select::where_(&mask, a.as_operand(), b.as_operand())?)
     },
-    facts: FunctionFacts { instead_of: &["nullif"], ..FunctionFacts::NONE },
+    facts: FunctionFacts { instead_of: &["nullif"], ..FunctionFacts::OPERATES },
     ..Def::DEFAULTS
 };
 

@@ -62,6 +62,9 @@ pub(crate) struct FunctionFacts {
     /// Whether `functions::chain` merges nested calls into one call, in which a letter represents
     /// each operator.
     pub(crate) chains: bool,
+    /// Whether the first argument may be a scalar if another argument is a list. A NULL without a
+    /// type is then such a scalar, otherwise a list that is NULL.
+    pub(crate) starts_with_scalar: bool,
     /// Whether the first two arguments are parallel lists, whose values form pairs. FILTER (WHERE
     /// mask) then filters both lists.
     pub(crate) pairs: bool,
@@ -98,12 +101,15 @@ impl FunctionFacts {
         compares_durations: false,
         casts_to_named_type: false,
         chains: false,
+        starts_with_scalar: false,
         pairs: false,
         instead_of: &[],
         planned_for: None,
         table: None,
         reads_paths: false,
     };
+
+    pub(crate) const OPERATES: Self = Self { starts_with_scalar: true, ..Self::NONE };
 
     pub(crate) const COMPARES: Self = Self { compares: true, ..Self::NONE };
 
@@ -373,9 +379,16 @@ impl ScalarUDFImpl for RaggedUdf {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let plan = CallPlan::new(self.def, args.arg_fields, args.scalar_arguments);
         plan.check_arity()
-            .and_then(|()| match plan.is_untyped_null(0) {
-                true => Ok(make_nullable(DataType::Null)),
-                false => (self.def.plan)(&plan),
+            .and_then(|()| {
+                let is_scalar = self.def.facts.starts_with_scalar && plan.has_list();
+                match (plan.is_untyped_null(0), is_scalar) {
+                    (false, _) => (self.def.plan)(&plan),
+                    (true, false) => Ok(make_nullable(DataType::Null)),
+                    // The NULL may be a parameter whose type, once known, makes the call valid.
+                    (true, true) => {
+                        (self.def.plan)(&plan).or_else(|_| Ok(make_nullable(DataType::Null)))
+                    }
+                }
             })
             .map(|field| {
                 let field = remove_other_extension(field, args.arg_fields);
@@ -422,16 +435,19 @@ const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 /// Removes the extension type of an argument from the field of a result, if the result and the
 /// argument differ in type. Otherwise a list could be marked as a fixed-shape tensor, which readers
 /// refuse.
-fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
-    let mut field = Arc::unwrap_or_clone(field);
+pub(crate) fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Field {
+    let field = Arc::unwrap_or_clone(field);
     let extension = field.metadata().get(EXTENSION_NAME);
     let is_inherited = extension.is_some()
         && args.iter().any(|arg| {
             arg.metadata().get(EXTENSION_NAME) == extension && arg.data_type() != field.data_type()
         });
-    if is_inherited {
-        field.metadata_mut().remove(EXTENSION_NAME);
-        field.metadata_mut().remove(EXTENSION_METADATA);
-    }
+    if is_inherited { remove_extension(field) } else { field }
+}
+
+/// Removes the extension type of a field whose metadata is that of a field of another type.
+pub(super) fn remove_extension(mut field: Field) -> Field {
+    field.metadata_mut().remove(EXTENSION_NAME);
+    field.metadata_mut().remove(EXTENSION_METADATA);
     field
 }

@@ -14,6 +14,7 @@ mod choose;
 mod clipped_element;
 mod clipped_slice;
 mod common_decimal;
+mod common_unit;
 mod decimal_range;
 mod declaration;
 mod def;
@@ -97,7 +98,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
 };
 use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
-pub(crate) use def::{ListPart, ReadParts};
+pub(crate) use def::{ListPart, ReadParts, remove_other_extension};
 pub(crate) use delegation::delegate;
 use doc::FunctionSection;
 #[cfg(feature = "cli")]

@@ -54,7 +54,7 @@ macro_rules! operator {
                     $op,
                     BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem
                 ),
-                ..FunctionFacts::NONE
+                ..FunctionFacts::OPERATES
             },
             ..Def::DEFAULTS
         };
@@ -207,7 +207,7 @@ pub(super) static POW: Def = Def {
     },
     plan: |plan| plan_operator(plan, BinaryOp::Pow),
     call: |call| compute_operator(call, BinaryOp::Pow),
-    facts: FunctionFacts { instead_of: &["power"], ..FunctionFacts::NONE },
+    facts: FunctionFacts { instead_of: &["power"], ..FunctionFacts::OPERATES },
     ..Def::DEFAULTS
 };
 
@@ -225,7 +225,7 @@ pub(super) static MINIMUM: Def = Def {
     },
     plan: |plan| plan_operator(plan, BinaryOp::Minimum),
     call: |call| compute_operator(call, BinaryOp::Minimum),
-    facts: FunctionFacts { instead_of: &["least"], ..FunctionFacts::NONE },
+    facts: FunctionFacts { instead_of: &["least"], ..FunctionFacts::OPERATES },
     ..Def::DEFAULTS
 };
 
@@ -243,7 +243,7 @@ pub(super) static MAXIMUM: Def = Def {
     },
     plan: |plan| plan_operator(plan, BinaryOp::Maximum),
     call: |call| compute_operator(call, BinaryOp::Maximum),
-    facts: FunctionFacts { instead_of: &["greatest"], ..FunctionFacts::NONE },
+    facts: FunctionFacts { instead_of: &["greatest"], ..FunctionFacts::OPERATES },
     ..Def::DEFAULTS
 };
 
@@ -261,6 +261,7 @@ pub(super) static XOR: Def = Def {
     },
     plan: |plan| plan_operator(plan, BinaryOp::Xor),
     call: |call| compute_operator(call, BinaryOp::Xor),
+    facts: FunctionFacts::OPERATES,
     ..Def::DEFAULTS
 };
 

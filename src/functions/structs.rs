@@ -8,7 +8,7 @@ use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use super::args::{BatchCall, CallPlan};
-use super::def::{ANY, Def, make_nullable};
+use super::def::{ANY, Def, make_nullable, remove_extension};
 use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
@@ -67,7 +67,9 @@ fn zip_type(plan: &CallPlan<'_>) -> Result<(NestedListType, Fields)> {
     let fields = names.iter().enumerate().map(|(i, name)| {
         let field = plan.field(2 * i + 1);
         let below = find_type_below(field.data_type(), shared).clone();
-        Field::new(*name, below, true).with_metadata(field.metadata().clone())
+        remove_extension(
+            Field::new(*name, below, true).with_metadata(field.metadata().clone()),
+        )
     });
     let fields = fields.collect();
     let outer =
@@ -155,10 +157,9 @@ pub(super) static UNZIP: Def = Def {
         };
         if plan.len() == 1 {
             let parts = fields.iter().map(|f| {
-                f.as_ref()
-                    .clone()
-                    .with_data_type(make_field_lists_type(&lists, f))
-                    .with_nullable(true)
+                let part = f.as_ref().clone();
+                let part = part.with_data_type(make_field_lists_type(&lists, f));
+                remove_extension(part.with_nullable(true))
             });
             return Ok(make_nullable(DataType::Struct(parts.collect())));
         }
@@ -171,7 +172,8 @@ pub(super) static UNZIP: Def = Def {
             at = NestedListType::from_type(&make_field_lists_type(&at, field));
         }
         let out = at.replace_leaf(at.leaf().clone());
-        Ok(Arc::new(make_nullable(out).as_ref().clone().with_metadata(metadata)))
+        let field = make_nullable(out).as_ref().clone().with_metadata(metadata);
+        Ok(Arc::new(remove_extension(field)))
     },
     call: unzip_field,
     ..Def::DEFAULTS

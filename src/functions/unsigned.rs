@@ -41,6 +41,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 
 use super::common_decimal::find_common_decimal;
+use super::common_unit::find_finest_unit;
 use super::hidden::change_values;
 use super::long_results::charge_result;
 use super::stock_facts::{StockFact, has_fact};
@@ -216,7 +217,8 @@ impl ScalarUDFImpl for TakesUnsigned {
         let stock = coerced(types);
         let is_mended = |t: &DataType| {
             let leaf = leaf_type(t);
-            is_unsigned_or_wide(leaf) || leaf.is_decimal()
+            let is_time = matches!(leaf, DataType::Timestamp(_, None) | DataType::Duration(_));
+            is_unsigned_or_wide(leaf) || leaf.is_decimal() || is_time
         };
         if stock.is_err()
             && let Some(numbers) = cast_text_to_number(self.inner.name(), types)
@@ -373,8 +375,9 @@ fn cast_to_bytes(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
 /// Returns the argument types of a call that searches a list for numbers or inserts numbers. The
 /// elements and the numbers get a common type: a decimal that represents both or, if one of them is
 /// a float, Float64. But a list of UInt64 into which integers are inserted keeps its type;
-/// inserting a negative number is then an error. Returns `None` for other calls, and if there is no
-/// such common type.
+/// inserting a negative number is then an error. Timestamps and durations get their finest unit:
+/// DataFusion finds no common type for most units. Returns `None` for other calls, and if there is
+/// no such common type.
 fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = has_fact(function, StockFact::FindsElement);
     if !is_search && !CHANGING.contains(&function) {
@@ -401,7 +404,7 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
     let common = match compared.iter().all(|t| t.is_integer() || t.is_null()) {
         true if is_unsigned && !is_search => DataType::UInt64,
         true if is_unsigned => WIDE,
-        _ => find_common_decimal(&compared)?,
+        _ => find_finest_unit(&compared).or_else(|| find_common_decimal(&compared))?,
     };
     let field = Arc::new(field.as_ref().clone().with_data_type(common.clone()));
     let mut found = types.to_vec();

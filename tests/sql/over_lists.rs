@@ -4,6 +4,32 @@
 use super::forms::query_cells;
 use super::*;
 
+/// A NULL without a type is a scalar next to a list, on either side.
+#[tokio::test]
+async fn null_is_combined_with_each_value() {
+    let ctx = create_parallel_session();
+    for (sql, expected) in [
+        (
+            "SELECT ragged_and(NULL, [false, true]), ragged_or(NULL, [[true], []])",
+            "[false, ] [[true], []]",
+        ),
+        ("SELECT ragged_and([false, true], NULL), NULL AND [false, true]", "[false, ] [false, ]"),
+        ("SELECT ragged_eq(NULL, [1, 2]), ragged_mul(NULL, [[1], []])", "[, ] [[], []]"),
+        ("SELECT ragged_pow(NULL, [1, 2]), ragged_minimum(NULL, ['a', 'b'])", "[, ] [, ]"),
+        ("SELECT ragged_where(NULL, [1, 2], 0), ragged_where(NULL, 1, [[2]])", "[0, 0] [[2]]"),
+        ("SELECT ragged_add(n, x), n * x FROM (SELECT NULL AS n, [1, 2] AS x)", "[, ] [, ]"),
+        ("SELECT ragged_lengths(ragged_sub(NULL, [1, 2]))", "2"),
+        ("SELECT ragged_add(NULL, NULL), ragged_sum(NULL), ragged_window(NULL, [1], [1])", "  "),
+        ("SELECT ragged_add(NULL, [DATE '2020-01-01'])", ""),
+    ] {
+        assert_eq!(query_cells(&ctx, sql).await, expected, "{sql}");
+    }
+    let prepare = "PREPARE p AS SELECT ragged_add($1, [DATE '2020-01-01']), ragged_mul($2, [1, 2])";
+    assert_eq!(rows_or_error(&ctx, prepare).await, "");
+    let found = query_cells(&ctx, "EXECUTE p(INTERVAL '1 day', 1.5)").await;
+    assert_eq!(found, "[2020-01-02] [1.5, 3.0]");
+}
+
 #[tokio::test]
 async fn scalar_functions_apply_to_the_values_of_lists() {
     let ctx = create_parallel_session();

@@ -267,16 +267,39 @@ async fn settings_of_serrate_are_reset() {
     assert!(e.contains("serrate.nothing is unknown"), "{e}");
 }
 
+/// pyarrow refuses a file in which a field of another type is marked as a tensor.
 #[tokio::test]
-async fn slices_of_dense_tensors_are_not_tensors() {
-    let ctx = serrate::sql::session();
-    let sql = "SELECT densify([1, 2], [2]) AS x, ragged_head(densify([1, 2], [2]), 1) AS y, ragged_sort(densify([1, 2], [2])) AS z";
-    let rows = serrate::sql::sql(&ctx, sql).await.unwrap();
-    for field in rows.schema().fields() {
-        let is_tensor = field.metadata().contains_key("ARROW:extension:name");
-        let is_fixed =
-            matches!(field.data_type(), datafusion::arrow::datatypes::DataType::FixedSizeList(..));
-        assert!(is_fixed || !is_tensor, "{field:?}");
+async fn only_fixed_size_lists_are_marked_as_tensors() {
+    use datafusion::arrow::datatypes::{DataType, Field};
+    fn find_marked<'a>(field: &'a Field, out: &mut Vec<&'a Field>) {
+        if field.metadata().contains_key("ARROW:extension:name") {
+            out.push(field);
+        }
+        match field.data_type() {
+            DataType::List(item) => find_marked(item, out),
+            DataType::Struct(fields) => fields.iter().for_each(|f| find_marked(f, out)),
+            _ => {}
+        }
     }
-    assert!(rows.schema().field(0).metadata().contains_key("ARROW:extension:name"));
+    let ctx = serrate::sql::session();
+    let tensors = "(SELECT 1 AS id, densify([1, 2], [2]) AS x)";
+    for (sql, marked) in [
+        (format!("SELECT x, first_value(x) AS y FROM {tensors} GROUP BY x"), 2),
+        (format!("SELECT ragged_head(x, 1) AS y, ragged_sort(x) AS z FROM {tensors}"), 0),
+        (format!("SELECT ragged_nest_agg(x), ragged_concat_agg(x) FROM {tensors}"), 0),
+        (format!("SELECT ragged_max_agg(x), ragged_min_agg(x) FROM {tensors}"), 0),
+        (format!("SELECT ragged_nest_agg(x) OVER (ORDER BY id) FROM {tensors}"), 0),
+        (format!("SELECT ragged_zip('a', x, 'b', [3, 4]) FROM {tensors}"), 0),
+        (format!("SELECT ragged_unzip(ragged_zip('a', x), 'a') FROM {tensors}"), 0),
+        (format!("FROM ragged_explode({tensors})"), 0),
+        (format!("FROM ragged_nest({tensors}, 'id')"), 0),
+    ] {
+        let rows = serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await.unwrap();
+        let schema = rows[0].schema();
+        let mut found = Vec::new();
+        schema.fields().iter().for_each(|f| find_marked(f, &mut found));
+        assert_eq!(found.len(), marked, "{sql}: {found:?}");
+        let is_fixed = |f: &&Field| matches!(f.data_type(), DataType::FixedSizeList(..));
+        assert!(found.iter().all(is_fixed), "{sql}: {found:?}");
+    }
 }

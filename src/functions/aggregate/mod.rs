@@ -40,6 +40,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::expressions::Literal;
 
+use super::def::remove_other_extension;
 use super::doc::Doc;
 use super::lists::NestedListType;
 use crate::array::list_depth;
@@ -284,10 +285,11 @@ impl AggregateUDFImpl for RaggedUdaf {
     fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
         let types: Vec<_> = fields.iter().map(|f| f.data_type().clone()).collect();
         let field = Field::new(self.def.name, self.return_type(&types)?, true);
-        Ok(Arc::new(match fields.first() {
-            Some(first) if self.def.keeps_values => field.with_metadata(first.metadata().clone()),
-            _ => field,
-        }))
+        let Some(first) = fields.first().filter(|_| self.def.keeps_values) else {
+            return Ok(Arc::new(field));
+        };
+        let field = Arc::new(field.with_metadata(first.metadata().clone()));
+        Ok(Arc::new(remove_other_extension(field, fields)))
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {

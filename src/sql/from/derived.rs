@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::functions::remove_other_extension;
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::exec::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use crate::sql::exec::nest::{NestExec, nest_batch};
@@ -80,9 +81,14 @@ impl DerivedTable {
         };
         // The schema is derived from an empty batch, which does not show whether exploded columns
         // have NULL, so these columns are declared nullable.
-        let fields = schema.fields().iter().map(|f| match &how {
-            DerivationKind::Nest(_) => Arc::clone(f),
-            DerivationKind::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
+        let given = none.schema();
+        let fields = schema.fields().iter().map(|f| {
+            let own = given.fields().find(f.name()).map(|(_, own)| Arc::clone(own));
+            let field = remove_other_extension(Arc::clone(f), own.as_slice());
+            match &how {
+                DerivationKind::Nest(_) => field,
+                DerivationKind::Explode(_) => field.with_nullable(true),
+            }
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(Self { query, how, schema })

@@ -182,8 +182,30 @@ async fn stock_functions_still_work_in_nanoseconds() {
     assert!(trunc.collect().await.is_err());
     let bin = stock.sql(&format!("SELECT date_bin(INTERVAL '1 day', {far})")).await.unwrap();
     assert_eq!(bin.collect().await.unwrap()[0].column(0).null_count(), 1);
+    let origin = "SELECT date_bin(INTERVAL '1 day', TIMESTAMP '2020-01-01', NULL::TIMESTAMP)";
+    let bin = stock.sql(origin).await.unwrap().collect().await.unwrap_err();
+    assert!(bin.to_string().contains("expects origin argument"), "{bin}");
     let parse = stock.sql("SELECT to_timestamp('2999-12-31')").await.unwrap();
     assert!(parse.collect().await.is_err());
+}
+
+#[tokio::test]
+async fn bins_from_an_origin_that_is_null_are_null() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, DATE '2020-01-05'), (2, NULL)) v(i, d)"],
+        &[
+            ("SELECT time_bucket(INTERVAL '7 days', d, NULL) FROM t ORDER BY i", "NULL; NULL"),
+            (
+                "SELECT date_bin(INTERVAL '1 month', d, NULL::TIMESTAMP) FROM t WHERE i = 1",
+                "NULL",
+            ),
+            (
+                "SELECT arrow_typeof(time_bucket(INTERVAL '7 days', DATE '2999-01-01', NULL::DATE))",
+                "Timestamp(\u{b5}s)",
+            ),
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]

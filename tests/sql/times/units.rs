@@ -15,6 +15,37 @@ async fn a_date_plus_a_duration_is_a_timestamp() {
     assert_eq!(list_wrong(&ctx, from, &expected).await, "");
 }
 
+/// DataFusion plans a list of microseconds with a value in nanoseconds, but not with one in
+/// milliseconds.
+#[tokio::test]
+async fn lists_are_searched_for_times_of_coarser_units() {
+    let ctx = create_parallel_session();
+    let from = "(SELECT arrow_cast(['2020-01-02', NULL], 'List(Timestamp(Microsecond, None))') AS x,
+        arrow_cast('2020-01-02', 'Timestamp(Millisecond, None)') AS m,
+        TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01' AS fine,
+        TIMESTAMP '2020-01-02'::TIMESTAMP(3) - TIMESTAMP '2020-01-01'::TIMESTAMP(3) AS coarse)";
+    let expected = [
+        ("list_contains(x, m)", "true"),
+        ("list_contains(x, m + INTERVAL '1 day')", "false"),
+        ("list_contains(arrow_cast(x, 'LargeList(Timestamp(Microsecond, None))'), m)", "true"),
+        ("m IN x", "true"),
+        ("m = ANY(x)", "true"),
+        ("array_position(x, m)", "1"),
+        ("array_append(x, m)", "[2020-01-02T00:00:00, , 2020-01-02T00:00:00]"),
+        ("m || x", "[2020-01-02T00:00:00, 2020-01-02T00:00:00, ]"),
+        ("arrow_typeof(array_append(x, m))", "List(Timestamp(\u{b5}s))"),
+        ("array_remove(x, m)", "[]"),
+        ("arrow_typeof(coarse)", "Duration(ms)"),
+        ("list_contains([fine], coarse), list_contains([coarse], fine)", "true true"),
+        ("arrow_typeof(array_append([coarse], fine))", "List(Duration(\u{b5}s))"),
+    ];
+    assert_eq!(list_wrong(&ctx, from, &expected).await, "");
+    let stock = SessionContext::new();
+    let sql = "SELECT array_has(arrow_cast(['2020-01-02'], 'List(Timestamp(Microsecond, None))'), arrow_cast('2020-01-02', 'Timestamp(Millisecond, None)'))";
+    // When DataFusion plans this call, `find_finest_unit` can be removed.
+    assert!(stock_error(&stock, sql).await.contains("array_has"));
+}
+
 #[tokio::test]
 async fn intervals_may_be_finer_than_the_times_they_are_added_to() {
     let seconds =

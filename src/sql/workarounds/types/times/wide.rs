@@ -231,6 +231,12 @@ impl ScalarUDFImpl for WideFunction {
                     return Ok(bins);
                 }
                 check_width(&args)?;
+                // DataFusion refuses an origin that is NULL.
+                if let Some(ColumnarValue::Scalar(origin)) = args.args.get(2)
+                    && origin.is_null()
+                {
+                    return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_type())?));
+                }
                 if let Some(times) = find_far_nanoseconds(&args)? {
                     return bin_dates(&self.inner, args, TimeUnit::Nanosecond, &times);
                 }
