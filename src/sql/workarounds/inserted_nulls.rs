@@ -3,7 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::Array;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result;
@@ -13,6 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{declare, take_first};
+use crate::sql::sources::listing::FilesTable;
 
 static NOT_NULL: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(NotNull)));
@@ -37,7 +39,7 @@ pub(in crate::sql) fn check_inserted_nulls(plan: LogicalPlan) -> Result<LogicalP
 }
 
 fn check_columns(insert: DmlStatement) -> Result<DmlStatement> {
-    let table = insert.target.schema();
+    let table = find_inserted_schema(&insert);
     let is_required = |at: usize| table.fields().get(at).is_some_and(|field| !field.is_nullable());
     let count = insert.input.schema().fields().len();
     let is_insert = matches!(insert.op, WriteOp::Insert(_));
@@ -63,6 +65,12 @@ fn check_columns(insert: DmlStatement) -> Result<DmlStatement> {
         false => LogicalPlanBuilder::from(input).project(columns)?.build()?,
     };
     Ok(DmlStatement { input: Arc::new(input), ..insert })
+}
+
+fn find_inserted_schema(insert: &DmlStatement) -> SchemaRef {
+    let provider = source_as_provider(&insert.target).ok();
+    let files = provider.as_ref().and_then(|provider| provider.downcast_ref::<FilesTable>());
+    files.map_or_else(|| insert.target.schema(), |files| Arc::clone(files.inserted_schema()))
 }
 
 /// Makes the columns of VALUES nullable, which the planner has given the nullability of the table:

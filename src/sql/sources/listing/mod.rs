@@ -69,6 +69,12 @@ impl FilesTable {
         Self { table, files, schema, inserted, moved_columns: Vec::new(), has_required_fields }
     }
 
+    /// Returns the schema of the rows that INSERT writes. A column that is NOT NULL in CREATE EXTERNAL
+    /// TABLE is not nullable here, but nullable in the schema of the table.
+    pub(in crate::sql) fn inserted_schema(&self) -> &SchemaRef {
+        &self.inserted
+    }
+
     /// Makes INSERT refuse NULL in the columns that are not nullable in `declared`.
     fn with_required_columns(mut self, declared: &Schema) -> Self {
         let fields = self.schema.fields().iter().map(|field| {
