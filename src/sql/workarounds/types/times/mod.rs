@@ -32,7 +32,7 @@ use integers::refuse_integers_of_union;
 pub(in crate::sql) use interval_groups::has_distinct_rows;
 use interval_groups::{group_by_length, measure_distinct_keys, refuse_groups};
 use unify::{make_interval_key, unify_compared_pairs};
-use values::convert_values_to_zone;
+use values::unify_dates_of_values;
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 
@@ -152,7 +152,7 @@ fn unify_values(
         }
         // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
         LogicalPlan::Values(mut values) => {
-            let more = !inserts && convert_values_to_zone(&mut values)?;
+            let more = !inserts && unify_dates_of_values(&mut values)?;
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
                     let t = value.get_type(schema);
