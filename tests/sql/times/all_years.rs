@@ -316,11 +316,13 @@ async fn values_of_dates_and_timestamps_cover_all_years() {
             "SELECT DISTINCT arrow_typeof(t) FROM (VALUES (TIMESTAMP(9) '2020-01-01'), (DATE '2020-02-29')) v(t)".into(),
             "Timestamp(ns)",
         ),
+        (format!("INSERT INTO u SELECT t FROM (VALUES {rows}) v(t)"), "3"),
+        ("SELECT t FROM u ORDER BY t".into(), expected),
         (format!("INSERT INTO n VALUES {rows}"), "3"),
         ("SELECT t FROM n ORDER BY t".into(), expected),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
-    expect_rows(&["CREATE TABLE n (t TIMESTAMP)"], &cases).await;
+    expect_rows(&["CREATE TABLE u (t TIMESTAMP)", "CREATE TABLE n (t TIMESTAMP)"], &cases).await;
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::{
-    Cast, DmlStatement, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp,
+    Cast, DmlStatement, Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort, Union, WriteOp,
 };
 use serrate_core::internal::times::has_texts;
 
@@ -58,14 +58,27 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 ///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
 ///   error.
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // VALUES in an INSERT are not converted to a zone, because the planner casts them to the types
-    // of the columns of the table.
-    let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
+    // The rows of `INSERT INTO t VALUES ..` keep the types of the columns of the table, to which
+    // the planner casts them.
+    let inserts = plan.exists(|node| Ok(inserts_values(node)))?;
     Ok(plan.transform_up_with_subqueries(|plan| rewrite_plan(plan, inserts))?.data)
 }
 
+/// Whether a node inserts the rows of VALUES that are the whole query of an INSERT.
+fn inserts_values(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Dml(change) = node else { return false };
+    let mut input = change.input.as_ref();
+    while let LogicalPlan::Projection(Projection { input: below, .. })
+    | LogicalPlan::Sort(Sort { input: below, .. })
+    | LogicalPlan::Limit(Limit { input: below, .. }) = input
+    {
+        input = below.as_ref();
+    }
+    matches!(input, LogicalPlan::Values(_))
+}
+
 /// Rewrites a plan node whose inputs are already rewritten. `inserts` is whether the node is part
-/// of a statement that changes a table.
+/// of a statement that inserts the rows of VALUES.
 fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
         return Ok(match cast_inserted(dml)? {
