@@ -517,8 +517,8 @@ fn rare_clauses_have_one_answer() {
     findings.finish();
 }
 
-/// Checks that DELETE and UPDATE leave the rows that a query with the same condition returns, and
-/// that the table does not change if they fail.
+/// Checks that INSERT, DELETE and UPDATE leave the rows that a query with the same rows or the same
+/// condition returns, and that the table does not change if they fail.
 #[test]
 fn changes_leave_the_rows_that_a_query_returns() {
     let seed = read_setting("SEED", 1);

@@ -1,5 +1,5 @@
-//! Random DELETE and UPDATE statements. Each has a query that returns the rows that the table must
-//! have afterwards.
+//! Random INSERT, DELETE and UPDATE statements. Each has a query that returns the rows that the table
+//! must have afterwards.
 
 use super::*;
 
@@ -24,6 +24,9 @@ impl Queries {
             columns.iter().map(|(n, ty)| Col { text: format!("{COPY}.{n}"), ty }).collect();
         // Names the columns, because a table of files may have them in another order.
         let rows = format!("SELECT {} FROM {table}", join_names(&columns));
+        if self.chance(40) {
+            return self.make_insert(world, at, rows);
+        }
         let (condition, drawn) = self.draw_condition(&scope);
         if self.chance(40) {
             return Change {

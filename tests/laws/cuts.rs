@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::explained::OPTIMIZATIONS;
 use crate::foreign::{Foreign, Writers};
-use crate::sources::{run_query, split_rows};
+use crate::sources::{HALF_EMPTY, run_query, split_rows};
 use crate::tables::Table;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -313,7 +313,7 @@ impl Cuts {
         Self {
             sources: Deck::new(list_sources(plain)),
             writers: Writers::new(),
-            files: Deck::new(vec![1, 3]),
+            files: Deck::new(vec![1, 3, HALF_EMPTY]),
             partitions: Deck::new(vec![1, 2, 4]),
             batches: Deck::new(vec![1, 7, 8192]),
             lists: Deck::new(vec![true, false]),

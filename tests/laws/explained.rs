@@ -129,6 +129,11 @@ const REFUSALS: &[(&str, &str)] = &[
         "Cannot infer common string type for string concat operation Dictionary(",
         "DataFusion appends only strings to dictionaries",
     ),
+    ("but dates are not numbers", "a date is not compared or combined with an integer"),
+    (
+        "the elements of a list have no common type: [Date32, Int",
+        "a list does not hold dates and integers",
+    ),
 ];
 
 /// Parts of messages of errors that a value causes. No statement of the generator `queries` may

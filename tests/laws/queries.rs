@@ -11,6 +11,7 @@ use rarer::RARE;
 
 pub mod changes;
 mod clashes;
+mod inserts;
 mod precedence;
 mod rarer;
 mod shapes;

@@ -41,9 +41,17 @@ use crate::cuts::{Setup, Source, Wrapping};
 use crate::foreign::{Foreign, write_files};
 use crate::tables::{Table, World};
 
-/// Divides `rows` rows into `parts` ranges of about equal size. Returns the first row and the
-/// number of rows of each range.
+/// A number of files of a table. If a table has so many, its first and third file have no rows.
+pub const HALF_EMPTY: usize = 4;
+
+/// Divides `rows` rows into `parts` ranges of about equal size, or into two such ranges with empty
+/// ranges before them if `parts` is [`HALF_EMPTY`]. Returns the first row and the number of rows of
+/// each range.
 pub fn split_rows(rows: usize, parts: usize) -> Vec<(usize, usize)> {
+    if parts == HALF_EMPTY {
+        let half = rows / 2;
+        return vec![(0, 0), (0, half), (half, 0), (half, rows - half)];
+    }
     let each = rows.div_ceil(parts).max(1);
     (0..parts).map(|i| (i * each).min(rows)).map(|from| (from, each.min(rows - from))).collect()
 }

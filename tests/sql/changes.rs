@@ -601,3 +601,34 @@ async fn numbers_are_not_written_to_timestamps() {
     let seconds = "SELECT extract(second FROM z)::INT FROM t WHERE i < 3 ORDER BY i";
     assert_eq!(rows_or_error(&ctx, seconds).await, "8; 9");
 }
+
+#[tokio::test]
+async fn numbers_are_not_written_to_dates() {
+    let ctx = create_parallel_session();
+    rows_or_error(&ctx, "CREATE TABLE t (i INT, d DATE)").await;
+    rows_or_error(&ctx, "INSERT INTO t VALUES (5, NULL)").await;
+    for change in [
+        "INSERT INTO t VALUES (1, 20200101)",
+        "INSERT INTO t (d) VALUES ('2020-01-01'), (-1)",
+        "INSERT INTO t SELECT i, i FROM t",
+        "INSERT INTO t BY NAME SELECT 5 AS d",
+        "UPDATE t SET d = 5",
+        "UPDATE t SET d = i + 1",
+        "UPDATE t SET d = i::BIGINT",
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains("'d' has dates, but gets a number"), "{change}: {e}");
+    }
+    for (change, day) in [
+        ("UPDATE t SET d = i::DATE", "1970-01-06"),
+        ("UPDATE t SET d = '2020-01-01'", "2020-01-01"),
+        ("UPDATE t SET d = d + 1", "2020-01-02"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
+        assert_eq!(rows_or_error(&ctx, "SELECT d FROM t").await, day, "{change}");
+    }
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t SELECT 1, 8::DATE").await, "1");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, 9::DATE)").await, "1");
+    let days = "SELECT d FROM t WHERE i < 3 ORDER BY i";
+    assert_eq!(rows_or_error(&ctx, days).await, "1970-01-09; 1970-01-10");
+}

@@ -315,6 +315,21 @@ async fn dates_in_structs_and_values_become_instants_in_the_zone_next_to_them() 
 }
 
 #[tokio::test]
+async fn dates_in_values_within_an_insert_are_in_the_zone_next_to_them() {
+    let rows =
+        "(DATE '2024-07-01'), (TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'Europe/Berlin')";
+    let expected = "2024-06-30T22:00:00; 2024-07-01T10:00:00";
+    let cases = [
+        (format!("SELECT x::TIMESTAMP FROM (VALUES {rows}) v(x) ORDER BY 1"), expected),
+        (format!("INSERT INTO t SELECT x FROM (VALUES {rows}) v(x)"), "2"),
+        ("SELECT x FROM t ORDER BY x".into(), expected),
+        (format!("DELETE FROM t WHERE x IN (SELECT x::TIMESTAMP FROM (VALUES {rows}) v(x))"), "2"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&["CREATE TABLE t (x TIMESTAMP)"], &cases).await;
+}
+
+#[tokio::test]
 async fn dates_next_to_instants_in_nanoseconds_are_in_the_zone_of_the_instants() {
     let setup = "CREATE TABLE t AS SELECT d, arrow_cast(d::TIMESTAMP, 'Timestamp(Nanosecond, Some(\"Europe/Berlin\"))') AS z FROM (VALUES (DATE '2024-07-01')) v(d)";
     let cases = [

@@ -476,6 +476,15 @@ async fn lambdas_read_fields_of_their_parameters() {
 }
 
 #[tokio::test]
+async fn nvl2_does_not_convert_the_tested_value() {
+    let cases = [
+        ("SELECT nvl2('x', 1, 2) + 1, nvl2(NULL, 1, 2), nvl2([0.5], 'a', 'b')", "2 2 a"),
+        ("SELECT nvl2(DATE '2020-01-01', 5, 6), arrow_typeof(nvl2(1.5, 1, 2))", "5 Int64"),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
 async fn coalesce_returns_whole_lists() {
     let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1, ['a', NULL]), (2, NULL)) v(id, ss)"];
     let cases = [

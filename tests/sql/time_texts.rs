@@ -431,6 +431,8 @@ async fn dates_are_neither_compared_nor_combined_with_integers() {
             "SELECT cardinality(v) FROM (SELECT MAP {'a': d} AS v FROM x UNION ALL SELECT MAP {'b': DATE '2020-01-02'})",
             "1; 1",
         ),
+        ("SELECT lag(d, 1, d + 1) OVER (ORDER BY i) FROM x", "2020-01-02"),
+        ("SELECT nvl2(d, i, 5), nvl2(i, d, d + 1) FROM x", "18262 2020-01-01"),
     ];
     expect_rows(&setup, &cases).await;
     let ctx = serrate::sql::session();
@@ -444,6 +446,9 @@ async fn dates_are_neither_compared_nor_combined_with_integers() {
         "SELECT CASE d WHEN 18262 THEN 1 END FROM x",
         "SELECT CASE WHEN i > 5 THEN d ELSE i END FROM x",
         "SELECT greatest(d, 5), nullif(d, i) FROM x",
+        "SELECT nvl2(i, d, i) FROM x",
+        "SELECT lag(d, 1, 5) OVER (ORDER BY i) FROM x",
+        "SELECT lead(i, 1, d) OVER (ORDER BY i) FROM x",
         "SELECT [d] = [i] FROM x",
         "SELECT a.i FROM x a JOIN x b ON a.d = b.i",
         "SELECT d FROM x UNION ALL SELECT i FROM x",

@@ -11,21 +11,30 @@
 mod captured_columns;
 mod cast_sets;
 mod correlated_names;
+mod dates_and_numbers;
 mod empty_branches;
+mod empty_inputs;
 mod equated_keys;
 mod filtered_aggregates;
 mod grouped_intervals;
+mod grouped_lists;
+mod groups_within_rows;
 mod half_floats;
+mod lateral_limits;
+mod lateral_lists;
 mod lazy_lambdas;
 mod limited_scans;
 mod list_views;
 mod long_constants;
+mod named_windows;
 mod nested_joins;
 mod outer_conditions;
 mod outer_tests;
+mod recursive_lists;
 mod shared_queries;
 mod sorted_unions;
 mod stacked_windows;
+mod struct_lists;
 mod subquery_arguments;
 mod top_rows;
 mod unnamed_queries;
@@ -38,21 +47,30 @@ use crate::forms::{Node, Parts, Role};
 use captured_columns::CAPTURED;
 use cast_sets::CAST_SETS;
 use correlated_names::CORRELATED;
+use dates_and_numbers::DATES_AND_NUMBERS;
 use empty_branches::BRANCHES;
+use empty_inputs::EMPTY_INPUTS;
 use equated_keys::EQUATED;
 use filtered_aggregates::FILTERED;
 use grouped_intervals::{GROUPED_INTERVALS, INTERVALS};
+use grouped_lists::GROUPED_LISTS;
+use groups_within_rows::GROUPS_WITHIN_ROWS;
 use half_floats::{HALF_FLOATS, HALVES};
+use lateral_limits::LATERAL_LIMITS;
+use lateral_lists::LATERAL_LISTS;
 use lazy_lambdas::LAZY_LAMBDAS;
 use limited_scans::LIMITED_SCANS;
 use list_views::LIST_VIEWS;
 use long_constants::LONG_CONSTANTS;
+use named_windows::NAMED_WINDOWS;
 use nested_joins::NESTED_JOINS;
 use outer_conditions::MERGED;
 use outer_tests::OUTER_TESTS;
+use recursive_lists::RECURSIVE_LISTS;
 use shared_queries::SHARED;
 use sorted_unions::SORTED_UNIONS;
 use stacked_windows::STACKED;
+use struct_lists::STRUCT_LISTS;
 use subquery_arguments::SUBQUERY_ARGUMENTS;
 use top_rows::TOPMOST;
 use unnamed_queries::UNNAMED;
@@ -101,7 +119,7 @@ const FRAMES: &[&str] = &[
 ];
 
 /// All templates, by subject.
-pub(super) const SHAPES: [&[Shape]; 23] = [
+pub(super) const SHAPES: [&[Shape]; 32] = [
     UNNAMED,
     MERGED,
     BRANCHES,
@@ -125,6 +143,15 @@ pub(super) const SHAPES: [&[Shape]; 23] = [
     WIDENED_STRUCTS,
     NESTED_JOINS,
     SORTED_UNIONS,
+    LATERAL_LIMITS,
+    LATERAL_LISTS,
+    DATES_AND_NUMBERS,
+    EMPTY_INPUTS,
+    GROUPED_LISTS,
+    NAMED_WINDOWS,
+    RECURSIVE_LISTS,
+    STRUCT_LISTS,
+    GROUPS_WITHIN_ROWS,
 ];
 
 impl Queries {

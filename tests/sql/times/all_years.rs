@@ -327,6 +327,27 @@ async fn unions_of_dates_plus_hours_and_timestamps_cover_all_years() {
 }
 
 #[tokio::test]
+async fn values_of_dates_and_timestamps_cover_all_years() {
+    let rows = "(DATE '2020-02-29'), (NULL), (TIMESTAMP '1600-01-01 00:00:01')";
+    let expected = "1600-01-01T00:00:01; 2020-02-29T00:00:00; NULL";
+    let cases = [
+        (format!("SELECT * FROM (VALUES {rows}) v(t) ORDER BY t"), expected),
+        (format!("SELECT DISTINCT arrow_typeof(t) FROM (VALUES {rows}) v(t)"), "Timestamp(\u{b5}s)"),
+        (format!("WITH v(t) AS (VALUES {rows}) SELECT max(year(t)) FROM v"), "2020"),
+        (
+            "SELECT DISTINCT arrow_typeof(t) FROM (VALUES (TIMESTAMP(9) '2020-01-01'), (DATE '2020-02-29')) v(t)".into(),
+            "Timestamp(ns)",
+        ),
+        (format!("INSERT INTO u SELECT t FROM (VALUES {rows}) v(t)"), "3"),
+        ("SELECT t FROM u ORDER BY t".into(), expected),
+        (format!("INSERT INTO n VALUES {rows}"), "3"),
+        ("SELECT t FROM n ORDER BY t".into(), expected),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&["CREATE TABLE u (t TIMESTAMP)", "CREATE TABLE n (t TIMESTAMP)"], &cases).await;
+}
+
+#[tokio::test]
 async fn functions_accept_dates_of_all_years() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, DATE '0001-05-17'), (2, DATE '2024-02-29'), (3, DATE '9999-12-31'), (4, NULL)) v(i, d)"],

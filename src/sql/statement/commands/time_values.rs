@@ -1,9 +1,10 @@
-//! Rejects numbers that INSERT and UPDATE write to timestamps. DataFusion would read them in the
-//! unit of the column, although `5::TIMESTAMP` is 5 seconds.
+//! Rejects numbers that INSERT and UPDATE write to timestamps and dates. DataFusion would read them
+//! in the unit of the column, although `5::TIMESTAMP` is 5 seconds, and as days since 1970, although
+//! 20200101 may be meant as a date.
 
 use std::collections::HashSet;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
@@ -17,7 +18,7 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::folding::fold_name;
 
-/// Returns the names of the columns to which an UPDATE assigns a cast to a timestamp. In the plan, such a cast
+/// Returns the names of the columns to which an UPDATE assigns a cast to a timestamp or date. In the plan, such a cast
 /// looks like one that DataFusion adds to a value of another type.
 pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> HashSet<String> {
     let Statement::Statement(inner) = statement else { return HashSet::new() };
@@ -33,7 +34,7 @@ pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> Ha
         // A cast to another type, such as `n::BIGINT`, does not give the number a unit.
         let is_time = matches!(
             data_type,
-            SqlType::Timestamp(..) | SqlType::Datetime(_) | SqlType::Custom(..)
+            SqlType::Timestamp(..) | SqlType::Datetime(_) | SqlType::Date | SqlType::Custom(..)
         );
         is_time.then(|| fold_name(column))
     });
@@ -41,7 +42,7 @@ pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> Ha
 }
 
 /// Returns an error if the plan of an INSERT or UPDATE, also below EXPLAIN, casts numbers to
-/// timestamps, except the casts that an UPDATE itself assigns to the columns in `written`.
+/// timestamps or dates, except the casts that an UPDATE itself assigns to the columns in `written`.
 pub(in crate::sql::statement) fn refuse_counts(
     plan: &LogicalPlan,
     written: &HashSet<String>,
@@ -62,18 +63,19 @@ pub(in crate::sql::statement) fn refuse_counts(
             WriteOp::Update => !written.contains(&named.name),
             _ => false,
         };
-        if is_planned && matches!(cast.field.data_type(), DataType::Timestamp(..)) {
+        let to = cast.field.data_type();
+        if is_planned && is_time(to) {
             let found = cast.expr.get_type(values.input.schema())?;
             if found.is_numeric() {
-                return Err(refuse_number(&named.name, &format!("of the type {found}")));
+                return Err(refuse_number(&named.name, to, &format!("of the type {found}")));
             }
         }
     }
     Ok(())
 }
 
-/// Returns an error if the VALUES of an INSERT have a number for a column of timestamps. The plan
-/// does not show this, because its VALUES already have the types of the table.
+/// Returns an error if the VALUES of an INSERT have a number for a column of timestamps or dates. The
+/// plan does not show this, because its VALUES already have the types of the table.
 pub(in crate::sql::statement) async fn refuse_number_rows(
     ctx: &SessionContext,
     insert: &Insert,
@@ -92,21 +94,25 @@ pub(in crate::sql::statement) async fn refuse_number_rows(
             names.map(|name| name.map_or_else(String::new, fold_name)).collect()
         }
     };
-    let is_time = |name: &String| {
-        let field = schema.field_with_name(name);
-        field.is_ok_and(|field| matches!(field.data_type(), DataType::Timestamp(..)))
+    let find_time = |name: &String| {
+        let field = schema.field_with_name(name).ok()?;
+        is_time(field.data_type()).then_some(field)
     };
-    let times: Vec<Option<&String>> = names.iter().map(|n| is_time(n).then_some(n)).collect();
+    let times: Vec<Option<&Field>> = names.iter().map(find_time).collect();
     for row in &values.rows {
         for (cell, column) in row.iter().zip(&times) {
             if let Some(column) = column
                 && is_number(cell)
             {
-                return Err(refuse_number(column, &cell.to_string()));
+                return Err(refuse_number(column.name(), column.data_type(), &cell.to_string()));
             }
         }
     }
     Ok(())
+}
+
+fn is_time(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
 }
 
 /// Whether an expression is the literal of a number, such as `-1.5`.
@@ -121,7 +127,12 @@ fn is_number(cell: &SqlExpr) -> bool {
     }
 }
 
-fn refuse_number(column: &str, found: &str) -> DataFusionError {
+fn refuse_number(column: &str, to: &DataType, found: &str) -> DataFusionError {
+    if !matches!(to, DataType::Timestamp(..)) {
+        return plan_datafusion_err!(
+            "the column '{column}' has dates, but gets a number ({found}), and dates are not numbers; write a date such as DATE '2020-01-31', or DATE '1970-01-01' + n for a number n of days since 1970"
+        );
+    }
     plan_datafusion_err!(
         "the column '{column}' has timestamps, but gets a number ({found}), whose unit is not known; write to_timestamp(x) or x::TIMESTAMP for seconds, or to_timestamp_micros(x) for microseconds"
     )

@@ -70,6 +70,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     // DataFusion's `nvl` converts lists to text, but `coalesce` does not.
     ("nvl", "coalesce($1, $2)"),
     ("ifnull", "coalesce($1, $2)"),
+    // DataFusion's `nvl2` converts the first argument to the type of the others.
+    ("nvl2", "CASE WHEN $1 IS NOT NULL THEN $2 ELSE $3 END"),
     ("isinf", "abs($1) = CAST('inf' AS DOUBLE)"),
     ("isfinite", "(abs($1) < CAST('inf' AS DOUBLE) AND NOT isnan($1))"),
     ("xor", "$1 ^ $2"),

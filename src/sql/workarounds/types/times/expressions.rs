@@ -125,8 +125,13 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
 
 /// Completes the default of `lead` and `lag` of timestamps, if it is a string literal without seconds such as
 /// `'2020-01-01 10:00'`, which DataFusion does not parse. Returns whether it changed the default.
+///
+/// # Errors
+/// If the values are dates and the default is an integer, or the other way round.
 fn complete_default(args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
-    let [values, _, Expr::Literal(default, _)] = args else { return Ok(false) };
+    let [values, _, default] = args else { return Ok(false) };
+    refuse_integers(&[(&*values, schema), (&*default, schema)])?;
+    let Expr::Literal(default, _) = default else { return Ok(false) };
     let is_time = matches!(values.get_type(schema), Ok(DataType::Timestamp(..)));
     if !is_time || !default.data_type().is_string() {
         return Ok(false);

@@ -18,7 +18,9 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{
+    Cast, Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort, Union,
+};
 use serrate_core::internal::times::has_texts;
 
 use crate::array::{leaf_type, list_depth};
@@ -30,7 +32,7 @@ use integers::{refuse_integers_of_union, refuse_integers_of_values};
 pub(in crate::sql) use interval_groups::has_distinct_rows;
 use interval_groups::{group_by_length, measure_distinct_keys, refuse_groups};
 use unify::{make_interval_key, unify_compared_pairs};
-use values::convert_values_to_zone;
+use values::unify_dates_of_values;
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 
@@ -56,14 +58,27 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 ///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
 ///   error.
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // VALUES in an INSERT are not converted to a zone, because the planner casts them to the types
-    // of the columns of the table.
-    let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
+    // The rows of `INSERT INTO t VALUES ..` keep the types of the columns of the table, to which
+    // the planner casts them.
+    let inserts = plan.exists(|node| Ok(inserts_values(node)))?;
     Ok(plan.transform_up_with_subqueries(|plan| rewrite_plan(plan, inserts))?.data)
 }
 
+/// Whether a node inserts the rows of VALUES that are the whole query of an INSERT.
+fn inserts_values(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Dml(change) = node else { return false };
+    let mut input = change.input.as_ref();
+    while let LogicalPlan::Projection(Projection { input: below, .. })
+    | LogicalPlan::Sort(Sort { input: below, .. })
+    | LogicalPlan::Limit(Limit { input: below, .. }) = input
+    {
+        input = below.as_ref();
+    }
+    matches!(input, LogicalPlan::Values(_))
+}
+
 /// Rewrites a plan node whose inputs are already rewritten. `inserts` is whether the node is part
-/// of a statement that changes a table.
+/// of a statement that inserts the rows of VALUES.
 fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
         // The rewrite of the rows may have changed their types.
@@ -133,7 +148,7 @@ fn unify_values(
             if !inserts {
                 refuse_integers_of_values(&values)?;
             }
-            let more = !inserts && convert_values_to_zone(&mut values)?;
+            let more = !inserts && unify_dates_of_values(&mut values)?;
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
                     let t = value.get_type(schema);

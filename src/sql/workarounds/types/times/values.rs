@@ -1,4 +1,4 @@
-//! Gives a zone to the type of a column of VALUES that mixes dates and timestamps with a zone.
+//! Chooses the type of a column of VALUES that mixes dates and timestamps.
 
 use std::sync::Arc;
 
@@ -13,20 +13,21 @@ use crate::functions::move_all_dates;
 use crate::sql::workarounds::types::decimal_values::remove_cast;
 
 /// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and structs,
-/// to timestamps in this zone. Returns whether a column changed.
+/// to timestamps in this zone, and one of dates and other timestamps to the finest unit of these
+/// timestamps. Returns whether a column changed.
 ///
-/// The planner casts all values of such a column to timestamps in nanoseconds without a zone, and this
-/// function removes these casts. It cannot tell them from casts in the statement, so
-/// `sql::statement::keys::constants` doubles the casts in the statement before the planner runs, and one
-/// of the two remains.
-pub(super) fn convert_values_to_zone(values: &mut Values) -> Result<bool> {
+/// The planner casts all values of such a column to timestamps in nanoseconds without a zone, which
+/// have no zone and do not represent all years, and this function removes these casts. It cannot
+/// tell them from casts in the statement, so `sql::statement::keys::constants` doubles the casts in
+/// the statement before the planner runs, and one of the two remains.
+pub(super) fn unify_dates_of_values(values: &mut Values) -> Result<bool> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());
     let mut changed = false;
     for (at, (table, field)) in values.schema.iter().enumerate() {
         let planned = field.data_type().clone();
         let cells = values.values.iter().filter_map(|row| row.get(at));
-        let Some(to) = find_zoned_type(&planned, cells) else {
+        let Some(to) = find_common_type(&planned, cells) else {
             fields.push((table.cloned(), Arc::clone(field)));
             continue;
         };
@@ -48,8 +49,8 @@ pub(super) fn convert_values_to_zone(values: &mut Values) -> Result<bool> {
 }
 
 /// Returns the common type of the values `cells` of a column, if this type has a zone that
-/// `planned`, the type that the planner chose, lacks. Returns `None` otherwise.
-fn find_zoned_type<'a>(
+/// `planned`, the type that the planner chose, lacks, or a coarser unit. Returns `None` otherwise.
+fn find_common_type<'a>(
     planned: &DataType,
     cells: impl Iterator<Item = &'a Expr>,
 ) -> Option<DataType> {
@@ -66,10 +67,25 @@ fn find_zoned_type<'a>(
         // No date has to be moved to a zone, but some value has a zone. For example, an earlier
         // rewrite has given the zone to all elements of a list of dates and timestamps.
         None if types.iter().any(has_zone) && !has_zone(planned) => types,
-        None => return None,
+        None => return find_finest_timestamp(&types),
     };
     let (first, rest) = moved.split_first()?;
     rest.iter().try_fold(first.clone(), |common, t| type_union_coercion(&common, t))
+}
+
+/// Returns the type of timestamps in the finest unit of `types`, if all of these are dates and
+/// timestamps without a zone and in coarser units than nanoseconds.
+fn find_finest_timestamp(types: &[DataType]) -> Option<DataType> {
+    let mut finest: Option<TimeUnit> = None;
+    for t in types {
+        match t {
+            DataType::Date32 | DataType::Date64 => {}
+            DataType::Timestamp(unit, None) => finest = finest.max(Some(*unit)),
+            _ => return None,
+        }
+    }
+    let finest = finest.filter(|unit| *unit != TimeUnit::Nanosecond)?;
+    Some(DataType::Timestamp(finest, None))
 }
 
 /// Returns `cell` without the cast to `planned` that the planner has added.
