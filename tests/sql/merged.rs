@@ -666,9 +666,59 @@ async fn subqueries_with_tables_read_merged_columns() {
                 "SELECT a FROM t NATURAL RIGHT JOIN w WHERE a IN (SELECT i FROM z WHERE i >= a) ORDER BY a",
                 "7",
             ),
+            (
+                "SELECT a, (SELECT max(q.i) FROM (SELECT i FROM z WHERE i > a) q) m FROM t FULL JOIN w USING (a) ORDER BY a",
+                "1 7; 2 7; 2 7; 3 7; 7 NULL; NULL NULL",
+            ),
+            (
+                "SELECT a, (SELECT count(*) FROM unnest([a, 7]) q(v) WHERE v = a) n FROM t FULL JOIN w USING (a) ORDER BY a",
+                "1 1; 2 1; 2 1; 3 1; 7 2; NULL 0",
+            ),
+            (
+                "SELECT a, EXISTS (SELECT i FROM z WHERE i = a UNION ALL SELECT d FROM (SELECT d FROM w) q WHERE d = a + 3) e FROM t LEFT JOIN w USING (a) ORDER BY a",
+                "1 true; 2 true; 2 true; 3 true; NULL false",
+            ),
         ],
     )
     .await;
+}
+
+#[tokio::test]
+async fn subqueries_next_to_further_tables_read_merged_columns() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)",
+        "CREATE TABLE w AS SELECT * FROM (VALUES (2, 5), (7, 6)) v(a, d)",
+        "CREATE TABLE z AS SELECT * FROM (VALUES (1), (7)) v(i)",
+        "CREATE TABLE y AS SELECT 1 AS j",
+    ];
+    let cases = [
+        (
+            "SELECT a, (SELECT count(*) FROM z WHERE i < a) n FROM t LEFT JOIN w USING (a), y ORDER BY a",
+            "1 0; 2 1; 2 1; 3 1; NULL 0",
+        ),
+        (
+            "SELECT a, (SELECT count(*) FROM z WHERE i < a) n FROM t LEFT JOIN w USING (a) JOIN y ON j < t.a ORDER BY a",
+            "2 1; 2 1; 3 1",
+        ),
+        (
+            "SELECT a FROM t LEFT JOIN w USING (a) JOIN y ON EXISTS (SELECT 1 FROM z WHERE i = a) ORDER BY a",
+            "1",
+        ),
+        (
+            "SELECT a, n FROM t FULL JOIN w USING (a), LATERAL (SELECT count(*) AS n FROM z WHERE z.i >= a) x ORDER BY a, n",
+            "1 2; 2 1; 2 1; 3 1; 7 1; NULL 0",
+        ),
+        (
+            "SELECT a, i FROM t LEFT JOIN w USING (a) LEFT JOIN LATERAL (SELECT i FROM z WHERE i = a) x ON true ORDER BY a, i",
+            "1 1; 2 NULL; 2 NULL; 3 NULL; NULL NULL",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = create_parallel_session();
+    run_all(&ctx, &setup).await;
+    let sql = "SELECT (SELECT count(*) FROM z WHERE i < a) FROM t LEFT JOIN w USING (a), w AS x";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("No field named a") || e.contains("Ambiguous reference"), "{e}");
 }
 
 const STAR_TABLES: [&str; 8] = [

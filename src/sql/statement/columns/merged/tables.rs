@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias,
-    TableFactor, TableWithJoins,
+    TableFactor, TableWithJoins, VisitMut,
 };
 
 use crate::sql::statement::columns::join_constraints::{
     find_constraint_mut, join_constraint, list_using_columns,
 };
-use crate::sql::statement::columns::merged::bare_names::replace_names;
-use crate::sql::statement::columns::merged::known_columns::TableColumns;
+use crate::sql::statement::columns::merged::bare_names::BareNames;
+use crate::sql::statement::columns::merged::known_columns::{FromColumns, TableColumns};
 use crate::sql::statement::columns::merged::names::{
     find_last_ident, is_same_ident, qualify_column,
 };
@@ -65,6 +65,7 @@ pub(super) struct TableMerger<'a> {
     /// Whether ON replaces each USING that DataFusion cannot plan.
     by_conditions: bool,
     relations: &'a TableColumns,
+    columns: &'a FromColumns,
     /// Number of subqueries that have got an alias.
     unnamed: usize,
     pub(super) tables: Vec<MergedTable>,
@@ -85,8 +86,12 @@ struct UsingCondition {
 }
 
 impl<'a> TableMerger<'a> {
-    pub(super) fn new(by_conditions: bool, relations: &'a TableColumns) -> Self {
-        Self { by_conditions, relations, unnamed: 0, tables: Vec::new() }
+    pub(super) fn new(
+        by_conditions: bool,
+        relations: &'a TableColumns,
+        columns: &'a FromColumns,
+    ) -> Self {
+        Self { by_conditions, relations, columns, unnamed: 0, tables: Vec::new() }
     }
 
     /// Adds the tables of a part of FROM. Returns `None` if a table has no name, or if it is
@@ -149,9 +154,9 @@ impl<'a> TableMerger<'a> {
             let tables = &self.tables[sides.left.start..];
             let names: Vec<_> = tables.iter().flat_map(|t| t.own.iter().cloned()).collect();
             if let Some(JoinConstraint::On(on)) = find_constraint_mut(&mut join.join_operator) {
-                replace_names(on, &names);
+                let _ = on.visit(&mut BareNames::new(&names, self.columns));
             }
-            replace_in_lateral(&mut join.relation, &self.tables);
+            replace_in_lateral(&mut join.relation, &self.tables, self.columns);
         }
         let mut condition: Option<Expr> = None;
         let (mut needs_on, mut by_position) = (false, false);
@@ -272,12 +277,16 @@ fn find_written_text(factor: &TableFactor) -> String {
     factor.to_string()
 }
 
-/// In `unnest(..)` and LATERAL queries without FROM, replaces the unqualified names of merged
-/// columns of the tables before them.
-pub(super) fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
+/// In `unnest(..)` and LATERAL queries, replaces the unqualified names of merged columns of the
+/// tables before them.
+pub(super) fn replace_in_lateral(
+    table: &mut TableFactor,
+    earlier: &[MergedTable],
+    columns: &FromColumns,
+) {
     if matches!(table, TableFactor::Derived { lateral: true, .. } | TableFactor::UNNEST { .. }) {
         let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
-        replace_names(table, &names);
+        let _ = table.visit(&mut BareNames::new(&names, columns));
     }
 }
 
