@@ -721,6 +721,40 @@ async fn subqueries_next_to_further_tables_read_merged_columns() {
     assert!(e.contains("No field named a") || e.contains("Ambiguous reference"), "{e}");
 }
 
+/// The tables that NATURAL joins use columns of an outer query, which has a column `k`, too.
+#[tokio::test]
+async fn natural_joins_merge_columns_of_correlated_tables() {
+    let setup = [
+        "CREATE TABLE c AS SELECT * FROM (VALUES (1, 5), (3, 6), (4, NULL)) v(k, z)",
+        "CREATE TABLE e AS SELECT * FROM (VALUES (2, 1), (4, 4), (5, 3)) v(k, j)",
+        "CREATE TABLE a AS SELECT * FROM (VALUES (1, 10), (2, 20), (4, 40)) v(k, x)",
+    ];
+    let cases = [
+        (
+            "SELECT w.* FROM c, LATERAL (SELECT k, j FROM (SELECT c.k + 1 AS k) p NATURAL JOIN e) w ORDER BY k",
+            "2 1; 4 4; 5 3",
+        ),
+        (
+            "SELECT w.* FROM c, LATERAL (SELECT * FROM e NATURAL RIGHT JOIN (SELECT c.k AS k) q) w ORDER BY k",
+            "1 NULL; 3 NULL; 4 4",
+        ),
+        (
+            "SELECT c.k, (SELECT max(k) FROM (SELECT * FROM a WHERE x > c.z + 5) p NATURAL LEFT JOIN e) AS m FROM c ORDER BY k",
+            "1 4; 3 4; 4 NULL",
+        ),
+        (
+            "SELECT c.k, (SELECT max(j) FROM (VALUES (c.k + 1, 7)) p(k, v) NATURAL JOIN e) AS m FROM c ORDER BY k",
+            "1 1; 3 4; 4 3",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = create_parallel_session();
+    run_all(&ctx, &setup).await;
+    let sql = "SELECT (SELECT max(k) FROM (SELECT a.k, c.z + 1 FROM a) p NATURAL JOIN e) FROM c";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("write USING with the columns instead of NATURAL"), "{e}");
+}
+
 const STAR_TABLES: [&str; 8] = [
     "CREATE TABLE w AS SELECT * FROM (VALUES (4, 40, 1), (1, 10, 2)) x(a, z, k)",
     "CREATE TABLE u AS SELECT * FROM (VALUES (1, 7), (4, 1)) x(a, t)",
