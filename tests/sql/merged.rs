@@ -721,7 +721,20 @@ async fn subqueries_next_to_further_tables_read_merged_columns() {
     assert!(e.contains("No field named a") || e.contains("Ambiguous reference"), "{e}");
 }
 
-/// The tables that NATURAL joins use columns of an outer query, which has a column `k`, too.
+/// Planning time must not double with each join.
+#[tokio::test]
+async fn many_tables_are_joined_by_full_joins_with_using() {
+    let ctx = create_parallel_session();
+    let joins: Vec<String> =
+        (2..=24).map(|i| format!(" FULL JOIN (SELECT {} AS k, {i} AS v{i}) t{i} USING (k)", i % 5)).collect();
+    let sql = format!(
+        "SELECT k, v24 FROM (SELECT 1 AS k) t1{} WHERE k > 1 ORDER BY k, v24",
+        joins.concat()
+    );
+    assert_eq!(rows_or_error(&ctx, &sql).await, "2 NULL; 3 NULL; 4 24");
+}
+
+/// The tables in the NATURAL joins use columns of an outer query, which has a column `k`, too.
 #[tokio::test]
 async fn natural_joins_merge_columns_of_correlated_tables() {
     let setup = [

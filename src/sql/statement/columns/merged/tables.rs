@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias,
-    TableFactor, TableWithJoins, VisitMut,
+    BinaryOperator, Expr, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    TableAlias, TableFactor, TableWithJoins, VisitMut,
 };
 
+use crate::sql::base::syntax::split_argument;
 use crate::sql::statement::columns::join_constraints::{
     find_constraint_mut, join_constraint, list_using_columns,
 };
@@ -218,7 +219,7 @@ impl<'a> TableMerger<'a> {
         };
         let merged = match operator {
             J::Right(_) | J::RightOuter(_) => right,
-            J::FullOuter(_) => build_coalesce([left, right]),
+            J::FullOuter(_) => merge_values(left, right),
             _ => left,
         };
         match known {
@@ -288,6 +289,29 @@ pub(super) fn replace_in_lateral(
         let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
         let _ = table.visit(&mut BareNames::new(&names, columns));
     }
+}
+
+/// Returns `coalesce(left, right)`, and `coalesce(a.k, b.k, c.k)` for `coalesce(a.k, b.k)` and
+/// `c.k`, because DataFusion's rules double the first argument of each nested call.
+fn merge_values(left: Expr, right: Expr) -> Expr {
+    let mut values = split_coalesce(left);
+    values.extend(split_coalesce(right));
+    call_function("coalesce", values)
+}
+
+/// Returns the arguments of a call that [`merge_values`] has built, and any other expression alone.
+fn split_coalesce(value: Expr) -> Vec<Expr> {
+    let args = match &value {
+        Expr::Function(call) => match &call.args {
+            FunctionArguments::List(list) => {
+                let args = list.args.iter().map(|arg| Some(split_argument(arg)?.1.clone()));
+                args.collect::<Option<Vec<_>>>()
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    args.unwrap_or_else(|| vec![value])
 }
 
 pub(in crate::sql) fn build_coalesce<const N: usize>(args: [Expr; N]) -> Expr {
