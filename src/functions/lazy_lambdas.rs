@@ -1,5 +1,5 @@
 //! DataFusion's functions with lambdas, which do not evaluate a lambda for lists without elements,
-//! and return the type that was planned.
+//! and return the type that was planned, whose elements are nullable.
 
 use std::sync::Arc;
 
@@ -64,7 +64,9 @@ impl HigherOrderUDFImpl for LazyLambda {
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
+        let found = self.inner.return_field_from_args(args)?;
+        let to = allow_null_elements(found.data_type());
+        Ok(Arc::new(found.as_ref().clone().with_data_type(to)))
     }
 
     fn clear_null_values(&self) -> bool {
@@ -109,6 +111,21 @@ impl HigherOrderUDFImpl for LazyLambda {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.inner.documentation()
+    }
+}
+
+/// Returns the type of a list with its elements declared as nullable, and any other type unchanged.
+///
+/// DataFusion declares the elements of `array_transform(x, v -> 1)` as never NULL. If other rows of
+/// the same column have lists of nullable elements, as in WITH RECURSIVE, the query fails. The type
+/// of the elements stays unchanged, because it is that of the values that the lambda returns.
+/// Remove once `stock_elements_of_a_constant_lambda_are_still_not_nullable` fails.
+fn allow_null_elements(data_type: &DataType) -> DataType {
+    let nullable = |element: &FieldRef| Arc::new(element.as_ref().clone().with_nullable(true));
+    match data_type {
+        DataType::List(element) => DataType::List(nullable(element)),
+        DataType::LargeList(element) => DataType::LargeList(nullable(element)),
+        other => other.clone(),
     }
 }
 

@@ -303,7 +303,48 @@ async fn codes_have_characters() {
     assert_eq!(rows_or_error(&ctx, sql).await, "true");
 }
 
-/// When this test and the next one fail, `serrate_one_text` can be removed.
+#[tokio::test]
+async fn lists_of_dictionaries_of_several_batches_have_wide_keys() {
+    let setup = [
+        "SET datafusion.execution.batch_size = 100",
+        "CREATE TABLE z AS SELECT value AS x FROM range(0, 300)",
+    ];
+    let dictionary = "arrow_cast('v' || x, 'Dictionary(Int8, Utf8)')";
+    let list = "arrow_cast(['v' || x], 'List(Dictionary(UInt8, Utf8))')";
+    let cases = [
+        (
+            format!("SELECT array_agg({dictionary} ORDER BY x)[299], len(array_agg({dictionary} ORDER BY x)) FROM z"),
+            "v298 300",
+        ),
+        (
+            format!("SELECT x % 2 AS k, array_agg({dictionary} ORDER BY x)[149:] FROM z GROUP BY k ORDER BY k"),
+            "0 [v296, v298]; 1 [v297, v299]",
+        ),
+        (
+            format!("SELECT array_agg(x ORDER BY {dictionary})[298:] FROM z"),
+            "[97, 98, 99]",
+        ),
+        (format!("SELECT len(array_agg(DISTINCT {dictionary} ORDER BY {dictionary})) FROM z"), "300"),
+        (format!("SELECT len(array_agg({dictionary})), len(array_agg({list} ORDER BY x)) FROM z"), "300 300"),
+        (
+            format!("SELECT arrow_typeof(array_agg({dictionary})), arrow_typeof(array_agg(x::VARCHAR)) FROM z"),
+            "List(Dictionary(Int32, Utf8)) List(Utf8View)",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test and the next two fail, `serrate_one_text` can be removed.
+#[tokio::test]
+async fn stock_lists_of_narrow_dictionaries_still_panic() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_batch_size(100));
+    let sql = "SELECT array_agg(arrow_cast(concat('v', value), 'Dictionary(Int8, Utf8)') ORDER BY value) FROM range(0, 300)";
+    let frame = ctx.sql(sql).await.unwrap();
+    let found = tokio::spawn(frame.collect()).await;
+    assert!(!matches!(found, Ok(Ok(_))));
+}
+
 #[tokio::test]
 async fn stock_aggregates_of_dictionaries_still_fail() {
     let ctx = SessionContext::new();

@@ -569,6 +569,14 @@ async fn group_by_all_of_constants_is_one_group() {
         ("SELECT 'x' AS n FROM t WHERE false GROUP BY ALL", ""),
         ("SELECT 'x' AS n FROM t GROUP BY ALL", "x"),
         ("SELECT 1 AS n, (SELECT max(b) FROM t) AS m FROM t WHERE false GROUP BY ALL", ""),
+        (
+            "SELECT 'x' AS n, max((SELECT count(*) FROM t u WHERE u.a = t.a)) AS m FROM t WHERE false GROUP BY ALL",
+            "x NULL",
+        ),
+        (
+            "SELECT 'x' AS n, count(*) FILTER (WHERE EXISTS (SELECT 1 FROM t u WHERE u.b > t.a)) AS m FROM t WHERE false GROUP BY ALL",
+            "x 0",
+        ),
     ];
     expect_rows(&[TABLE], &cases).await;
 }

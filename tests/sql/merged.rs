@@ -666,9 +666,106 @@ async fn subqueries_with_tables_read_merged_columns() {
                 "SELECT a FROM t NATURAL RIGHT JOIN w WHERE a IN (SELECT i FROM z WHERE i >= a) ORDER BY a",
                 "7",
             ),
+            (
+                "SELECT a, (SELECT max(q.i) FROM (SELECT i FROM z WHERE i > a) q) m FROM t FULL JOIN w USING (a) ORDER BY a",
+                "1 7; 2 7; 2 7; 3 7; 7 NULL; NULL NULL",
+            ),
+            (
+                "SELECT a, (SELECT count(*) FROM unnest([a, 7]) q(v) WHERE v = a) n FROM t FULL JOIN w USING (a) ORDER BY a",
+                "1 1; 2 1; 2 1; 3 1; 7 2; NULL 0",
+            ),
+            (
+                "SELECT a, EXISTS (SELECT i FROM z WHERE i = a UNION ALL SELECT d FROM (SELECT d FROM w) q WHERE d = a + 3) e FROM t LEFT JOIN w USING (a) ORDER BY a",
+                "1 true; 2 true; 2 true; 3 true; NULL false",
+            ),
         ],
     )
     .await;
+}
+
+#[tokio::test]
+async fn subqueries_next_to_further_tables_read_merged_columns() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)",
+        "CREATE TABLE w AS SELECT * FROM (VALUES (2, 5), (7, 6)) v(a, d)",
+        "CREATE TABLE z AS SELECT * FROM (VALUES (1), (7)) v(i)",
+        "CREATE TABLE y AS SELECT 1 AS j",
+    ];
+    let cases = [
+        (
+            "SELECT a, (SELECT count(*) FROM z WHERE i < a) n FROM t LEFT JOIN w USING (a), y ORDER BY a",
+            "1 0; 2 1; 2 1; 3 1; NULL 0",
+        ),
+        (
+            "SELECT a, (SELECT count(*) FROM z WHERE i < a) n FROM t LEFT JOIN w USING (a) JOIN y ON j < t.a ORDER BY a",
+            "2 1; 2 1; 3 1",
+        ),
+        (
+            "SELECT a FROM t LEFT JOIN w USING (a) JOIN y ON EXISTS (SELECT 1 FROM z WHERE i = a) ORDER BY a",
+            "1",
+        ),
+        (
+            "SELECT a, n FROM t FULL JOIN w USING (a), LATERAL (SELECT count(*) AS n FROM z WHERE z.i >= a) x ORDER BY a, n",
+            "1 2; 2 1; 2 1; 3 1; 7 1; NULL 0",
+        ),
+        (
+            "SELECT a, i FROM t LEFT JOIN w USING (a) LEFT JOIN LATERAL (SELECT i FROM z WHERE i = a) x ON true ORDER BY a, i",
+            "1 1; 2 NULL; 2 NULL; 3 NULL; NULL NULL",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = create_parallel_session();
+    run_all(&ctx, &setup).await;
+    let sql = "SELECT (SELECT count(*) FROM z WHERE i < a) FROM t LEFT JOIN w USING (a), w AS x";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("No field named a") || e.contains("Ambiguous reference"), "{e}");
+}
+
+/// Planning time must not double with each join.
+#[tokio::test]
+async fn many_tables_are_joined_by_full_joins_with_using() {
+    let ctx = create_parallel_session();
+    let joins: Vec<String> =
+        (2..=24).map(|i| format!(" FULL JOIN (SELECT {} AS k, {i} AS v{i}) t{i} USING (k)", i % 5)).collect();
+    let sql = format!(
+        "SELECT k, v24 FROM (SELECT 1 AS k) t1{} WHERE k > 1 ORDER BY k, v24",
+        joins.concat()
+    );
+    assert_eq!(rows_or_error(&ctx, &sql).await, "2 NULL; 3 NULL; 4 24");
+}
+
+/// The tables in the NATURAL joins use columns of an outer query, which has a column `k`, too.
+#[tokio::test]
+async fn natural_joins_merge_columns_of_correlated_tables() {
+    let setup = [
+        "CREATE TABLE c AS SELECT * FROM (VALUES (1, 5), (3, 6), (4, NULL)) v(k, z)",
+        "CREATE TABLE e AS SELECT * FROM (VALUES (2, 1), (4, 4), (5, 3)) v(k, j)",
+        "CREATE TABLE a AS SELECT * FROM (VALUES (1, 10), (2, 20), (4, 40)) v(k, x)",
+    ];
+    let cases = [
+        (
+            "SELECT w.* FROM c, LATERAL (SELECT k, j FROM (SELECT c.k + 1 AS k) p NATURAL JOIN e) w ORDER BY k",
+            "2 1; 4 4; 5 3",
+        ),
+        (
+            "SELECT w.* FROM c, LATERAL (SELECT * FROM e NATURAL RIGHT JOIN (SELECT c.k AS k) q) w ORDER BY k",
+            "1 NULL; 3 NULL; 4 4",
+        ),
+        (
+            "SELECT c.k, (SELECT max(k) FROM (SELECT * FROM a WHERE x > c.z + 5) p NATURAL LEFT JOIN e) AS m FROM c ORDER BY k",
+            "1 4; 3 4; 4 NULL",
+        ),
+        (
+            "SELECT c.k, (SELECT max(j) FROM (VALUES (c.k + 1, 7)) p(k, v) NATURAL JOIN e) AS m FROM c ORDER BY k",
+            "1 1; 3 4; 4 3",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = create_parallel_session();
+    run_all(&ctx, &setup).await;
+    let sql = "SELECT (SELECT max(k) FROM (SELECT a.k, c.z + 1 FROM a) p NATURAL JOIN e) FROM c";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("write USING with the columns instead of NATURAL"), "{e}");
 }
 
 const STAR_TABLES: [&str; 8] = [

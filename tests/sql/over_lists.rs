@@ -399,6 +399,49 @@ async fn stock_empty_large_lists_still_differ() {
 }
 
 #[tokio::test]
+async fn lists_that_a_lambda_makes_may_be_combined_with_lists_of_null() {
+    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1, [7, 8]), (2, NULL), (3, [])) v(k, l)"];
+    let cases = [
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS i, list_transform([7], v -> 1) AS x UNION ALL SELECT i + 1, x || [NULL]::BIGINT[] FROM r WHERE i < 3) FROM r ORDER BY i",
+            "1 [1]; 2 [1, ]; 3 [1, , ]",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT k, list_transform(l, v -> {'a': 1}) AS x FROM t UNION ALL SELECT k + 2, lag(x) OVER (ORDER BY k) FROM r WHERE k < 3) FROM r ORDER BY k, x",
+            "1 [{a: 1}, {a: 1}]; 2 NULL; 3 []; 3 NULL; 4 [{a: 1}, {a: 1}]",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT k, list_filter(list_transform(l, v -> k), v -> v > 0) AS x FROM t UNION SELECT k + 2, [NULL] FROM r WHERE k < 2) FROM r ORDER BY k, x",
+            "1 [1, 1]; 2 NULL; 3 []; 3 []",
+        ),
+        (
+            "SELECT k, list_transform(l, v -> k) FROM t INTERSECT SELECT k, [k, k] FROM t ORDER BY k",
+            "1 [1, 1]",
+        ),
+        (
+            "SELECT k, lead(list_transform(l, v -> k), 1, [4, NULL]) OVER (ORDER BY k) FROM t ORDER BY k",
+            "1 NULL; 2 []; 3 [4, ]",
+        ),
+        ("SELECT arrow_typeof(list_transform([7], v -> 1))", "List(Int64)"),
+        (
+            "SELECT arrow_typeof(list_transform(arrow_cast([7], 'LargeList(Int64)'), v -> 1))",
+            "LargeList(Int64)",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this test fails, `lazy_lambdas::allow_null_elements` can be removed.
+#[tokio::test]
+async fn stock_elements_of_a_constant_lambda_are_still_not_nullable() {
+    let config = SessionConfig::new().set_str("datafusion.sql_parser.dialect", "duckdb");
+    let ctx = SessionContext::new_with_config(config);
+    let sql = "SELECT arrow_typeof(array_transform(make_array(1, 2), v -> 1))";
+    let found = stock_text(&ctx, sql).await;
+    assert!(found.contains("List(non-null Int64)"), "{found}");
+}
+
+#[tokio::test]
 async fn tables_created_from_not_null_elements_accept_null() {
     let setup = [
         REQUIRED,

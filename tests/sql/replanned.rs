@@ -269,6 +269,30 @@ async fn views_find_their_tables_where_they_were_created() {
 }
 
 #[tokio::test]
+async fn a_failed_create_view_does_not_move_a_view() {
+    let ctx = create_parallel_session();
+    run_all(
+        &ctx,
+        &[
+            "CREATE SCHEMA a",
+            "CREATE TABLE t AS SELECT 1 AS x",
+            "CREATE VIEW a.v AS SELECT x FROM t",
+            "CREATE SCHEMA b",
+            "CREATE TABLE b.t AS SELECT 2 AS x",
+            "SET datafusion.catalog.default_schema = 'b'",
+        ],
+    )
+    .await;
+    let e = rows_or_error(&ctx, "CREATE VIEW a.v AS SELECT x FROM t").await;
+    assert!(e.contains("already exists"), "{e}");
+    expect_texts(&ctx, &[("FROM a.v", "1")]).await;
+    run_all(&ctx, &["CREATE OR REPLACE VIEW a.v AS SELECT x FROM t"]).await;
+    expect_texts(&ctx, &[("FROM a.v", "2")]).await;
+    run_all(&ctx, &["DROP VIEW a.v", "CREATE VIEW a.v AS SELECT x FROM public.t"]).await;
+    expect_texts(&ctx, &[("FROM a.v", "1")]).await;
+}
+
+#[tokio::test]
 async fn chains_of_views_are_planned_again() {
     let ctx = create_parallel_session();
     run_all(&ctx, &["CREATE VIEW v0 AS SELECT 0 AS x"]).await;

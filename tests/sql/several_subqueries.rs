@@ -49,6 +49,55 @@ async fn plans_grow_linearly_with_the_number_of_subqueries() {
     .await;
 }
 
+const MOVED: [&str; 3] = [
+    "CREATE TABLE p AS SELECT * FROM (VALUES (1, NULL), (2, 0)) v(id, v)",
+    "CREATE TABLE q AS SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 5)) v(id, v)",
+    "CREATE TABLE w AS SELECT * FROM (VALUES (0), (1)) v(i)",
+];
+
+const MOVED_TESTS: &str = "SELECT id FROM q WHERE EXISTS (SELECT 1 FROM p WHERE EXISTS (SELECT 1 FROM w WHERE i > 5) OR EXISTS (SELECT 1 FROM w WHERE i = p.v) OR p.id > q.v) ORDER BY id";
+
+#[tokio::test]
+async fn conditions_on_outer_columns_may_contain_several_subqueries() {
+    let cases = [
+        (MOVED_TESTS, "1; 2; 3"),
+        (
+            "SELECT id FROM q WHERE EXISTS (SELECT 1 FROM p WHERE (EXISTS (SELECT 1 FROM w WHERE i = p.v) OR p.id > q.v) AND (EXISTS (SELECT 1 FROM w WHERE i > 5) OR p.id > q.v)) ORDER BY id",
+            "1",
+        ),
+        (
+            "SELECT id FROM q WHERE NOT EXISTS (SELECT 1 FROM p WHERE p.v NOT IN (SELECT i FROM w) OR p.id > q.v) ORDER BY id",
+            "2; 3",
+        ),
+        (
+            "SELECT id FROM q WHERE id NOT IN (SELECT p.v + 2 FROM p WHERE p.v NOT IN (SELECT i FROM w) OR p.id > q.v) ORDER BY id",
+            "1; 2; 3",
+        ),
+        (
+            "SELECT id FROM q WHERE id NOT IN (SELECT p.v + 2 FROM p WHERE p.v < ALL (SELECT i FROM w) OR p.id > q.v) ORDER BY id",
+            "1; 2; 3",
+        ),
+        (
+            "SELECT id FROM q WHERE 2 IN (SELECT p.id FROM p WHERE p.v IN (SELECT i + 9 FROM w) OR p.v IN (SELECT i FROM w) OR p.id > q.v) ORDER BY id",
+            "1; 2; 3",
+        ),
+        (
+            "SELECT id FROM q WHERE EXISTS (SELECT 1 FROM p WHERE EXISTS (SELECT 1 FROM w WHERE i > 5) OR p.id > q.v) ORDER BY id",
+            "1",
+        ),
+    ];
+    expect_rows(&MOVED, &cases).await;
+}
+
+#[tokio::test]
+async fn stock_moved_subqueries_still_share_a_result() {
+    let ctx = SessionContext::new();
+    for sql in MOVED {
+        stock_batches(&ctx, sql).await.unwrap();
+    }
+    assert_eq!(stock_ints(&ctx, MOVED_TESTS).await, [1]);
+}
+
 #[tokio::test]
 async fn scalar_subqueries_without_aggregates_may_be_selected_with_others() {
     expect_rows(

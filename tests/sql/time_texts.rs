@@ -409,6 +409,18 @@ async fn strings_next_to_timestamps_become_timestamps() {
             "2020-01-01T08:00:00; 2020-01-01T10:00:00; 2020-01-01T10:00:00.500",
         ),
         (
+            "SELECT v, arrow_typeof(v) FROM (SELECT TIMESTAMP '2999-01-01' AS v UNION ALL SELECT '1500-01-01 10:00') ORDER BY v",
+            "1500-01-01T10:00:00 Timestamp(µs); 2999-01-01T00:00:00 Timestamp(µs)",
+        ),
+        (
+            "SELECT s AS v FROM (VALUES ('2999-01-01'), (NULL)) t(s) UNION SELECT '1500-01-01'::TIMESTAMP(0) UNION SELECT DATE '0001-01-01' ORDER BY v",
+            "0001-01-01T00:00:00; 1500-01-01T00:00:00; 2999-01-01T00:00:00; NULL",
+        ),
+        (
+            "SELECT [TIMESTAMP '2999-01-01'] AS v UNION ALL SELECT ['1500-01-01 10:00'] ORDER BY v",
+            "[1500-01-01T10:00:00]; [2999-01-01T00:00:00]",
+        ),
+        (
             "SELECT TIMESTAMP '2020-01-01 10:00'::VARCHAR AS v UNION ALL SELECT 'noon' ORDER BY v",
             "2020-01-01T10:00:00; noon",
         ),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SetExpr, Statement,
-    TableFactor, TableWithJoins, UpdateTableFromKind, Value, visit_expressions,
+    TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit, visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -118,9 +118,10 @@ pub(crate) fn parse_query(text: &str) -> Result<Query> {
     })
 }
 
-pub(in crate::sql) fn has_query(expr: &Expr) -> bool {
+/// Whether an expression in a part of a statement is a subquery, IN (query) or EXISTS.
+pub(in crate::sql) fn has_query<V: Visit>(node: &V) -> bool {
     let mut found = false;
-    let _ = visit_expressions(expr, |e| {
+    let _ = visit_expressions(node, |e| {
         found |= matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. });
         match found {
             true => ControlFlow::Break(()),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, FieldRef, Fields, Schema,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Fields, Schema,
     SchemaRef,
 };
 use datafusion::error::Result;
@@ -43,6 +43,12 @@ pub(in crate::sql) fn to_plain_schema(schema: &SchemaRef) -> SchemaRef {
         true => Arc::clone(schema),
         false => Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
     }
+}
+
+/// Returns a type in which [`to_plain_schema`] would replace nothing.
+pub(in crate::sql) fn to_plain_type(data_type: &DataType) -> DataType {
+    let field = Arc::new(Field::new("", data_type.clone(), true));
+    to_plain_field(&field).data_type().clone()
 }
 
 fn to_plain_fields(fields: &Fields) -> Fields {

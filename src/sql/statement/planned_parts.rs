@@ -32,8 +32,12 @@ pub(in crate::sql) fn add_queries(query: Query, scopes: &CteScopes<Cte>) -> Quer
     add_ctes(query, scopes.iter_visible(), scopes.is_recursive())
 }
 
-/// Adds a WITH clause with the CTEs `visible` to a query; WITH RECURSIVE if `recursive` is true. Of
-/// several CTEs with the same name, adds only the last, which hides the others.
+/// Adds a WITH clause with those of the CTEs `visible` that a query may use, directly or through
+/// other CTEs; WITH RECURSIVE if `recursive` is true. Of several CTEs with the same name, adds only
+/// the last, which hides the others.
+///
+/// A statement of many CTEs has many parts, so the time to plan all CTEs for each part would be
+/// quadratic.
 pub(in crate::sql) fn add_ctes<'a>(
     mut query: Query,
     visible: impl Iterator<Item = &'a Cte>,
@@ -44,9 +48,52 @@ pub(in crate::sql) fn add_ctes<'a>(
         ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
         ctes.push(cte.clone());
     }
+    let mut texts = vec![query.to_string().to_lowercase()];
+    // A CTE uses only those before it and, if `recursive` is true, itself.
+    for at in (0..ctes.len()).rev() {
+        match is_named(&ctes[at].alias.name.value, &texts) {
+            true => texts.push(ctes[at].query.to_string().to_lowercase()),
+            false => drop(ctes.remove(at)),
+        }
+    }
     if !ctes.is_empty() {
         let with_token = AttachedToken::empty();
         query.with = Some(With { with_token, recursive, cte_tables: ctes });
     }
     query
+}
+
+/// Whether one of `texts`, which are in lower case, contains the name of a CTE as a word, also in a
+/// string, which may be an argument of a table function.
+fn is_named(name: &str, texts: &[String]) -> bool {
+    let name = name.to_lowercase();
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    match name.chars().all(is_letter) {
+        true => texts.iter().any(|text| text.split(|c: char| !is_letter(c)).any(|word| word == name)),
+        // Within a text, a quote in a name is doubled.
+        false => name.contains(['"', '\'']) || texts.iter().any(|text| text.contains(&name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::base::syntax::parse_query;
+
+    #[test]
+    fn parts_get_the_queries_of_with_that_they_use() {
+        let with = "WITH a AS (SELECT 1), \"B\" AS (SELECT * FROM A), c AS (SELECT 2), d AS (SELECT * FROM f('b')) SELECT 1";
+        let ctes = parse_query(with).unwrap().with.unwrap().cte_tables;
+        for (part, expected) in [
+            ("SELECT * FROM b", "a B"),
+            ("SELECT * FROM d", "a B d"),
+            ("SELECT x FROM t WHERE y IN (SELECT 2 FROM C)", "c"),
+            ("SELECT 1 AS ba", ""),
+        ] {
+            let query = add_ctes(parse_query(part).unwrap(), ctes.iter(), false);
+            let with = query.with.map(|with| with.cte_tables).unwrap_or_default();
+            let names: Vec<&str> = with.iter().map(|cte| cte.alias.name.value.as_str()).collect();
+            assert_eq!(names.join(" "), expected, "{part}");
+        }
+    }
 }

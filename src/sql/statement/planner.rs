@@ -369,7 +369,7 @@ impl WrittenStatement {
         if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
             && let Some((definition, created)) = self.view
         {
-            keep_view(state, &view.name, &definition, created);
+            keep_view(state, view, &definition, created);
             view.definition = Some(definition);
         }
         // Drops the types of parameters if one was not inferred, as in `LIMIT $1`; EXECUTE needs none.

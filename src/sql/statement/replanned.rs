@@ -21,7 +21,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::sqlparser::tokenizer::Location;
 use datafusion::logical_expr::{
-    DdlStatement, Expr, LogicalPlan, TableProviderFilterPushDown, TableType, Volatility,
+    CreateView, DdlStatement, Expr, LogicalPlan, TableProviderFilterPushDown, TableType, Volatility,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
@@ -88,22 +88,32 @@ impl KeptStatements {
     }
 }
 
+/// Keeps the statement of a view for later uses of the view. Does nothing for a statement without
+/// OR REPLACE if its name exists: it fails when it runs, and the existing view must keep the schema
+/// in which it was created, even if both have the same definition.
 pub(super) fn keep_view(
     state: &SessionState,
-    name: &TableReference,
+    view: &CreateView,
     definition: &str,
     statement: Statement,
 ) {
+    if !view.or_replace && is_known_table(state, &view.name) {
+        return;
+    }
     if let Some(kept) = KeptStatements::from_state(state) {
         let definition = definition.to_owned();
         let created = CreatedView { definition, statement, home: find_home(state) };
         let mut views = kept.views.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = views.entry(resolve_name(state, name).to_string()).or_default();
+        let all = views.entry(resolve_name(state, &view.name).to_string()).or_default();
         match all.iter_mut().find(|known| known.definition == created.definition) {
             Some(known) => *known = created,
             None => all.push(created),
         }
     }
+}
+
+fn is_known_table(state: &SessionState, name: &TableReference) -> bool {
+    state.schema_for_ref(name.clone()).is_ok_and(|schema| schema.table_exist(name.table()))
 }
 
 fn find_home(state: &SessionState) -> (String, String) {

@@ -105,6 +105,11 @@ pub(in crate::sql) fn is_lateral_query(table: &TableFactor) -> bool {
     matches!(table, TableFactor::Derived { lateral: true, .. })
 }
 
+/// Whether a table is a subquery that is not LATERAL, and so does not see the tables next to it.
+pub(in crate::sql) fn is_apart(table: &TableFactor) -> bool {
+    matches!(table, TableFactor::Derived { lateral: false, .. })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

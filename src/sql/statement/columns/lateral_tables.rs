@@ -12,6 +12,7 @@ use crate::sql::base::marks::LATERAL;
 use crate::sql::base::syntax::{has_query, list_relations, parse_query};
 use crate::sql::statement::columns::merged::replace_names;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
+use crate::sql::statement::columns::written_columns::list_selected_names;
 use crate::sql::statement::folding::{fold_name, is_same_name};
 
 /// Maximum number of rows of VALUES that become a UNION ALL. VALUES with more rows stay unchanged.
@@ -81,15 +82,7 @@ fn qualify_conditions(from: &mut TableWithJoins) {
 fn add_columns(table: &TableFactor, tables: &mut Vec<(Ident, Vec<Ident>)>) -> bool {
     let TableFactor::Derived { subquery, alias: Some(alias), .. } = table else { return false };
     let columns = match (alias.columns.as_slice(), subquery.body.as_ref()) {
-        ([], SetExpr::Select(select)) => {
-            let names = select.projection.iter().map(|item| match item {
-                SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
-                SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.clone()),
-                SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().cloned(),
-                _ => None,
-            });
-            names.collect::<Option<Vec<_>>>()
-        }
+        ([], SetExpr::Select(select)) => list_selected_names(select),
         ([], _) => None,
         (columns, _) => Some(columns.iter().map(|column| column.name.clone()).collect()),
     };

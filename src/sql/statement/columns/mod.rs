@@ -12,3 +12,4 @@ pub(super) mod star_excludes;
 pub(in crate::sql) mod star_names;
 pub(super) mod star_replaces;
 pub(in crate::sql) mod unnest_calls;
+pub(super) mod written_columns;

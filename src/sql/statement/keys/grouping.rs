@@ -7,7 +7,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
-    Select, SelectItem, Value, visit_expressions, visit_expressions_mut,
+    Query, Select, SelectItem, Value, Visit, Visitor, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::statement::names::cast_arguments::{is_aggregate, is_unnest};
@@ -238,28 +238,54 @@ pub(in crate::sql) fn group_constants_together(select: &mut Select) {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
             return;
         };
-        let (mut aggregates, mut depends) = (false, false);
-        let has_query = visit_expressions(expr, |e| {
-            match e {
-                Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
-                    return ControlFlow::Break(());
-                }
-                Expr::Function(call) if call.over.is_none() && is_aggregate(call) => {
-                    aggregates = true;
-                }
-                Expr::Function(call) => depends |= call.over.is_some() || is_unnest(call),
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => depends = true,
-                _ => {}
-            }
-            ControlFlow::Continue(())
-        });
-        if has_query.is_break() || depends && !aggregates {
+        let mut parts = ItemParts::default();
+        let _ = expr.visit(&mut parts);
+        if !parts.has_aggregate && (parts.has_query || parts.has_column) {
             return;
         }
-        has_aggregate |= aggregates;
+        has_aggregate |= parts.has_aggregate;
     }
     if has_aggregate {
         select.group_by = GroupByExpr::Expressions(Vec::new(), Vec::new());
+    }
+}
+
+/// What an item of a SELECT list contains outside its subqueries.
+#[derive(Default)]
+struct ItemParts {
+    /// The number of subqueries around the current position.
+    queries: usize,
+    has_query: bool,
+    has_aggregate: bool,
+    /// Whether the item has a column, a window function or `unnest`.
+    has_column: bool,
+}
+
+impl Visitor for ItemParts {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries += 1;
+        self.has_query = true;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            _ if self.queries > 0 => {}
+            Expr::Function(call) if call.over.is_none() && is_aggregate(call) => {
+                self.has_aggregate = true;
+            }
+            Expr::Function(call) => self.has_column |= call.over.is_some() || is_unnest(call),
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => self.has_column = true,
+            _ => {}
+        }
+        ControlFlow::Continue(())
     }
 }
 

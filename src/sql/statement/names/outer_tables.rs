@@ -27,7 +27,7 @@ use crate::sql::statement::names::outer_fields::{
     OUTER, OwnFields, VisibleTable, access_fields, split_name,
 };
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
-use crate::sql::statement::scopes::{CteScopes, LambdaParameters};
+use crate::sql::statement::scopes::{CteScopes, LambdaParameters, is_apart};
 
 /// The names of the columns of a FROM, each with whether it may have fields; `None` if the columns
 /// are unknown.
@@ -285,9 +285,4 @@ impl VisitorMut for OuterTables {
         self.parameters.leave_expr(expr);
         ControlFlow::Continue(())
     }
-}
-
-/// Whether a table is a subquery that is not LATERAL, and so does not see the tables next to it.
-fn is_apart(factor: &TableFactor) -> bool {
-    matches!(factor, TableFactor::Derived { lateral: false, .. })
 }

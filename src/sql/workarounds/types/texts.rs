@@ -6,6 +6,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, lit};
 
 use crate::sql::base::expression_parts::rewrite_parts;
+use crate::sql::sources::run_ends::to_plain_type;
 
 /// Analyzer rule, before type coercion, that casts what DataFusion does not accept, mostly dictionaries:
 ///
@@ -15,16 +16,20 @@ use crate::sql::base::expression_parts::rewrite_parts;
 /// * A dictionary in `approx_distinct` and in `string_agg` with DISTINCT to its values. Type coercion casts the
 ///   argument of `string_agg(DISTINCT code, ',' ORDER BY code)`, but not the expression of ORDER BY, which must be equal.
 /// * Floats in `approx_distinct`, which has no implementation for them, to strings.
+/// * Dictionaries in `array_agg` and `nth_value` whose keys have fewer than 32 bits, to others with
+///   keys of 32 bits. These aggregates keep the values of all batches, for which narrow keys
+///   may be too few. DataFusion then panics if the call has ORDER BY.
 pub(in crate::sql) fn cast_dictionaries(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_affected = |e: &Expr| match e {
         Expr::Like(_) => true,
-        Expr::AggregateFunction(call) => needs_values(call),
+        Expr::AggregateFunction(call) => needs_values(call) || keeps_rows(call),
         _ => false,
     };
     rewrite_parts(plan, is_affected, |e, columns| {
         Ok(match e {
             Expr::Like(_) => cast_pattern(e, columns),
             Expr::AggregateFunction(call) if needs_values(&call) => cast_argument(call, columns),
+            Expr::AggregateFunction(call) if keeps_rows(&call) => widen_keys(call, columns),
             e => Transformed::no(e),
         })
     })
@@ -52,6 +57,27 @@ fn needs_values(call: &AggregateFunction) -> bool {
         "string_agg" => call.params.distinct,
         _ => false,
     }
+}
+
+/// Whether an aggregate keeps the values of its arguments and sort keys in rows.
+fn keeps_rows(call: &AggregateFunction) -> bool {
+    ["array_agg", "nth_value"].contains(&call.func.name())
+}
+
+/// Casts the arguments and sort keys of an aggregate to types whose dictionaries have keys of at
+/// least 32 bits.
+fn widen_keys(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let mut is_changed = false;
+    let keys = call.params.order_by.iter_mut().map(|key| &mut key.expr);
+    for value in call.params.args.iter_mut().chain(keys) {
+        let Ok(given) = value.get_type(schema) else { continue };
+        let wide = to_plain_type(&given);
+        if wide != given {
+            *value = Expr::Cast(Cast::new(Box::new(value.clone()), wide));
+            is_changed = true;
+        }
+    }
+    Transformed::new_transformed(Expr::AggregateFunction(call), is_changed)
 }
 
 /// Casts the first argument of an aggregate, if it is a dictionary, to its values. Does the same

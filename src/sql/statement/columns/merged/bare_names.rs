@@ -4,12 +4,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SetExpr, VisitMut, VisitorMut,
+    Distinct, Expr, GroupByExpr, Ident, Query, Select, SelectItem, TableFactor, VisitMut,
+    VisitorMut,
 };
 
-use crate::sql::statement::columns::merged::known_columns::{FromColumns, from_text};
+use crate::sql::statement::columns::merged::known_columns::{
+    FromColumns, from_text, list_only_selects,
+};
 use crate::sql::statement::folding::{fold_name, is_same_name};
-use crate::sql::statement::scopes::LambdaParameters;
+use crate::sql::statement::scopes::{LambdaParameters, is_apart};
 
 /// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
 pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
@@ -22,12 +25,21 @@ pub(super) struct BareNames<'a> {
     /// For each query around the current position, whether the query may have a column with one of
     /// the names to replace.
     queries: Vec<bool>,
+    /// For each subquery in FROM around the current position, the last entry of `queries`. That
+    /// entry is false while the subquery is visited, which does not see the tables next to it.
+    hidden: Vec<bool>,
     parameters: LambdaParameters,
 }
 
 impl<'a> BareNames<'a> {
     pub(super) fn new(names: &'a [(Ident, Expr)], columns: &'a FromColumns) -> Self {
-        Self { names, columns, queries: Vec::new(), parameters: LambdaParameters::default() }
+        Self {
+            names,
+            columns,
+            queries: Vec::new(),
+            hidden: Vec::new(),
+            parameters: LambdaParameters::default(),
+        }
     }
 }
 
@@ -41,6 +53,24 @@ impl VisitorMut for BareNames<'_> {
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.queries.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        if is_apart(table) {
+            let last = self.queries.last_mut().map(std::mem::take);
+            self.hidden.push(last.unwrap_or_default());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        if is_apart(table)
+            && let Some(hidden) = self.hidden.pop()
+            && let Some(last) = self.queries.last_mut()
+        {
+            *last = hidden;
+        }
         ControlFlow::Continue(())
     }
 
@@ -63,10 +93,29 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-/// Whether a query is a SELECT in which no column of FROM has one of `names`, and no clause refers
-/// to a result column with one of `names`. Returns false if the columns of FROM are unknown.
+/// Whether a query is a SELECT, or a set operation of SELECTs, in which no column of FROM has one
+/// of `names`, and no clause refers to a result column with one of `names`. Returns false if the
+/// columns of FROM are unknown.
 fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) -> bool {
-    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let selects = list_only_selects(&query.body);
+    let is_ordered = query.order_by.is_some();
+    // ORDER BY of a set operation can refer only to result columns.
+    let is_known = match selects.len() {
+        0 => false,
+        1 => true,
+        _ => !is_ordered,
+    };
+    is_known
+        && (query.with.is_none() || selects.iter().all(|select| select.from.is_empty()))
+        && selects.iter().all(|select| select_lacks_names(select, is_ordered, names, columns))
+}
+
+fn select_lacks_names(
+    select: &Select,
+    is_ordered: bool,
+    names: &[(Ident, Expr)],
+    columns: &FromColumns,
+) -> bool {
     let is_named = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => {
             names.iter().any(|(name, _)| is_same_name(name, alias))
@@ -75,7 +124,7 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
     };
     let is_grouped =
         !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
-    let may_refer = query.order_by.is_some()
+    let may_refer = is_ordered
         || is_grouped
         || select.having.is_some()
         || select.qualify.is_some()
@@ -84,8 +133,7 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) ->
         || columns.get(&from_text(&select.from)).and_then(Option::as_ref).is_some_and(|columns| {
             // No item of SELECT may have an alias that is one of `names`, because a later item may
             // refer to this alias.
-            query.with.is_none()
-                && !select.projection.iter().any(is_named)
+            !select.projection.iter().any(is_named)
                 && !names.iter().any(|(name, _)| columns.contains(&fold_name(name)))
         });
     is_known && !(may_refer && select.projection.iter().any(is_named))

@@ -1,6 +1,6 @@
 //! Plans parts of a statement to learn the columns of its tables and of the FROM of its subqueries.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::error::Result;
@@ -10,22 +10,23 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitorMut,
 };
 
-use crate::sql::base::syntax::{list_relations, parse_query};
+use crate::sql::base::syntax::{has_query, list_relations, parse_query};
 use crate::sql::statement::columns::join_constraints::{has_using, list_using_columns};
 use crate::sql::statement::columns::merged::names::{find_last_ident, is_bare};
-use crate::sql::statement::folding::is_same_name;
+use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::planned_parts::{
     add_queries, list_column_names, plan_names, to_statement,
 };
-use crate::sql::statement::scopes::CteScopes;
+use crate::sql::statement::scopes::{CteScopes, is_lateral_query};
 
-/// The columns of the FROM of each subquery in an expression; `None` if they are unknown. The key
-/// is the text of the FROM.
+/// The columns of the FROM of each subquery in an expression, and of each LATERAL query; `None` if
+/// they are unknown. The key is the text of the FROM.
 pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
 /// The columns of tables in FROM, by the text of the table, or the reason why they are unknown.
-/// Only SELECTs with USING add their tables, and only if a `*` has EXCLUDE or REPLACE, or if
-/// [`needs_columns`] is true.
+/// Only SELECTs with USING add their tables, and only if a `*` has EXCLUDE or REPLACE, if
+/// [`needs_columns`] is true, or if the SELECT list has subqueries and FROM has tables without
+/// USING.
 pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans the FROM of each subquery in a statement with USING, to learn whether an unqualified name
@@ -37,9 +38,9 @@ pub(super) async fn find_columns<S: VisitMut>(
 ) -> (FromColumns, TableColumns) {
     let mut columns = FromColumns::new();
     let mut relations = TableColumns::new();
-    let mut any = AnyUsing(false);
-    let _ = statement.visit(&mut any);
-    if !any.0 {
+    let mut using = UsingNames::default();
+    let _ = statement.visit(&mut using);
+    if using.0.is_empty() {
         return (columns, relations);
     }
     let mut inner = InnerTables {
@@ -60,8 +61,7 @@ pub(super) async fn find_columns<S: VisitMut>(
         relations.insert(text, known);
     }
     for (text, query) in inner.found {
-        let found: Option<HashSet<String>> =
-            plan_names(state, query).await.map(|names| names.into_iter().collect());
+        let found = plan_from(state, query, &using.0).await;
         // Two FROM with the same text may have different columns, if two WITH clauses define a name
         // in this text. The entry then has the columns of both.
         let known = match (columns.remove(&text), found) {
@@ -81,6 +81,36 @@ pub(super) async fn find_columns<S: VisitMut>(
 /// define its name.
 const REPEATED_NAME: &str = "several WITH queries have this name";
 
+/// Plans a query of all columns of a FROM, and returns their names. If this fails, plans the query
+/// within another one whose FROM has the columns `names`, because a subquery in the FROM may use
+/// them as outer columns.
+async fn plan_from(
+    state: &SessionState,
+    query: Query,
+    names: &BTreeSet<String>,
+) -> Option<HashSet<String>> {
+    let found = match plan_names(state, query.clone()).await {
+        None => plan_names(state, add_outer_columns(query, names)?).await,
+        found => found,
+    };
+    Some(found?.into_iter().collect())
+}
+
+fn add_outer_columns(mut query: Query, names: &BTreeSet<String>) -> Option<Query> {
+    let columns = names.iter().map(|name| format!("NULL AS {}", Ident::with_quote('"', name)));
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "SELECT __serrate_from.* FROM (SELECT {columns}) AS __serrate_outer CROSS JOIN LATERAL (SELECT 1) AS __serrate_from"
+    );
+    let mut around = parse_query(&text).ok()?;
+    around.with = query.with.take();
+    let SetExpr::Select(select) = around.body.as_mut() else { return None };
+    let lateral = &mut select.from.first_mut()?.joins.first_mut()?.relation;
+    let TableFactor::Derived { subquery, .. } = lateral else { return None };
+    **subquery = query;
+    Some(around)
+}
+
 /// Plans a query and returns the names of its columns.
 ///
 /// # Errors
@@ -90,28 +120,61 @@ async fn plan_columns(state: &SessionState, query: Query) -> Result<HashSet<Stri
     Ok(list_column_names(&plan.map_err(|e| e.strip_backtrace())?))
 }
 
+/// Returns the SELECTs of a query or of its set operations. Returns none if another part, such as
+/// VALUES, is among them.
+pub(super) fn list_only_selects(body: &SetExpr) -> Vec<&Select> {
+    match body {
+        SetExpr::Select(select) => vec![select.as_ref()],
+        SetExpr::SetOperation { left, right, .. } => {
+            let (mut left, right) = (list_only_selects(left), list_only_selects(right));
+            if left.is_empty() || right.is_empty() {
+                return Vec::new();
+            }
+            left.extend(right);
+            left
+        }
+        _ => Vec::new(),
+    }
+}
+
 pub(super) fn from_text(from: &[TableWithJoins]) -> String {
     from.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a statement has a SELECT with USING. If not, the visitor [`InnerTables`], which copies
-/// queries, is skipped.
-struct AnyUsing(bool);
+/// The columns that USING names in a statement. If there are none, the visitor [`InnerTables`],
+/// which copies queries, is skipped.
+#[derive(Default)]
+struct UsingNames(BTreeSet<String>);
 
-impl VisitorMut for AnyUsing {
+impl UsingNames {
+    fn add_from(&mut self, from: &TableWithJoins) {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        for relation in std::iter::once(&from.relation).chain(joined) {
+            if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
+                self.add_from(table_with_joins);
+            }
+        }
+        let columns = from.joins.iter().flat_map(|join| list_using_columns(&join.join_operator));
+        self.0.extend(columns.filter_map(find_last_ident).map(|name| fold_name(&name)));
+    }
+}
+
+impl VisitorMut for UsingNames {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.0 |= select.from.iter().any(has_using);
+        for from in &select.from {
+            self.add_from(from);
+        }
         ControlFlow::Continue(())
     }
 }
 
-/// Visitor that collects the FROM of each subquery in an expression, and each table of
+/// Visitor that collects the FROM of each subquery of [`FromColumns`], and each table of
 /// [`TableColumns`]. For each FROM and each table, it builds a query that returns all columns.
 struct InnerTables {
     scopes: CteScopes<Cte>,
-    /// The number of expressions around the current position; 0 outside expressions.
+    /// The number of expressions and LATERAL tables around the current position.
     depth: usize,
     found: Vec<(String, Query)>,
     relations: Vec<(String, Query)>,
@@ -119,15 +182,17 @@ struct InnerTables {
 
 impl InnerTables {
     fn add_subquery(&mut self, query: &Query) {
-        let SetExpr::Select(select) = query.body.as_ref() else { return };
-        if self.depth == 0 || query.with.is_some() || select.from.is_empty() {
+        if self.depth == 0 || query.with.is_some() {
             return;
         }
-        let Ok(mut all) = parse_query("SELECT * FROM t") else { return };
-        if let SetExpr::Select(star) = all.body.as_mut() {
-            star.from = select.from.clone();
+        let selects = list_only_selects(&query.body);
+        for select in selects.iter().filter(|select| !select.from.is_empty()) {
+            let Ok(mut all) = parse_query("SELECT * FROM t") else { return };
+            if let SetExpr::Select(star) = all.body.as_mut() {
+                star.from = select.from.clone();
+            }
+            self.found.push((from_text(&select.from), add_queries(all, &self.scopes)));
         }
-        self.found.push((from_text(&select.from), add_queries(all, &self.scopes)));
     }
 
     /// Adds the tables in one item of FROM, also those of joins in parentheses. `all` is the whole
@@ -183,13 +248,26 @@ impl VisitorMut for InnerTables {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let has_options =
             |item: &SelectItem| matches!(item, SelectItem::Wildcard(options) if !is_bare(options));
+        let needs_others = || has_others(&select.from) && has_query(&select.projection);
         if select.from.iter().any(has_using)
-            && (select.projection.iter().any(has_options) || select.from.iter().any(needs_columns))
+            && (select.projection.iter().any(has_options)
+                || select.from.iter().any(needs_columns)
+                || needs_others())
         {
             for from in &select.from {
                 self.add_relations(from, &select.from);
             }
         }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        self.depth += usize::from(is_lateral_query(table));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        self.depth -= usize::from(is_lateral_query(table));
         ControlFlow::Continue(())
     }
 
@@ -202,6 +280,12 @@ impl VisitorMut for InnerTables {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
+}
+
+/// Whether a FROM has a table that USING joins with no other table.
+fn has_others(from: &[TableWithJoins]) -> bool {
+    let mut joins = from.iter().flat_map(|item| &item.joins);
+    from.len() > 1 || joins.any(|join| list_using_columns(&join.join_operator).is_empty())
 }
 
 /// Whether a FROM does not show which table has a column of USING. In `a JOIN b ON .. JOIN c USING

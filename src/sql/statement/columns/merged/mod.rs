@@ -170,7 +170,7 @@ fn qualify_merged(
     if !select.from.iter().any(has_using) {
         return Ok(true);
     }
-    let Some((from, tables)) = merge_from(select, relations) else { return Ok(false) };
+    let Some((from, tables)) = merge_from(select, columns, relations) else { return Ok(false) };
     select.from = from;
     name_next_to_merged(select, order.as_deref(), &tables);
     let merged = MergedColumns::new(tables);
@@ -185,7 +185,7 @@ fn qualify_merged(
     let _ = select.selection.visit(&mut bare);
     let _ = select.having.visit(&mut bare);
     let _ = select.qualify.visit(&mut bare);
-    let names = merged.list_names_in_columns(has_outer);
+    let names = merged.list_names_in_columns(has_outer, relations);
     let mut bare = BareNames::new(&names, columns);
     let _ = select.projection.visit(&mut bare);
     let _ = select.group_by.visit(&mut bare);
@@ -205,6 +205,7 @@ fn qualify_merged(
 /// have the merged columns.
 fn merge_from(
     select: &Select,
+    columns: &FromColumns,
     relations: &TableColumns,
 ) -> Option<(Vec<TableWithJoins>, Vec<MergedTable>)> {
     // A `*` over a join with ON would repeat the merged column. So USING can become ON only if each
@@ -213,14 +214,14 @@ fn merge_from(
         SelectItem::Wildcard(options) => has_known_options(options),
         _ => true,
     });
-    let mut merger = TableMerger::new(by_conditions, relations);
+    let mut merger = TableMerger::new(by_conditions, relations, columns);
     let mut from = select.from.clone();
     for item in &mut from {
         let before = merger.tables.len();
         merger.add_from(item)?;
         // LATERAL tables change only after `add_from` has recorded the text of each table, because
         // this text is the key in `relations`.
-        replace_in_lateral(&mut item.relation, &merger.tables[..before]);
+        replace_in_lateral(&mut item.relation, &merger.tables[..before], columns);
     }
     Some((from, merger.tables))
 }
@@ -333,13 +334,23 @@ impl MergedColumns {
     /// that query. Omits a name for which USING merges columns into columns of several tables.
     /// Without an outer query, also omits a name that a further table may have as a column that
     /// USING does not merge: the planner rightly rejects this name as ambiguous.
-    fn list_names_in_columns(&self, has_outer: bool) -> Vec<(Ident, Expr)> {
+    fn list_names_in_columns(
+        &self,
+        has_outer: bool,
+        relations: &TableColumns,
+    ) -> Vec<(Ident, Expr)> {
         let tables = &self.tables;
+        let lacks = |table: &MergedTable, name: &Ident| match relations.get(&table.text) {
+            Some(Ok(columns)) => !columns.contains(&fold_name(name)),
+            _ => false,
+        };
         let is_certain = |name: &Ident| {
             let owners = tables.iter().filter(|table| owns_column(table, name)).count();
             owners == 1
                 && (has_outer
-                    || tables.iter().all(|t| owns_column(t, name) || is_merged_in(t, name)))
+                    || tables.iter().all(|t| {
+                        owns_column(t, name) || is_merged_in(t, name) || lacks(t, name)
+                    }))
         };
         let certain = self.plain.iter().filter(|(name, _)| is_certain(name));
         self.computed.iter().chain(certain).cloned().collect()

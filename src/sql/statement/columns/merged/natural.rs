@@ -2,28 +2,34 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, Ident, JoinConstraint, ObjectName, Query, Select, SetExpr, TableFactor, TableWithJoins,
-    VisitMut, VisitorMut,
+    Cte, Expr, Ident, JoinConstraint, ObjectName, Query, Select, SetExpr, TableFactor,
+    TableWithJoins, VisitMut, VisitorMut,
 };
 
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::columns::join_constraints::{find_constraint_mut, join_constraint};
 use crate::sql::statement::columns::merged::merge_columns;
+use crate::sql::statement::columns::written_columns::list_derived_names;
+use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
-use crate::sql::statement::scopes::{CteScopes, track_scopes};
+use crate::sql::statement::scopes::{CteScopes, is_lateral_query, track_scopes};
 
-/// Changes NATURAL joins to USING. Returns the number of NATURAL joins whose columns are unknown.
-pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: &mut S) -> usize {
-    let mut natural =
-        NaturalJoinRewriter { scopes: CteScopes::default(), found: Vec::new(), known: None };
+/// Changes NATURAL joins to USING. Returns the number of NATURAL joins whose columns are unknown,
+/// and one of them that may use columns of an outer query.
+async fn write_natural<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> (usize, Option<String>) {
+    let mut natural = NaturalJoinRewriter::default();
     let _ = statement.visit(&mut natural);
     let mut common: Vec<Option<Vec<String>>> = Vec::with_capacity(natural.found.len());
     for [left, right] in natural.found {
-        let left = plan_merged_names(state, left).await;
-        let right = plan_merged_names(state, right).await;
+        let left = list_input_names(state, left).await;
+        let right = list_input_names(state, right).await;
         common.push(match (left, right) {
             (Some(left), Some(right)) => {
                 Some(right.into_iter().filter(|name| left.contains(name)).collect())
@@ -35,10 +41,41 @@ pub(super) async fn write_natural<S: VisitMut>(state: &SessionState, statement: 
     }
     let unknown = common.iter().filter(|names| names.is_none()).count();
     let known = Some(common.into_iter());
-    let mut natural =
-        NaturalJoinRewriter { scopes: CteScopes::default(), found: Vec::new(), known };
+    let mut natural = NaturalJoinRewriter { known, ..NaturalJoinRewriter::default() };
     let _ = statement.visit(&mut natural);
-    unknown
+    (unknown, natural.unclear)
+}
+
+/// Returns the names of the columns of `SELECT * FROM ..`. An input of a NATURAL join may use
+/// columns of an outer query, and then cannot be planned alone. Then the names are those of each of
+/// its tables, planned alone or as the statement writes them. Returns `None` if they are unknown.
+async fn list_input_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
+    if let Some(names) = plan_merged_names(state, query.clone()).await {
+        return Some(names);
+    }
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let from = select.from.first()?;
+    let joined = from.joins.iter().map(|join| &join.relation);
+    let mut names = Vec::new();
+    for relation in std::iter::once(&from.relation).chain(joined) {
+        if let Some(written) = list_derived_names(relation) {
+            names.extend(written.iter().map(fold_name));
+            continue;
+        }
+        let mut relation = relation.clone();
+        // The columns do not depend on WHERE, where outer columns are most frequent.
+        if let TableFactor::Derived { subquery, .. } = &mut relation
+            && let SetExpr::Select(select) = subquery.body.as_mut()
+        {
+            select.selection = None;
+        }
+        let mut alone = query.clone();
+        if let SetExpr::Select(select) = alone.body.as_mut() {
+            select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
+        }
+        names.extend(plan_names(state, alone).await?);
+    }
+    Some(names)
 }
 
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned. The
@@ -80,13 +117,18 @@ impl VisitorMut for AnyNatural {
 }
 
 /// Visitor that first collects NATURAL joins in `found`, then changes them to USING with `known`.
+#[derive(Default)]
 struct NaturalJoinRewriter {
     scopes: CteScopes<Cte>,
+    /// The number of expressions and LATERAL tables around the current position.
+    outer: usize,
     /// For each NATURAL join, its two inputs as separate queries.
     found: Vec<[Query; 2]>,
     /// `None` in the first pass. In the second pass, for each NATURAL join, the names of the
     /// columns that both inputs have, or `None` if they are unknown.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
+    /// A NATURAL join below an expression or in a LATERAL table whose columns are unknown.
+    unclear: Option<String>,
 }
 
 impl NaturalJoinRewriter {
@@ -105,7 +147,15 @@ impl NaturalJoinRewriter {
                 continue;
             }
             if let Some(known) = &mut self.known {
-                if let Some(Some(columns)) = known.next()
+                let columns = known.next().flatten();
+                let joined = from.joins[..=i].iter().map(|join| &join.relation);
+                let mut tables = std::iter::once(&from.relation).chain(joined);
+                let may_use_outer =
+                    self.outer > 0 && tables.any(|t| !matches!(t, TableFactor::Table { .. }));
+                if columns.is_none() && may_use_outer {
+                    self.unclear = Some(from.joins[i].to_string());
+                }
+                if let Some(columns) = columns
                     && !columns.is_empty()
                     && let Some(constraint) = find_constraint_mut(&mut from.joins[i].join_operator)
                 {
@@ -142,13 +192,34 @@ impl VisitorMut for NaturalJoinRewriter {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.outer += usize::from(is_lateral_query(factor));
         if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
             self.rewrite_joins(table_with_joins);
         }
         ControlFlow::Continue(())
     }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.outer -= usize::from(is_lateral_query(factor));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.outer += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.outer -= 1;
+        ControlFlow::Continue(())
+    }
 }
 
+/// Changes NATURAL joins to USING, and then gives merged columns their values.
+///
+/// # Errors
+/// If the columns of a NATURAL join in a subquery are unknown: the planner could read the merged
+/// column as a column of an outer query.
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -160,7 +231,12 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         // join are known only after the inner join has become USING.
         let mut unknown = usize::MAX;
         loop {
-            let still = write_natural(state, statement).await;
+            let (still, unclear) = write_natural(state, statement).await;
+            if let Some(join) = unclear.filter(|_| still >= unknown) {
+                return plan_err!(
+                    "{join} in a subquery joins tables whose columns are unknown, because a table cannot be planned alone, for example one that uses columns of an outer query; write USING with the columns instead of NATURAL, or give each column of the table a name"
+                );
+            }
             if still == 0 || still >= unknown {
                 break;
             }

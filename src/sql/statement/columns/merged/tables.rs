@@ -3,15 +3,16 @@
 use std::ops::Range;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias,
-    TableFactor, TableWithJoins,
+    BinaryOperator, Expr, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    TableAlias, TableFactor, TableWithJoins, VisitMut,
 };
 
+use crate::sql::base::syntax::split_argument;
 use crate::sql::statement::columns::join_constraints::{
     find_constraint_mut, join_constraint, list_using_columns,
 };
-use crate::sql::statement::columns::merged::bare_names::replace_names;
-use crate::sql::statement::columns::merged::known_columns::TableColumns;
+use crate::sql::statement::columns::merged::bare_names::BareNames;
+use crate::sql::statement::columns::merged::known_columns::{FromColumns, TableColumns};
 use crate::sql::statement::columns::merged::names::{find_last_ident, qualify_column};
 use crate::sql::statement::columns::position_columns::match_position;
 use crate::sql::statement::expressions::predicates::call_function;
@@ -63,6 +64,7 @@ pub(super) struct TableMerger<'a> {
     /// Whether ON replaces each USING that DataFusion cannot plan.
     by_conditions: bool,
     relations: &'a TableColumns,
+    columns: &'a FromColumns,
     /// Number of subqueries that have got an alias.
     unnamed: usize,
     pub(super) tables: Vec<MergedTable>,
@@ -83,8 +85,12 @@ struct UsingCondition {
 }
 
 impl<'a> TableMerger<'a> {
-    pub(super) fn new(by_conditions: bool, relations: &'a TableColumns) -> Self {
-        Self { by_conditions, relations, unnamed: 0, tables: Vec::new() }
+    pub(super) fn new(
+        by_conditions: bool,
+        relations: &'a TableColumns,
+        columns: &'a FromColumns,
+    ) -> Self {
+        Self { by_conditions, relations, columns, unnamed: 0, tables: Vec::new() }
     }
 
     /// Adds the tables of a part of FROM. Returns `None` if a table has no name, or if it is
@@ -147,9 +153,9 @@ impl<'a> TableMerger<'a> {
             let tables = &self.tables[sides.left.start..];
             let names: Vec<_> = tables.iter().flat_map(|t| t.own.iter().cloned()).collect();
             if let Some(JoinConstraint::On(on)) = find_constraint_mut(&mut join.join_operator) {
-                replace_names(on, &names);
+                let _ = on.visit(&mut BareNames::new(&names, self.columns));
             }
-            replace_in_lateral(&mut join.relation, &self.tables);
+            replace_in_lateral(&mut join.relation, &self.tables, self.columns);
         }
         let mut condition: Option<Expr> = None;
         let (mut needs_on, mut by_position) = (false, false);
@@ -211,7 +217,7 @@ impl<'a> TableMerger<'a> {
         };
         let merged = match operator {
             J::Right(_) | J::RightOuter(_) => right,
-            J::FullOuter(_) => build_coalesce([left, right]),
+            J::FullOuter(_) => merge_values(left, right),
             _ => left,
         };
         match known {
@@ -270,13 +276,40 @@ fn find_written_text(factor: &TableFactor) -> String {
     factor.to_string()
 }
 
-/// In `unnest(..)` and LATERAL queries without FROM, replaces the unqualified names of merged
-/// columns of the tables before them.
-pub(super) fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
+/// In `unnest(..)` and LATERAL queries, replaces the unqualified names of merged columns of the
+/// tables before them.
+pub(super) fn replace_in_lateral(
+    table: &mut TableFactor,
+    earlier: &[MergedTable],
+    columns: &FromColumns,
+) {
     if matches!(table, TableFactor::Derived { lateral: true, .. } | TableFactor::UNNEST { .. }) {
         let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
-        replace_names(table, &names);
+        let _ = table.visit(&mut BareNames::new(&names, columns));
     }
+}
+
+/// Returns `coalesce(left, right)`, and `coalesce(a.k, b.k, c.k)` for `coalesce(a.k, b.k)` and
+/// `c.k`, because DataFusion's rules double the first argument of each nested call.
+fn merge_values(left: Expr, right: Expr) -> Expr {
+    let mut values = split_coalesce(left);
+    values.extend(split_coalesce(right));
+    call_function("coalesce", values)
+}
+
+/// Returns the arguments of a call that [`merge_values`] has built, and any other expression alone.
+fn split_coalesce(value: Expr) -> Vec<Expr> {
+    let args = match &value {
+        Expr::Function(call) => match &call.args {
+            FunctionArguments::List(list) => {
+                let args = list.args.iter().map(|arg| Some(split_argument(arg)?.1.clone()));
+                args.collect::<Option<Vec<_>>>()
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    args.unwrap_or_else(|| vec![value])
 }
 
 pub(in crate::sql) fn build_coalesce<const N: usize>(args: [Expr; N]) -> Expr {

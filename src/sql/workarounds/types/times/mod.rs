@@ -49,7 +49,8 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 ///   compare as lengths of time with months of 30 days, as in DuckDB.
 /// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
 ///   or a literal does not fit their unit, all compare as exact decimals.
-/// * A UNION of dates or times of day with strings returns strings. CASE, `greatest` and other
+/// * A UNION of timestamps with strings returns timestamps in microseconds, and a UNION of dates or
+///   times of day with strings returns strings. CASE, `greatest` and other
 ///   expressions that return either a date (or a time of day) or a string are an error. Type
 ///   coercion would cast the strings to dates, without their times of day.
 /// * Dates are neither compared nor combined with integers: type coercion would take the integers
@@ -139,6 +140,7 @@ fn unify_values(
             let more = convert_dates_to_texts(&mut union)?
                 | convert_dates_to_timestamps(&mut union)?
                 | convert_dates_to_zone(&mut union)?
+                | convert_texts_to_timestamps(&mut union)?
                 | unify_clocks(&mut union)?
                 | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
@@ -258,6 +260,50 @@ fn convert_dates_to_timestamps(union: &mut Union) -> Result<bool> {
         }
     }
     Ok(changed)
+}
+
+/// Casts the strings in a column of a union, also in lists, to the type of the timestamps that
+/// other inputs have in this column, but at least to microseconds. Type coercion would cast all to
+/// nanoseconds, which end in 2262. Returns whether an input changed.
+fn convert_texts_to_timestamps(union: &mut Union) -> Result<bool> {
+    let mut changed = false;
+    for column in 0..union.schema.fields().len() {
+        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
+        let Some(to) = find_timestamp_of_texts(&types) else { continue };
+        for (input, t) in union.inputs.iter_mut().zip(&types) {
+            let wanted = replace_leaf(t, &to);
+            if !leaf_type(t).is_null() && *t != wanted {
+                (*input, changed) = (cast_column(input, column, &wanted)?, true);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns the type to which timestamps, dates and strings in a column of a union are cast: the
+/// finest unit of the timestamps, but at least microseconds, with their zone. `types` has the type
+/// of the column in each input. Returns `None` unless some are timestamps, some are strings, and
+/// all others dates or NULL.
+fn find_timestamp_of_texts(types: &[DataType]) -> Option<DataType> {
+    let mut depths = types.iter().filter(|t| !t.is_null()).map(list_depth);
+    let depth = depths.next()?;
+    if depths.any(|other| other != depth) || !types.iter().any(has_texts) {
+        return None;
+    }
+    let mut finest: Option<TimeUnit> = None;
+    let mut common: Option<Arc<str>> = None;
+    for t in types {
+        match leaf_type(t) {
+            DataType::Timestamp(unit, zone) => {
+                finest = finest.max(Some(*unit));
+                common = common.or_else(|| zone.clone());
+            }
+            DataType::Date32 | DataType::Date64 | DataType::Null => {}
+            _ if has_texts(t) => {}
+            _ => return None,
+        }
+    }
+    Some(DataType::Timestamp(finest?.max(TimeUnit::Microsecond), common))
 }
 
 /// Casts the dates in a column of a union, also in lists and structs, to the zone that the timestamps of

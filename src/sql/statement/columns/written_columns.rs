@@ -1,0 +1,46 @@
+//! Lists the columns of subqueries in FROM as the statement writes them, without planning.
+
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor,
+};
+
+/// Returns the names of the columns of a SELECT, or `None` if the statement does not write each of
+/// them, as in `SELECT *` and `SELECT x + 1`.
+pub(in crate::sql) fn list_selected_names(select: &Select) -> Option<Vec<Ident>> {
+    let names = select.projection.iter().map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.clone()),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().cloned(),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// Returns the names of the columns of a subquery in FROM: `x` and `b` for
+/// `(SELECT a, b FROM t) AS q(x)`. Returns `None` for other tables, and if the statement does not
+/// write each of the names.
+pub(in crate::sql) fn list_derived_names(table: &TableFactor) -> Option<Vec<Ident>> {
+    let TableFactor::Derived { subquery, alias, .. } = table else { return None };
+    let renamed = alias.iter().flat_map(|alias| &alias.columns).map(|column| column.name.clone());
+    let mut names: Vec<Ident> = renamed.collect();
+    let count = count_columns(subquery)?;
+    if names.len() < count {
+        let SetExpr::Select(select) = subquery.body.as_ref() else { return None };
+        names.extend(list_selected_names(select)?.into_iter().skip(names.len()));
+    }
+    Some(names)
+}
+
+/// Returns the number of columns of a SELECT without `*`, or of VALUES; `None` for other queries.
+fn count_columns(query: &Query) -> Option<usize> {
+    match query.body.as_ref() {
+        SetExpr::Select(select) => {
+            let is_star = |item: &SelectItem| {
+                matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+            };
+            (!select.projection.iter().any(is_star)).then_some(select.projection.len())
+        }
+        SetExpr::Values(values) => values.rows.first().map(|row| row.len()),
+        _ => None,
+    }
+}
