@@ -203,7 +203,10 @@ pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Ve
 /// Casts the operands of a sum or difference to one type, if they are durations and intervals, or
 /// timestamps and dates. Returns `None` if they stay unchanged.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    let values = find_types(&[(left, schema), (right, schema)])?;
+    let pairs = [(left, schema), (right, schema)];
+    // Types are compared before constants are folded: folding each operand of a long chain of
+    // operators would take quadratic time.
+    let values = list_typed_values(&pairs)?;
     let [a, b] = &values[..] else { return None };
     let instants = |t: &DataType| is_timestamp(t) || is_date(t);
     let spans = |t: &DataType| is_duration(t) || is_interval(t);
@@ -213,6 +216,7 @@ pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Op
     if !one || s == t {
         return None;
     }
+    let values = find_types(&pairs)?;
     let changed = cast_to_one_type(&values).ok().flatten()?;
     <[Expr; 2]>::try_from(apply_changes(values, changed)).ok().map(|[a, b]| (a, b))
 }
@@ -222,16 +226,10 @@ pub(super) fn make_interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> 
     interval.then(|| ComparableForm::IntervalNanoseconds.make_call(expr.clone()))
 }
 
-/// Returns values with their types, or `None` if no value is a time or the type of a value is unknown.
+/// Returns values with their types and constants, or `None` if no value is a time or the type of a
+/// value is unknown.
 fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
-    let typed = values.iter().map(|&(expr, schema)| {
-        let data_type = match expr.get_type(schema).ok()? {
-            DataType::Dictionary(_, values) => *values,
-            t => t,
-        };
-        Some(TypedValue { expr: expr.clone(), data_type, constant: None })
-    });
-    let mut typed = typed.collect::<Option<Vec<_>>>()?;
+    let mut typed = list_typed_values(values)?;
     if !typed.iter().any(|v| is_instant_or_span(&v.data_type)) {
         return None;
     }
@@ -243,6 +241,19 @@ fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
         });
     }
     Some(typed)
+}
+
+/// Returns values with their types and without constants, or `None` if the type of a value is
+/// unknown.
+fn list_typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
+    let typed = values.iter().map(|&(expr, schema)| {
+        let data_type = match expr.get_type(schema).ok()? {
+            DataType::Dictionary(_, values) => *values,
+            t => t,
+        };
+        Some(TypedValue { expr: expr.clone(), data_type, constant: None })
+    });
+    typed.collect()
 }
 
 /// Casts `values` to one type that represents all of them exactly. Returns `None` if there is no
