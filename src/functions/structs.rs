@@ -67,9 +67,7 @@ fn zip_type(plan: &CallPlan<'_>) -> Result<(NestedListType, Fields)> {
     let fields = names.iter().enumerate().map(|(i, name)| {
         let field = plan.field(2 * i + 1);
         let below = find_type_below(field.data_type(), shared).clone();
-        remove_extension(
-            Field::new(*name, below, true).with_metadata(field.metadata().clone()),
-        )
+        remove_extension(Field::new(*name, below, true).with_metadata(field.metadata().clone()))
     });
     let fields = fields.collect();
     let outer =

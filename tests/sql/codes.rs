@@ -313,21 +313,32 @@ async fn lists_of_dictionaries_of_several_batches_have_wide_keys() {
     let list = "arrow_cast(['v' || x], 'List(Dictionary(UInt8, Utf8))')";
     let cases = [
         (
-            format!("SELECT array_agg({dictionary} ORDER BY x)[299], len(array_agg({dictionary} ORDER BY x)) FROM z"),
+            format!(
+                "SELECT array_agg({dictionary} ORDER BY x)[299], len(array_agg({dictionary} ORDER BY x)) FROM z"
+            ),
             "v298 300",
         ),
         (
-            format!("SELECT x % 2 AS k, array_agg({dictionary} ORDER BY x)[149:] FROM z GROUP BY k ORDER BY k"),
+            format!(
+                "SELECT x % 2 AS k, array_agg({dictionary} ORDER BY x)[149:] FROM z GROUP BY k ORDER BY k"
+            ),
             "0 [v296, v298]; 1 [v297, v299]",
         ),
+        (format!("SELECT array_agg(x ORDER BY {dictionary})[298:] FROM z"), "[97, 98, 99]"),
         (
-            format!("SELECT array_agg(x ORDER BY {dictionary})[298:] FROM z"),
-            "[97, 98, 99]",
+            format!("SELECT len(array_agg(DISTINCT {dictionary} ORDER BY {dictionary})) FROM z"),
+            "300",
         ),
-        (format!("SELECT len(array_agg(DISTINCT {dictionary} ORDER BY {dictionary})) FROM z"), "300"),
-        (format!("SELECT len(array_agg({dictionary})), len(array_agg({list} ORDER BY x)) FROM z"), "300 300"),
         (
-            format!("SELECT arrow_typeof(array_agg({dictionary})), arrow_typeof(array_agg(x::VARCHAR)) FROM z"),
+            format!(
+                "SELECT len(array_agg({dictionary})), len(array_agg({list} ORDER BY x)) FROM z"
+            ),
+            "300 300",
+        ),
+        (
+            format!(
+                "SELECT arrow_typeof(array_agg({dictionary})), arrow_typeof(array_agg(x::VARCHAR)) FROM z"
+            ),
             "List(Dictionary(Int32, Utf8)) List(Utf8View)",
         ),
     ];

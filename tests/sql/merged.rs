@@ -725,8 +725,9 @@ async fn subqueries_next_to_further_tables_read_merged_columns() {
 #[tokio::test]
 async fn many_tables_are_joined_by_full_joins_with_using() {
     let ctx = create_parallel_session();
-    let joins: Vec<String> =
-        (2..=24).map(|i| format!(" FULL JOIN (SELECT {} AS k, {i} AS v{i}) t{i} USING (k)", i % 5)).collect();
+    let joins: Vec<String> = (2..=24)
+        .map(|i| format!(" FULL JOIN (SELECT {} AS k, {i} AS v{i}) t{i} USING (k)", i % 5))
+        .collect();
     let sql = format!(
         "SELECT k, v24 FROM (SELECT 1 AS k) t1{} WHERE k > 1 ORDER BY k, v24",
         joins.concat()

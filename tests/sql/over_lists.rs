@@ -400,7 +400,8 @@ async fn stock_empty_large_lists_still_differ() {
 
 #[tokio::test]
 async fn lists_that_a_lambda_makes_may_be_combined_with_lists_of_null() {
-    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1, [7, 8]), (2, NULL), (3, [])) v(k, l)"];
+    let setup =
+        ["CREATE TABLE t AS SELECT * FROM (VALUES (1, [7, 8]), (2, NULL), (3, [])) v(k, l)"];
     let cases = [
         (
             "WITH RECURSIVE r AS (SELECT 1 AS i, list_transform([7], v -> 1) AS x UNION ALL SELECT i + 1, x || [NULL]::BIGINT[] FROM r WHERE i < 3) FROM r ORDER BY i",

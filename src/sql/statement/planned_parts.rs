@@ -69,7 +69,9 @@ fn is_named(name: &str, texts: &[String]) -> bool {
     let name = name.to_lowercase();
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     match name.chars().all(is_letter) {
-        true => texts.iter().any(|text| text.split(|c: char| !is_letter(c)).any(|word| word == name)),
+        true => {
+            texts.iter().any(|text| text.split(|c: char| !is_letter(c)).any(|word| word == name))
+        }
         // Within a text, a quote in a name is doubled.
         false => name.contains(['"', '\'']) || texts.iter().any(|text| text.contains(&name)),
     }

@@ -20,7 +20,8 @@ async fn a_date_plus_a_duration_is_a_timestamp() {
 #[tokio::test]
 async fn lists_are_searched_for_times_of_coarser_units() {
     let ctx = create_parallel_session();
-    let from = "(SELECT arrow_cast(['2020-01-02', NULL], 'List(Timestamp(Microsecond, None))') AS x,
+    let from =
+        "(SELECT arrow_cast(['2020-01-02', NULL], 'List(Timestamp(Microsecond, None))') AS x,
         arrow_cast('2020-01-02', 'Timestamp(Millisecond, None)') AS m,
         TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01' AS fine,
         TIMESTAMP '2020-01-02'::TIMESTAMP(3) - TIMESTAMP '2020-01-01'::TIMESTAMP(3) AS coarse)";

@@ -348,9 +348,9 @@ impl MergedColumns {
             let owners = tables.iter().filter(|table| owns_column(table, name)).count();
             owners == 1
                 && (has_outer
-                    || tables.iter().all(|t| {
-                        owns_column(t, name) || is_merged_in(t, name) || lacks(t, name)
-                    }))
+                    || tables
+                        .iter()
+                        .all(|t| owns_column(t, name) || is_merged_in(t, name) || lacks(t, name)))
         };
         let certain = self.plain.iter().filter(|(name, _)| is_certain(name));
         self.computed.iter().chain(certain).cloned().collect()
