@@ -217,8 +217,7 @@ impl ScalarUDFImpl for TakesUnsigned {
         let stock = coerced(types);
         let is_mended = |t: &DataType| {
             let leaf = leaf_type(t);
-            let is_time = matches!(leaf, DataType::Timestamp(_, None) | DataType::Duration(_));
-            is_unsigned_or_wide(leaf) || leaf.is_decimal() || is_time
+            is_unsigned_or_wide(leaf) || leaf.is_decimal() || is_time(leaf)
         };
         if stock.is_err()
             && let Some(numbers) = cast_text_to_number(self.inner.name(), types)
@@ -404,7 +403,8 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
     let common = match compared.iter().all(|t| t.is_integer() || t.is_null()) {
         true if is_unsigned && !is_search => DataType::UInt64,
         true if is_unsigned => WIDE,
-        _ => find_finest_unit(&compared).or_else(|| find_common_decimal(&compared))?,
+        _ if compared.iter().any(|t| is_time(t)) => find_finest_unit(&compared)?,
+        _ => find_common_decimal(&compared)?,
     };
     let field = Arc::new(field.as_ref().clone().with_data_type(common.clone()));
     let mut found = types.to_vec();
@@ -414,6 +414,10 @@ fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType
         _ => DataType::List(field),
     };
     Some(found)
+}
+
+fn is_time(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(_, None) | DataType::Duration(_))
 }
 
 /// Whether a type is UInt64, or the decimal type that DataFusion computes from UInt64 in arithmetic.

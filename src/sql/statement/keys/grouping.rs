@@ -250,7 +250,7 @@ pub(in crate::sql) fn group_constants_together(select: &mut Select) {
     }
 }
 
-/// What an item of a SELECT list contains outside its subqueries.
+/// The parts of an item of a SELECT list that are outside its subqueries.
 #[derive(Default)]
 struct ItemParts {
     /// The number of subqueries around the current position.

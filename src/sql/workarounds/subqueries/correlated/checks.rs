@@ -1,6 +1,5 @@
 //! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries use.
 
-use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::{DataFusionError, Result};
