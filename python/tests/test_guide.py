@@ -1,6 +1,6 @@
 """Runs the Python blocks of the documents in order, on the files that the blocks before them write.
 
-Sessions (`>>> ..`) give the output that they show. Scripts run if the libraries that they import are installed.
+Sessions (`>>> ..`) must print what they show. Scripts run if the libraries that they import are installed.
 """
 
 import doctest
@@ -21,7 +21,7 @@ FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("docs/**/*.md")]
 PAGES = sorted(str(page.relative_to(ROOT)) for page in DOCUMENTS if "```python" in page.read_text())
 
-# Libraries of scripts that the package works without.
+# Libraries that scripts import, and that the package does not need.
 OPTIONAL = {"adbc_driver_flightsql", "lightning", "safetensors", "scipy", "torch"}
 # Pages whose SQL blocks write the files that the Python blocks of another page read.
 WRITERS = {"docs/formats.md": "docs/sparse.md"}
@@ -43,7 +43,7 @@ class Block(NamedTuple):
         return self.language == "python" and not self.is_session()
 
     def shows_output(self, script):
-        """Whether the block has the output of a script: only an empty line is between them."""
+        """Whether the block shows the output of a script, that is, follows it after one empty line."""
         return self.language == "text" and self.line == script.line + script.body.count("\n") + 3
 
 

@@ -244,7 +244,8 @@ fn write_file(
 
 fn explain_criteria(args: &CohortArgs, criteria: &CohortCriteria) -> Outcome {
     for line in criteria.explain_plan() {
-        // The lines below a window are indented by 2 or 4 spaces more than the window.
+        // The lines below a window are indented by 2 or 4 spaces more than the window. Continued
+        // parts of a line get 6 more, to differ from these lines.
         let own = line.len() - line.trim_start().len();
         print_wrapped(&line, own + 6)?;
     }

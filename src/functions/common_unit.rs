@@ -2,8 +2,8 @@
 
 use arrow::datatypes::{DataType, TimeUnit};
 
-/// Returns the type with the finest unit of `types`, which must all be timestamps without a zone or
-/// all be durations, or `None` for other types. NULL types are ignored.
+/// Returns the type with the finest unit of `types` if all of them are timestamps without a zone,
+/// or all are durations. Returns `None` for other types. Ignores NULL types.
 pub(super) fn find_finest_unit(types: &[&DataType]) -> Option<DataType> {
     let given = types.iter().filter(|t| !t.is_null());
     let units = given.map(|t| match t {

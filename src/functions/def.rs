@@ -445,7 +445,7 @@ pub(crate) fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Fiel
     if is_inherited { remove_extension(field) } else { field }
 }
 
-/// Removes the extension type of a field whose metadata is that of a field of another type.
+/// Removes the extension type from a field that has the metadata of a field of another type.
 pub(super) fn remove_extension(mut field: Field) -> Field {
     field.metadata_mut().remove(EXTENSION_NAME);
     field.metadata_mut().remove(EXTENSION_METADATA);

@@ -71,7 +71,7 @@ impl<'a> KnownTypes<'a> {
             | Expr::Exists(_)
             | Expr::InSubquery(_) => true,
             Expr::BinaryExpr(operation) => operator_cannot_fail(operation, schema)?,
-            // The least integer has no negative.
+            // The negative of the least integer does not fit its type.
             Expr::Negative(of) => of.get_type(schema)?.is_floating(),
             Expr::Like(like) => read_literal(&like.pattern).is_some(),
             Expr::Cast(cast) => {

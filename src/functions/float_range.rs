@@ -1,8 +1,7 @@
 //! Checks that numbers fit the float types to which they are cast.
 //!
 //! Arrow casts a number beyond the range of a float type to infinity: 1e300 to an infinite Float32.
-//! Remove this module once the test `stock_casts_to_floats_are_still_infinite` in
-//! `tests/sql/numbers.rs` fails.
+//! This workaround is obsolete once the test `stock_casts_to_floats_are_still_infinite` fails.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,8 +26,8 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 /// and 2^128.
 const BEYOND_SINGLE: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
 
-/// The least number that a cast by way of Float32 makes an infinite Float16: Float32 rounds it to
-/// 65520, which is halfway between the greatest Float16, 65504, and 2^16.
+/// The least number that a cast to Float16 by way of Float32 makes infinite. The cast to Float32
+/// rounds it to 65520, which is halfway between the greatest Float16, 65504, and 2^16.
 const BEYOND_HALF: f64 = 65_519.998_046_875;
 
 /// Whether numbers of the type `from`, also in lists, may be beyond the range of the float type
@@ -46,8 +45,8 @@ pub(super) fn may_exceed(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Replaces numbers beyond the range of the float type `to` with NULL. Returns `None` if there are
-/// none. Infinite values and NaN are in the range.
+/// Replaces numbers beyond the range of the float type `to` with NULL. Returns `None` if all
+/// numbers are in the range. Infinite values and NaN count as in the range.
 pub(super) fn drop_beyond_range(
     values: &ArrayRef,
     to: &DataType,
@@ -74,7 +73,7 @@ pub(super) fn drop_beyond_range(
 
 /// Adds to `e`, the operand of a cast to the type `to`, a check that its numbers fit `to`. A number
 /// that does not fit is an error or, if `or_null` is true, NULL. Returns `e` unchanged if all
-/// numbers of its type fit, if it is a literal that fits, or if it has such a check.
+/// numbers of its type fit, if it is a literal that fits, or if it already has the check.
 pub(crate) fn check_float_range(
     e: Expr,
     to: &DataType,
@@ -90,7 +89,7 @@ pub(crate) fn check_float_range(
         }
         _ => false,
     };
-    // A list whose elements are not nullable has no place for NULL.
+    // A list whose elements are not nullable cannot contain NULL.
     let is_fixed = or_null && make_elements_nullable(&from) != from;
     if is_checked || is_fixed || depth != list_depth(to) || !may_exceed(&from, to) {
         return Ok(Transformed::no(e));
@@ -118,12 +117,13 @@ pub(crate) fn list_range_checks() -> [Arc<ScalarUDF>; 4] {
     CHECKS.clone()
 }
 
-/// Returns its argument, a number or a list of numbers, if the numbers fit a float type.
+/// Returns its argument, a number or a list of numbers, after a check that the numbers fit a float
+/// type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatRange {
-    /// Whether the float type is Float16, otherwise Float32.
+    /// Whether the float type is Float16 instead of Float32.
     is_half: bool,
-    /// Whether a number that does not fit is NULL, otherwise an error.
+    /// Whether a number that does not fit becomes NULL instead of an error.
     or_null: bool,
 }
 

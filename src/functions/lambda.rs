@@ -58,7 +58,7 @@ pub(super) fn build_udf(called: &str) -> HigherOrderUDF {
 
 struct RaggedMap {
     signature: HigherOrderSignature,
-    /// The function that errors name.
+    /// The name of the function in errors.
     called: String,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Debug for RaggedMap {
     }
 }
 
-/// Instances differ only in the name in errors, so all of them are equal.
+/// Instances differ only in the name that errors show, so all of them are equal.
 impl PartialEq for RaggedMap {
     fn eq(&self, _: &Self) -> bool {
         true

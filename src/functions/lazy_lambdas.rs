@@ -116,10 +116,11 @@ impl HigherOrderUDFImpl for LazyLambda {
 
 /// Returns the type of a list with its elements declared as nullable, and any other type unchanged.
 ///
-/// DataFusion declares the elements of `array_transform(x, v -> 1)` as never NULL. If other rows of
-/// the same column have lists of nullable elements, as in WITH RECURSIVE, the query fails. The type
-/// of the elements stays unchanged, because it is that of the values that the lambda returns.
-/// Remove once `stock_elements_of_a_constant_lambda_are_still_not_nullable` fails.
+/// DataFusion declares the elements of `array_transform(x, v -> 1)` as not nullable. If other rows
+/// of the column have lists of nullable elements, as in WITH RECURSIVE, the query fails. Fields
+/// within the elements keep their nullability, because the values that the lambda returns have it.
+/// This workaround is obsolete once the test
+/// `stock_elements_of_a_constant_lambda_are_still_not_nullable` fails.
 fn allow_null_elements(data_type: &DataType) -> DataType {
     let nullable = |element: &FieldRef| Arc::new(element.as_ref().clone().with_nullable(true));
     match data_type {

@@ -122,8 +122,8 @@ fn make_timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     }
 }
 
-/// Returns nanoseconds for the text of a timestamp with more than 6 fractional digits, else
-/// microseconds, also for values that are not strings.
+/// Returns nanoseconds for the string of a timestamp with more than 6 fractional digits, and
+/// microseconds for any other value.
 pub(crate) fn find_unit_of_text(value: &ScalarValue) -> TimeUnit {
     let text = value.try_as_str().flatten().unwrap_or_default();
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);

@@ -374,9 +374,9 @@ fn cast_to_bytes(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
 /// Returns the argument types of a call that searches a list for numbers or inserts numbers. The
 /// elements and the numbers get a common type: a decimal that represents both or, if one of them is
 /// a float, Float64. But a list of UInt64 into which integers are inserted keeps its type;
-/// inserting a negative number is then an error. Timestamps and durations get their finest unit:
-/// DataFusion finds no common type for most units. Returns `None` for other calls, and if there is
-/// no such common type.
+/// inserting a negative number is then an error. Timestamps, and likewise durations, get the finest
+/// of their units, because DataFusion finds no common type for most pairs of units. Returns `None`
+/// for other calls, and if there is no common type.
 fn find_element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = has_fact(function, StockFact::FindsElement);
     if !is_search && !CHANGING.contains(&function) {

@@ -35,7 +35,8 @@ fn slow_queries_show_their_progress_on_a_terminal_only() {
     let Some(shown) = on_terminal(&place, "slow.sql", &["", "", "", "\x03"]) else { return };
     assert!(shown.contains(" rows ") && shown.contains("interrupted"), "{shown:?}");
     // The terminal prints ^C where the cursor is: at the start of the progress bar, or anywhere in
-    // it while the bar is redrawn. The command then returns to the first column and clears the line.
+    // the bar while it is redrawn. The command then returns to the first column and clears the
+    // line.
     let (bar, after) = shown.split_once("^C").unwrap();
     let (cleared, _) = after.split_once("interrupted").unwrap();
     assert!(!bar.contains('\n') && cleared.ends_with("\r\u{1b}[2K"), "{shown:?}");

@@ -1,5 +1,5 @@
-//! Random INSERT, DELETE and UPDATE statements. Each has a query that returns the rows that the table
-//! must have afterwards.
+//! Random INSERT, DELETE and UPDATE statements. Each has a query that returns the rows that the
+//! table must have afterwards.
 
 use super::*;
 

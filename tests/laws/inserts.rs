@@ -3,7 +3,7 @@
 use super::changes::{COPY, Change};
 use super::*;
 
-/// Types of columns, each with the type of other values that INSERT casts to it.
+/// Types of columns, each with another type whose values INSERT casts to it.
 const WIDENED: [(&str, &str); 4] = [("f", "i"), ("n", "i"), ("t", "d"), ("lf", "li")];
 
 impl Queries {

@@ -41,12 +41,12 @@ use crate::cuts::{Setup, Source, Wrapping};
 use crate::foreign::{Foreign, write_files};
 use crate::tables::{Table, World};
 
-/// A number of files of a table. If a table has so many, its first and third file have no rows.
+/// The number of files of a table whose first and third files have no rows.
 pub const HALF_EMPTY: usize = 4;
 
-/// Divides `rows` rows into `parts` ranges of about equal size, or into two such ranges with empty
-/// ranges before them if `parts` is [`HALF_EMPTY`]. Returns the first row and the number of rows of
-/// each range.
+/// Divides `rows` rows into `parts` ranges of about equal size. If `parts` is [`HALF_EMPTY`],
+/// divides them into two halves, each after an empty range. Returns the first row and the number of
+/// rows of each range.
 pub fn split_rows(rows: usize, parts: usize) -> Vec<(usize, usize)> {
     if parts == HALF_EMPTY {
         let half = rows / 2;

@@ -626,7 +626,7 @@ async fn stock_aliases_must_still_name_all_columns() {
     assert!(e.contains("names given as column alias"), "{e}");
 }
 
-/// The precedences of operators are those of statements, not those of the parser's DuckDB dialect.
+/// Operators have the same precedences as in statements, not those of the parser's DuckDB dialect.
 #[tokio::test]
 async fn queries_in_quotes_are_parsed_like_statements() {
     let ctx = serrate::sql::session();

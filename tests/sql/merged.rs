@@ -721,7 +721,7 @@ async fn subqueries_next_to_further_tables_read_merged_columns() {
     assert!(e.contains("No field named a") || e.contains("Ambiguous reference"), "{e}");
 }
 
-/// Planning time must not double with each join.
+/// Without `merge_values` in `merged/tables.rs`, the time to plan would double with each join.
 #[tokio::test]
 async fn many_tables_are_joined_by_full_joins_with_using() {
     let ctx = create_parallel_session();
@@ -735,7 +735,7 @@ async fn many_tables_are_joined_by_full_joins_with_using() {
     assert_eq!(rows_or_error(&ctx, &sql).await, "2 NULL; 3 NULL; 4 24");
 }
 
-/// The tables in the NATURAL joins use columns of an outer query, which has a column `k`, too.
+/// The tables in the NATURAL joins use columns of an outer query, which also has a column `k`.
 #[tokio::test]
 async fn natural_joins_merge_columns_of_correlated_tables() {
     let setup = [

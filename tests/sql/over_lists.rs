@@ -4,7 +4,7 @@
 use super::forms::query_cells;
 use super::*;
 
-/// A NULL without a type is a scalar next to a list, on either side.
+/// A NULL without a type counts as a scalar if the other operand is a list.
 #[tokio::test]
 async fn null_is_combined_with_each_value() {
     let ctx = create_parallel_session();

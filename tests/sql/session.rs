@@ -267,7 +267,7 @@ async fn settings_of_serrate_are_reset() {
     assert!(e.contains("serrate.nothing is unknown"), "{e}");
 }
 
-/// pyarrow refuses a file in which a field of another type is marked as a tensor.
+/// pyarrow refuses a file in which a field of another type has the extension type of tensors.
 #[tokio::test]
 async fn only_fixed_size_lists_are_marked_as_tensors() {
     use datafusion::arrow::datatypes::{DataType, Field};

@@ -219,7 +219,8 @@ async fn casts_of_times_before_1970_round_down() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `TIMESTAMP` and `TIMESTAMP(6)` are one type, so a number must not have two units.
+/// `TIMESTAMP` and `TIMESTAMP(6)` are one type, so a cast of a number to it must not have two
+/// units.
 #[tokio::test]
 async fn numbers_are_cast_to_timestamps_as_seconds_only() {
     let setup = [

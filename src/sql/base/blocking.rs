@@ -1,6 +1,7 @@
 use datafusion::error::{DataFusionError, Result};
 
-/// Runs work that may wait for a disk, or that takes long, on a thread for blocking work.
+/// Runs work that takes long, or that may wait for a disk, on one of tokio's threads for blocking
+/// work.
 pub(in crate::sql) async fn run_blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> std::result::Result<T, E> + Send + 'static,
 ) -> Result<T>

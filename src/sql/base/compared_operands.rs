@@ -1,4 +1,4 @@
-//! Finds the values that an expression compares with each other.
+//! Finds the operands that an expression compares with each other.
 
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Case, Expr, Operator};

@@ -1,6 +1,7 @@
 //! Decimal numbers in strings, with or without an exponent.
 
-/// A decimal number: the integer `digits` times ten to the power `exponent`. The digits neither begin nor end with 0.
+/// A decimal number: the integer `digits` times ten to the power `exponent`. The digits neither
+/// begin nor end with 0.
 pub(in crate::sql) struct DecimalNumber {
     is_negative: bool,
     digits: String,
@@ -47,7 +48,7 @@ impl DecimalNumber {
         Some(if self.is_negative { -value } else { value })
     }
 
-    /// Whether a decimal type of the scale `scale` holds all digits after the point.
+    /// Whether a decimal type of the scale `scale` represents all digits after the point.
     pub(in crate::sql) fn fits_scale(&self, scale: i8) -> bool {
         self.exponent.checked_add(i64::from(scale)).is_some_and(|digits| digits >= 0)
     }
@@ -67,10 +68,10 @@ impl DecimalNumber {
     }
 }
 
-/// Writes a number with an exponent, such as `1.5e2`, without it: `150`. Returns `None` for any
-/// other string, and for numbers that no decimal type holds.
+/// Rewrites a number with an exponent, such as `1.5e2`, without it: `150`. Returns `None` for any
+/// other string, and for numbers that no decimal type represents.
 pub(in crate::sql) fn write_out_exponent(text: &str) -> Option<String> {
-    /// The greatest number of digits after the point that a decimal type has.
+    /// The greatest scale of a decimal type.
     const MOST_PLACES: i64 = 76;
     if !text.contains(['e', 'E']) {
         return None;

@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-/// Whether `test` accepts a node of a plan, also in subqueries.
+/// Whether `test` accepts a node of a plan or of its subqueries.
 pub(in crate::sql) fn has_node(
     plan: &LogicalPlan,
     test: impl Fn(&LogicalPlan) -> Result<bool>,
@@ -32,7 +32,7 @@ pub(in crate::sql) fn keeps_side(join: JoinType, left: bool) -> bool {
     }
 }
 
-/// Replaces the inputs of a node, and computes its properties, such as its order, again.
+/// Replaces the inputs of a node, and recomputes its properties, such as its order.
 pub(in crate::sql) fn replace_inputs(
     node: Arc<dyn ExecutionPlan>,
     inputs: Vec<Arc<dyn ExecutionPlan>>,

@@ -45,7 +45,7 @@ pub(in crate::sql) fn unquote_text(value: &Expr) -> Option<&str> {
     }
 }
 
-/// Returns the result of one step as the flow of a visitor, which an error stops.
+/// Converts the result of one step of a visitor to a `ControlFlow`: an error stops the visitor.
 pub(in crate::sql) fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     match done {
         Ok(()) => ControlFlow::Continue(()),
@@ -53,7 +53,7 @@ pub(in crate::sql) fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> 
     }
 }
 
-/// Returns the error that stopped a visitor, if one did.
+/// Converts the `ControlFlow` of a visitor to a result: the error that stopped the visitor, if any.
 pub(in crate::sql) fn as_result(done: ControlFlow<DataFusionError>) -> Result<()> {
     match done {
         ControlFlow::Continue(()) => Ok(()),
@@ -118,7 +118,7 @@ pub(crate) fn parse_query(text: &str) -> Result<Query> {
     })
 }
 
-/// Whether an expression in a part of a statement is a subquery, IN (query) or EXISTS.
+/// Whether a part of a statement has an expression that is a subquery, IN (query) or EXISTS.
 pub(in crate::sql) fn has_query<V: Visit>(node: &V) -> bool {
     let mut found = false;
     let _ = visit_expressions(node, |e| {

@@ -4,15 +4,15 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-/// Returns the tokens of a text without whitespace and comments. Returns `None` for an invalid
-/// text: callers leave it unchanged, and the parser reports the error later.
+/// Returns the tokens of a text without whitespace and comments. Returns `None` if the tokenizer
+/// rejects the text: callers leave such a text unchanged, and the parser reports the error later.
 pub(in crate::sql) fn read_tokens(text: &str, dialect: &dyn Dialect) -> Option<Vec<TokenWithSpan>> {
     let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     Some(tokens)
 }
 
-/// Whether a token is a word without quotes, in upper or lower case.
+/// Whether a token is the word `word` without quotes, in upper or lower case.
 pub(in crate::sql) fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }
@@ -24,7 +24,7 @@ pub(in crate::sql) fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
-/// Returns a string literal: `'it''s'`.
+/// Returns the string literal of a text: `'it''s'` for `it's`.
 pub(in crate::sql) fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

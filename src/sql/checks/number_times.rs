@@ -7,12 +7,13 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use crate::sql::base::expression_parts::{find_columns_below, has_part};
 
 /// Returns an error if a statement casts numbers to timestamps whose unit is not the second, as
-/// `i::TIMESTAMP(6)` does. `plan` is the plan of the statement before analysis.
+/// `i::TIMESTAMP(6)` does, or numbers with a fraction to seconds. `plan` is the plan of the
+/// statement before analysis.
 ///
-/// DataFusion reads the numbers in the unit of the type, but `i::TIMESTAMP`, and also
-/// `i::TIMESTAMP(9)` of a BIGINT, which are planned as two casts, read seconds, although TIMESTAMP
-/// and TIMESTAMP(6) are one type. The cast is also planned for a computed number in the VALUES of
-/// an INSERT.
+/// DataFusion would read the numbers in the unit of the type. But TIMESTAMP and TIMESTAMP(6) are
+/// one type, and `i::TIMESTAMP` reads seconds. It is planned as two casts, the first to seconds,
+/// which is allowed; `i::TIMESTAMP(9)` of a BIGINT is planned in the same way. A computed number in
+/// the VALUES of an INSERT, such as `1 + 1`, is planned as one cast, and so is an error, too.
 pub(in crate::sql) fn refuse_number_times(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         if has_part(node, |e| find_time_cast(e).is_some()) {
@@ -46,7 +47,7 @@ fn check_cast(e: &Expr, columns: &DFSchema) -> Result<()> {
     let Some((operand, unit)) = find_time_cast(e) else { return Ok(()) };
     let Ok(found) = operand.get_type(columns) else { return Ok(()) };
     let digits = match unit {
-        // A fraction of a second would be dropped.
+        // Only integers are allowed: the cast would drop fractions of a second.
         TimeUnit::Second if found.is_integer() => return Ok(()),
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 3,

@@ -18,7 +18,8 @@ use crate::sql::base::tokens::quote_text;
 pub(super) const OVER_QUERIES: [&str; 4] =
     ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
-/// A function that parses a query in quotes. The parser of statements is above this folder.
+/// A function that parses a query in quotes. Callers pass it, because this folder may not use the
+/// modules of `sql::statement`.
 pub(crate) type QueryParser = fn(&str) -> Result<Query>;
 
 /// Replaces the first argument of `ragged_nest('query', ..)`, a query string or a name, by a
@@ -55,7 +56,8 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor, parse: QueryParser) -> 
     Ok(())
 }
 
-/// Returns an error if a call has two arguments of one name, because only one would have an effect.
+/// Returns an error if a call has two arguments of the same name, because only one of them would
+/// have an effect.
 pub(super) fn refuse_repeated_names(function: &str, args: &[FunctionArg]) -> Result<()> {
     let mut names = HashSet::new();
     for name in args.iter().filter_map(|arg| split_argument(arg)?.0) {

@@ -165,7 +165,8 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
         upstream: UpstreamReport::Reported(&[DataFusion(25120)]),
         until: RemovalCondition::Fails("stock_fields_of_null_are_still_values"),
     },
-    // The following rules run after type coercion, because they need the final types of expressions.
+    // The following rules run after type coercion, because they need the final types of
+    // expressions.
     SessionRule {
         name: "serrate_computed_lists",
         step: RuleStep::AfterCoercion(computed_lists::rewrite_computed_lists),

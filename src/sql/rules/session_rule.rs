@@ -63,11 +63,13 @@ pub(super) enum UpstreamIssue {
 /// The condition under which a rule can be removed from Serrate.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) enum RemovalCondition {
-    /// The rule can be removed when the test with this name fails, because DataFusion has then fixed the bug.
+    /// The rule can be removed when the test with this name fails, because DataFusion has then
+    /// fixed the bug.
     Fails(&'static str),
     /// The rule can be removed when the test with this name passes without the rule.
     Passes(&'static str),
-    /// The rule is never removed: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
+    /// The rule is never removed: it speeds up queries. The setting `serrate.rule.NAME` switches it
+    /// off.
     Speed,
     /// The rule is never removed: it is a feature that DataFusion does not have.
     Feature,

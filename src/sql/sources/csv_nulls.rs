@@ -1,4 +1,4 @@
-//! Refuses values that readers of a CSV file would take for NULL.
+//! Refuses values that the reader of a CSV file would read as NULL.
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -7,13 +7,14 @@ use datafusion::common::exec_err;
 use datafusion::error::Result;
 use regex::Regex;
 
-/// The strings that mean NULL in a CSV file to write, and the columns whose values may be such
-/// strings without being NULL.
+/// The strings that represent NULL in a CSV file that is written, and the columns whose values may
+/// nevertheless be such strings.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct NullTexts {
     pattern: Regex,
-    /// Whether the writer quotes values that are such strings, so that readers can tell them from
-    /// NULL. False for INSERT, because Serrate's reader, like DuckDB's, ignores the quotes.
+    /// Whether the writer quotes strings that match `pattern`, so that other readers can
+    /// distinguish them from NULL. Such strings are then accepted. False for INSERT, because
+    /// Serrate's reader, like DuckDB's, ignores the quotes.
     quotes_strings: bool,
     /// Columns of PARTITIONED BY, which are not in the file.
     partitions: Vec<String>,
@@ -32,7 +33,7 @@ impl NullTexts {
     pub(in crate::sql) fn check_batch(&self, batch: &RecordBatch) -> Result<()> {
         for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
             let (name, data_type) = (field.name(), field.data_type());
-            // Lists and structs become JSON, and bytes hexadecimal digits.
+            // Lists and structs are written as JSON, and bytes as hexadecimal digits.
             let is_encoded = data_type.is_nested() || data_type.is_binary();
             let is_quoted = self.quotes_strings && is_text(data_type);
             if is_encoded || is_quoted || self.partitions.contains(name) {

@@ -668,7 +668,8 @@ fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> 
     if !number.fits_scale(scale) {
         return None;
     }
-    // Arrow's parser would count trailing zeros of the fraction as digits.
+    // `to_plain_text` drops trailing zeros of the fraction, because Arrow's parser would count them
+    // as digits.
     let plain = number.to_plain_text()?;
     parse_decimal::<T>(&plain, precision, scale).ok()
 }

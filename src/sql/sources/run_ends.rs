@@ -45,7 +45,7 @@ pub(in crate::sql) fn to_plain_schema(schema: &SchemaRef) -> SchemaRef {
     }
 }
 
-/// Returns a type in which [`to_plain_schema`] would replace nothing.
+/// Replaces in a type what [`to_plain_schema`] replaces in a schema.
 pub(in crate::sql) fn to_plain_type(data_type: &DataType) -> DataType {
     let field = Arc::new(Field::new("", data_type.clone(), true));
     to_plain_field(&field).data_type().clone()

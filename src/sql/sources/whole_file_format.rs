@@ -403,8 +403,8 @@ impl WholeFileFormat {
         Ok(())
     }
 
-    /// Returns the strings that mean NULL in a CSV file to write, or `None` if only the empty string
-    /// does. `is_quoted` is whether this format quotes strings itself.
+    /// Returns the strings that represent NULL in a CSV file that is written, or `None` if only the
+    /// empty string does. `is_quoted` is whether this format quotes strings itself.
     fn find_null_texts(
         &self,
         conf: &FileSinkConfig,
@@ -575,7 +575,7 @@ struct FormatSink {
     /// How to quote the strings of a CSV file before DataFusion's sink receives them. If `None`,
     /// DataFusion's sink quotes them.
     quotes: Option<CsvQuotes>,
-    /// The strings that mean NULL in a CSV file, which no value may be.
+    /// The strings that represent NULL in a CSV file. No value may be one of them.
     nulls: Option<NullTexts>,
     whole: Option<WholeFile>,
     /// The local folder that is the target if `whole` is `None`. `None` for object stores.

@@ -1,5 +1,5 @@
-//! Rejects options of CSV that the writer ignores, or with which a table would not read back the
-//! rows that INSERT writes.
+//! Rejects options of CSV that the writer ignores, and those with which a table would not read back
+//! the rows that INSERT writes.
 
 use datafusion::common::config::CsvOptions;
 use datafusion::common::parsers::CsvQuoteStyle;
@@ -30,7 +30,8 @@ pub(super) fn check_copy_options(options: &CsvOptions) -> Result<()> {
     }
 }
 
-/// Returns an error for an option of a table that only its reader or only its writer follows.
+/// Returns an error for an option with which a table would not read back the rows that INSERT
+/// writes: only the reader or only the writer follows it, or they disagree on NULL or on quotes.
 /// `has_text` is whether the table has columns of strings.
 pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Result<()> {
     let formats = [
@@ -66,7 +67,7 @@ fn find_read_option(options: &CsvOptions) -> Option<&'static str> {
     }
 }
 
-/// Whether the writer writes NULL as a text that `null_regex` does not match.
+/// Whether the writer writes NULL as a string that `null_regex` does not match.
 fn reads_written_null_as_text(options: &CsvOptions) -> bool {
     let Some(pattern) = &options.null_regex else { return false };
     let written = options.null_value.as_deref().unwrap_or_default();

@@ -32,12 +32,12 @@ pub(in crate::sql) fn add_queries(query: Query, scopes: &CteScopes<Cte>) -> Quer
     add_ctes(query, scopes.iter_visible(), scopes.is_recursive())
 }
 
-/// Adds a WITH clause with those of the CTEs `visible` that a query may use, directly or through
-/// other CTEs; WITH RECURSIVE if `recursive` is true. Of several CTEs with the same name, adds only
-/// the last, which hides the others.
+/// Adds a WITH clause to a query, or WITH RECURSIVE if `recursive` is true. The clause has those of
+/// the CTEs `visible` that the query may use, directly or through other CTEs. Of several CTEs with
+/// the same name, it has only the last, which hides the others.
 ///
-/// A statement of many CTEs has many parts, so the time to plan all CTEs for each part would be
-/// quadratic.
+/// A statement of many CTEs has many parts, so planning all CTEs with each part would take
+/// quadratic time.
 pub(in crate::sql) fn add_ctes<'a>(
     mut query: Query,
     visible: impl Iterator<Item = &'a Cte>,
@@ -63,8 +63,8 @@ pub(in crate::sql) fn add_ctes<'a>(
     query
 }
 
-/// Whether one of `texts`, which are in lower case, contains the name of a CTE as a word, also in a
-/// string, which may be an argument of a table function.
+/// Whether one of `texts`, which are in lower case, contains the name of a CTE as a word. A word in
+/// a string counts, because the string may be a query that a table function reads.
 fn is_named(name: &str, texts: &[String]) -> bool {
     let name = name.to_lowercase();
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
@@ -72,7 +72,7 @@ fn is_named(name: &str, texts: &[String]) -> bool {
         true => {
             texts.iter().any(|text| text.split(|c: char| !is_letter(c)).any(|word| word == name))
         }
-        // Within a text, a quote in a name is doubled.
+        // The text has each quote of the name twice, so a name with quotes always counts as found.
         false => name.contains(['"', '\'']) || texts.iter().any(|text| text.contains(&name)),
     }
 }

@@ -487,7 +487,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         }
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {
-                // COPY has the format after STORED AS or as its option FORMAT.
+                // The statement may name the format in the option FORMAT instead of STORED AS.
                 check_format(state, format, "COPY writes")?;
                 check_extension(copy, format)?;
             }

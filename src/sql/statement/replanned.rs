@@ -89,8 +89,8 @@ impl KeptStatements {
 }
 
 /// Keeps the statement of a view for later uses of the view. Does nothing for a statement without
-/// OR REPLACE if its name exists: it fails when it runs, and the existing view must keep the schema
-/// in which it was created, even if both have the same definition.
+/// OR REPLACE if a table or view has its name. Such a statement fails when it runs, and an existing
+/// view must keep the default schema with which it was created, even if the definitions are equal.
 pub(super) fn keep_view(
     state: &SessionState,
     view: &CreateView,

@@ -1,4 +1,4 @@
-//! Names the column in the error about a NULL that INSERT writes to a NOT NULL column.
+//! Reports a NULL that INSERT writes to a NOT NULL column with the name of the column.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,8 +21,8 @@ static NOT_NULL: LazyLock<Arc<ScalarUDF>> =
 
 /// Analyzer rule: checks the rows of an INSERT for NULL in the columns that are declared NOT NULL.
 ///
-/// DataFusion 55 checks them, too, but its error has only the position of the column, or the name
-/// `column1` for VALUES. This workaround is obsolete once the test
+/// DataFusion 55 checks the rows, too, but its error has only the position of the column or, for
+/// VALUES, a name such as `column1`. This workaround is obsolete once the test
 /// `stock_errors_of_null_still_lack_the_column` fails.
 pub(in crate::sql) fn check_inserted_nulls(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
@@ -73,8 +73,8 @@ fn find_inserted_schema(insert: &DmlStatement) -> SchemaRef {
     files.map_or_else(|| insert.target.schema(), |files| Arc::clone(files.inserted_schema()))
 }
 
-/// Makes the columns of VALUES nullable, which the planner has given the nullability of the table:
-/// a NULL in such a column would be an error before the check.
+/// Makes the columns of VALUES nullable. The planner has given them the nullability of the columns
+/// of the table, with which a NULL would be an error before the check.
 fn make_values_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_required = |plan: &LogicalPlan| match plan {
         LogicalPlan::Values(values) => values.schema.fields().iter().any(|f| !f.is_nullable()),
@@ -108,8 +108,8 @@ pub(in crate::sql) fn get_not_null_function() -> Arc<ScalarUDF> {
     Arc::clone(&NOT_NULL)
 }
 
-/// Returns its first argument, or an error if it is NULL. The second argument is the name of the
-/// column for the error.
+/// Returns its first argument, or an error if a value of it is NULL. The second argument is the
+/// name of the column, for the error.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NotNull;
 

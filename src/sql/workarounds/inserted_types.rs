@@ -34,8 +34,8 @@ pub(in crate::sql) fn cast_inserted_columns(plan: LogicalPlan) -> Result<Logical
     }
 }
 
-/// Casts the rows that an INSERT inserts to the types of the table. Returns `None` if they have
-/// these types or another number of columns, and for other statements.
+/// Casts the rows of an INSERT to the types of the table. Returns `None` if the rows already have
+/// these types, if they have another number of columns, and for other statements.
 pub(in crate::sql) fn cast_inserted_rows(insert: &DmlStatement) -> Result<Option<DmlStatement>> {
     let table = insert.target.schema();
     let found = insert.input.schema();

@@ -1,5 +1,6 @@
-//! Dates that integers are added to, and dates compared or combined with integers, which is an
-//! error. If no error occurs, such a query returns other values than the first one.
+//! Sums of dates and integers, and dates that are compared or combined with integers. Comparing or
+//! combining them is an error; without this error, the query would return other values than the
+//! first one.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! Aggregates over queries and branches of queries without rows.
+//! Aggregates over queries without rows, and over set operations with a branch without rows.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! Aggregates of lists in an order, DISTINCT and with FILTER, and GROUPING SETS by lists.
+//! Aggregates of lists with ORDER BY, DISTINCT and FILTER, and GROUPING SETS by lists.
 
 use super::Shape;
 

@@ -1,5 +1,5 @@
-//! Groups, windows and the last elements at a time within a row, next to groups, windows and joins
-//! of the unnested elements.
+//! Groups, windows and as-of look-ups within a row. The equivalent queries group, window and join
+//! the unnested elements.
 
 use super::Shape;
 

@@ -1,5 +1,5 @@
-//! LATERAL queries with LIMIT, GROUP BY, HAVING, UNION ALL and windows, next to joins with ranked
-//! rows.
+//! LATERAL queries with LIMIT, GROUP BY, HAVING, UNION ALL and windows, compared with joins of
+//! ranked rows.
 
 use super::Shape;
 

@@ -1,4 +1,5 @@
-//! Queries that unnest a list of the outer row, next to `unnest` in SELECT and functions of lists.
+//! Queries that unnest a list of the outer row, compared with `unnest` in SELECT and with functions
+//! of lists.
 
 use super::Shape;
 

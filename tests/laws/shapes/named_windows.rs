@@ -1,4 +1,5 @@
-//! Windows of the clause WINDOW, and frames of rows, groups and ranges over keys of several types.
+//! Windows that the clause WINDOW names, and frames of rows, groups and ranges over keys of several
+//! types.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! Recursive queries that build lists from rows and consume lists element by element.
+//! Recursive queries that append rows to lists, and that read lists element by element.
 
 use super::Shape;
 

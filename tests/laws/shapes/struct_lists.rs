@@ -1,4 +1,4 @@
-//! Lists of structs, next to the sibling lists of their fields.
+//! Lists of structs, compared with parallel lists of their fields.
 
 use super::Shape;
 

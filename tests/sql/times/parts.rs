@@ -173,7 +173,7 @@ async fn buckets_of_parameters_begin_as_those_of_literals() {
     expect_rows(&[prepare], &cases).await;
 }
 
-/// So do the buckets of a subquery and of a column.
+/// The buckets of a width from a column or a subquery begin where those of an equal literal do.
 #[tokio::test]
 async fn buckets_of_columns_begin_as_those_of_literals() {
     let setup = [

@@ -15,7 +15,7 @@ async fn a_date_plus_a_duration_is_a_timestamp() {
     assert_eq!(list_wrong(&ctx, from, &expected).await, "");
 }
 
-/// DataFusion plans a list of microseconds with a value in nanoseconds, but not with one in
+/// DataFusion plans a search for nanoseconds in a list of microseconds, but not one for
 /// milliseconds.
 #[tokio::test]
 async fn lists_are_searched_for_times_of_coarser_units() {

@@ -69,8 +69,8 @@ impl FilesTable {
         Self { table, files, schema, inserted, moved_columns: Vec::new(), has_required_fields }
     }
 
-    /// Returns the schema of the rows that INSERT writes. A column that is NOT NULL in CREATE EXTERNAL
-    /// TABLE is not nullable here, but nullable in the schema of the table.
+    /// Returns the schema of the rows that INSERT writes. A column that is NOT NULL in CREATE
+    /// EXTERNAL TABLE is not nullable in this schema, but nullable in the schema of the table.
     pub(in crate::sql) fn inserted_schema(&self) -> &SchemaRef {
         &self.inserted
     }

@@ -4,8 +4,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor,
 };
 
-/// Returns the names of the columns of a SELECT, or `None` if the statement does not write each of
-/// them, as in `SELECT *` and `SELECT x + 1`.
+/// Returns the names of the columns of a SELECT. Returns `None` if the statement does not write all
+/// of them, as in `SELECT *` and `SELECT x + 1`.
 pub(in crate::sql) fn list_selected_names(select: &Select) -> Option<Vec<Ident>> {
     let names = select.projection.iter().map(|item| match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
@@ -18,7 +18,7 @@ pub(in crate::sql) fn list_selected_names(select: &Select) -> Option<Vec<Ident>>
 
 /// Returns the names of the columns of a subquery in FROM: `x` and `b` for
 /// `(SELECT a, b FROM t) AS q(x)`. Returns `None` for other tables, and if the statement does not
-/// write each of the names.
+/// write all of the names.
 pub(in crate::sql) fn list_derived_names(table: &TableFactor) -> Option<Vec<Ident>> {
     let TableFactor::Derived { subquery, alias, .. } = table else { return None };
     let renamed = alias.iter().flat_map(|alias| &alias.columns).map(|column| column.name.clone());

@@ -54,8 +54,8 @@ pub(in crate::sql) fn check_columns(
 }
 
 /// Returns an error for a decimal type with a negative scale, and for a struct with two fields of
-/// one name. DataFusion plans such types, but panics when it compares two such decimals, and a cast
-/// to such a struct copies one field to both.
+/// the same name. DataFusion plans such types, but panics when it compares two such decimals, and
+/// its cast to such a struct copies one field to both.
 pub(in crate::sql) fn check_type(data_type: &DataType) -> Result<()> {
     match data_type {
         DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => match info {
@@ -81,7 +81,7 @@ pub(in crate::sql) fn check_type(data_type: &DataType) -> Result<()> {
     }
 }
 
-/// Returns an error for a struct such as `{'a': 1, 'a': 2}`, of which only one field can be read.
+/// Returns an error for a struct such as `{'a': 1, 'a': 2}`, whose second field cannot be read.
 pub(in crate::sql) fn check_entries(entries: &[DictionaryField]) -> Result<()> {
     match find_repeated_name(entries.iter().map(|entry| entry.key.value.clone())) {
         Some(name) => refuse_field(&name),

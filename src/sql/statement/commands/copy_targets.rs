@@ -1,5 +1,4 @@
-//! Checks the options, format and target of COPY, and the options and format of CREATE EXTERNAL
-//! TABLE.
+//! Checks the options and the format of COPY and CREATE EXTERNAL TABLE, and the target of COPY.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -104,12 +103,13 @@ pub(in crate::sql::statement) fn keep_existing(
     Ok(())
 }
 
-/// Returns an error if an option occurs twice, because only one of its values would have an effect.
+/// Returns an error if an option is given twice, because only one of its values would have an
+/// effect.
 pub(in crate::sql::statement) fn check_repeated_options<V>(options: &[(String, V)]) -> Result<()> {
     let mut names = HashSet::new();
     for (key, _) in options {
         let name = key.strip_prefix("format.").unwrap_or(key);
-        // After `::`, the name has a column, such as `compression::a`, whose case matters.
+        // In `compression::a`, `a` is the name of a column, whose case matters.
         let name = match name.contains("::") {
             true => name.to_owned(),
             false => name.to_ascii_lowercase(),
@@ -121,8 +121,8 @@ pub(in crate::sql::statement) fn check_repeated_options<V>(options: &[(String, V
     Ok(())
 }
 
-/// Returns an error if no format is called `format`. The error lists the formats after `accepts`,
-/// such as `STORED AS accepts`.
+/// Returns an error if no format is called `format`. The error lists the known formats after the
+/// words `accepts`, such as `STORED AS accepts`.
 pub(in crate::sql::statement) fn check_format(
     state: &SessionState,
     format: &str,

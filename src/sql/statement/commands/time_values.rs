@@ -1,6 +1,6 @@
-//! Rejects numbers that INSERT and UPDATE write to timestamps and dates. DataFusion would read them
-//! in the unit of the column, although `5::TIMESTAMP` is 5 seconds, and as days since 1970, although
-//! 20200101 may be meant as a date.
+//! Rejects numbers that INSERT and UPDATE write to timestamps and dates. DataFusion would read a
+//! number for a timestamp in the unit of the column, although `5::TIMESTAMP` is 5 seconds, and a
+//! number for a date as days since 1970, although 20200101 may be meant as 1 January 2020.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,8 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::folding::fold_name;
 
-/// Returns the names of the columns to which an UPDATE assigns a cast to a timestamp or date. In the plan, such a cast
-/// looks like one that DataFusion adds to a value of another type.
+/// Returns the names of the columns to which an UPDATE assigns a cast to a timestamp or date. In
+/// the plan, such a cast looks like one that DataFusion adds to a value of another type.
 pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> HashSet<String> {
     let Statement::Statement(inner) = statement else { return HashSet::new() };
     let SqlStatement::Update(update) = inner.as_ref() else { return HashSet::new() };
@@ -42,7 +42,8 @@ pub(in crate::sql::statement) fn list_written_casts(statement: &Statement) -> Ha
 }
 
 /// Returns an error if the plan of an INSERT or UPDATE, also below EXPLAIN, casts numbers to
-/// timestamps or dates, except the casts that an UPDATE itself assigns to the columns in `written`.
+/// timestamps or dates. Casts that an UPDATE itself assigns to the columns in `written` are
+/// allowed.
 pub(in crate::sql::statement) fn refuse_counts(
     plan: &LogicalPlan,
     written: &HashSet<String>,
@@ -74,8 +75,8 @@ pub(in crate::sql::statement) fn refuse_counts(
     Ok(())
 }
 
-/// Returns an error if the VALUES of an INSERT have a number for a column of timestamps or dates. The
-/// plan does not show this, because its VALUES already have the types of the table.
+/// Returns an error if the VALUES of an INSERT have a number for a column of timestamps or dates.
+/// The plan does not show this, because its VALUES already have the types of the table.
 pub(in crate::sql::statement) async fn refuse_number_rows(
     ctx: &SessionContext,
     insert: &Insert,

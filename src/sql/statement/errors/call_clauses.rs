@@ -123,8 +123,9 @@ fn check_window_name(name: &str, call: &Function) -> Result<()> {
     }
 }
 
-/// Returns an error for `count(t.*)` in a SELECT of several tables. DataFusion would count all rows,
-/// also those in which an outer join has found no row of `t`. No upstream issue was found.
+/// Returns an error for `count(t.*)`. For use in a SELECT of several tables, where DataFusion would
+/// count all rows, also those for which an outer join found no row of `t`. No upstream issue was
+/// found.
 pub(super) fn check_table_star(call: &Function) -> Result<()> {
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     match list.args.as_slice() {

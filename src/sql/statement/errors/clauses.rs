@@ -63,7 +63,8 @@ pub(in crate::sql) fn check_statement_clauses(
 
 struct ClauseChecker<'a> {
     state: &'a SessionState,
-    /// Whether each SELECT around the current position reads several tables, the innermost last.
+    /// For each SELECT around the current position, the innermost last, whether it reads several
+    /// tables.
     joins: Vec<bool>,
 }
 

@@ -10,9 +10,8 @@ use crate::sql::statement::columns::merged::list_excluded_names;
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::folding::fold_name;
 
-/// Returns an error if an item of SELECT is a star with an alias or with ILIKE, if EXCLUDE or
-/// REPLACE has a column twice, if both have the same column, or if EXCLUDE has a column of another
-/// table.
+/// Returns an error for a star with an alias or with ILIKE in SELECT, or if EXCLUDE or REPLACE has
+/// a column twice, both have the same column, or EXCLUDE has a column of another table.
 pub(super) fn check_star(item: &SelectItem) -> Result<()> {
     let (table, options) = match item {
         SelectItem::Wildcard(options) => (None, options),

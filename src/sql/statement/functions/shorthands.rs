@@ -60,8 +60,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("suffix", "ends_with($1, $2)"),
     ("lcase", "lower($1)"),
     ("ucase", "upper($1)"),
-    // `unicode('')` is -1, but `ascii('')` is 0. The position of a string in '' is 1 if the string
-    // is empty, otherwise 0.
+    // `unicode('')` is -1, but `ascii('')` is 0. `strpos('', s)` is 1 if `s` is empty, and 0
+    // otherwise.
     ("unicode", "ascii($1) - strpos('', $1)"),
     ("ceiling", "ceil($1)"),
     ("sign", "signum($1)"),
@@ -350,7 +350,7 @@ fn find_ordered_any(call: &Function) -> Option<Function> {
     first.name = ObjectName::from(vec![Ident::new("first_value")]);
     first.filter = combine_conditions(Some(Box::new(is_value)), first.filter.take());
     if let FunctionArguments::List(list) = &mut first.args {
-        // The first of the distinct values is the first value.
+        // DISTINCT has no effect: the first of the distinct values is the first of all values.
         list.duplicate_treatment = None;
     }
     Some(first)

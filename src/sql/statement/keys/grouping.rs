@@ -250,14 +250,14 @@ pub(in crate::sql) fn group_constants_together(select: &mut Select) {
     }
 }
 
-/// The parts of an item of a SELECT list that are outside its subqueries.
+/// Visitor that records what an item of a SELECT list contains outside its subqueries.
 #[derive(Default)]
 struct ItemParts {
     /// The number of subqueries around the current position.
     queries: usize,
     has_query: bool,
     has_aggregate: bool,
-    /// Whether the item has a column, a window function or `unnest`.
+    /// Whether the item has a column, a window function or a call of `unnest`.
     has_column: bool,
 }
 

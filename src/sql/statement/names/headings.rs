@@ -47,7 +47,7 @@ pub(in crate::sql) fn set_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
         | LogicalPlan::Union(_)
         | LogicalPlan::Aggregate(_)
         | LogicalPlan::SubqueryAlias(_)
-        // INTERSECT and EXCEPT are joins.
+        // INTERSECT and EXCEPT are planned as joins.
         | LogicalPlan::Join(_)
         | LogicalPlan::Filter(_) => Ok(Arc::unwrap_or_clone(add_headings(Arc::new(plan))?)),
         other => Ok(other),

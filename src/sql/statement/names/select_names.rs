@@ -54,8 +54,8 @@ pub(in crate::sql::statement) fn normalize_names(select: &mut Select) -> Result<
     Ok(())
 }
 
-/// Returns the expression at a position of the SELECT list. Returns `None` if the SELECT list has
-/// no expression at this position, or a star at or before it.
+/// Returns the expression at the position `number` of the SELECT list, counted from 1. Returns
+/// `None` if the SELECT list has no expression at this position, or a star at or before it.
 pub(in crate::sql::statement) fn find_expression_at<'a>(
     columns: &'a [SelectItem],
     number: &str,

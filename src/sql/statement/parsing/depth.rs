@@ -51,8 +51,8 @@ pub(in crate::sql) fn check_depth(
     depth.check_limits(most_nested)
 }
 
-/// Returns the number of nested parentheses in the strings of a text that calls `arrow_cast`, or 0
-/// for another text. The parser of Arrow's names of types, as in `'List(List(Int64))'`, is recursive.
+/// Returns the greatest depth of parentheses in the strings of a text that calls `arrow_cast`, and
+/// 0 for another text. Arrow's parser of type names such as `'List(List(Int64))'` is recursive.
 fn find_deepest_type(tokens: &[Token]) -> usize {
     if !tokens.iter().any(is_arrow_cast) {
         return 0;
@@ -116,7 +116,7 @@ enum DepthEffect {
     Tight,
     /// A predicate such as IS NULL, which binds looser than arithmetic.
     Loose,
-    /// BETWEEN, a predicate whose AND does not begin an operand.
+    /// BETWEEN, a predicate whose AND is not the logical operator.
     Between,
     /// A name, a literal, or a space.
     Nothing,

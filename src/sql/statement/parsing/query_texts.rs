@@ -11,15 +11,15 @@ use crate::sql::statement::parsing::dialect::build_default_dialect;
 use crate::sql::statement::parsing::forms::rewrite_known_forms;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
 
-/// Maximum number of nested parentheses and CASE in a query in quotes: the default of
-/// `datafusion.sql_parser.recursion_limit`.
+/// Maximum number of nested parentheses and CASE in a query in quotes. This is the default of the
+/// setting `datafusion.sql_parser.recursion_limit`, which is not read for queries in quotes.
 const MOST_NESTED: usize = 50;
 
 /// Parses a query in quotes like a statement: with the same precedences of operators, the same
-/// additional syntax and the same limit of depth.
+/// additional syntax and the default limit of depth.
 ///
 /// # Errors
-/// If the text is not a query, or too deep.
+/// If the text is not a query, or is nested too deeply.
 pub(in crate::sql) fn parse_query_text(text: &str) -> Result<Query> {
     let dialect = build_default_dialect();
     let dialect = dialect.as_ref();

@@ -18,14 +18,14 @@ use crate::sql::base::expression_parts::rewrite_parts;
 static NEGATIVE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(CheckedNegative)));
 
-/// `SELECT -x` of the least integer of its type is this integer without this rule.
+/// `SELECT -x` returns -128 for the TINYINT -128 without this rule.
 ///
-/// Analyzer rule: makes `-x` of the least signed integer an error, as in DuckDB and PostgreSQL, and
-/// as in `ragged_neg`.
+/// Analyzer rule: makes `-x` an error if `x` is the least integer of a signed type, as in DuckDB,
+/// PostgreSQL and `ragged_neg`.
 ///
-/// DataFusion 55 negates integers with wrap-around, except where it negates a constant or the
-/// statistics of a Parquet file. There, the negation of the least integer fails, also if the
-/// statement needs no such value, as in `WHERE x > 0 AND -x > -5`:
+/// DataFusion 55 negates integers with wrap-around, except constants and the statistics of a
+/// Parquet file. There, the negation of the least integer fails, also if the statement does not
+/// need the result, as in `WHERE x > 0 AND -x > -5`:
 /// <https://github.com/apache/datafusion/issues/24668>. This workaround is obsolete once the test
 /// `stock_negations_still_wrap` fails.
 pub(in crate::sql) fn check_negations(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -196,8 +196,8 @@ fn is_equality(op: Operator) -> bool {
 /// Wraps the compared operands of an expression in [`make_float_key`]. Returns whether anything changed.
 fn wrap_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
-        // The operands stay unchanged if one is a literal number: NaN does not equal a number, and
-        // DataFusion's `x = 0.0` is also true for -0.0.
+        // The operands stay unchanged if one of them is a literal number: NaN does not equal a
+        // number, and DataFusion's `x = 0.0` is also true for -0.0.
         Expr::BinaryExpr(binary)
             if is_equality(binary.op) && (is_number(&binary.left) || is_number(&binary.right)) =>
         {

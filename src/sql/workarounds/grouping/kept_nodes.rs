@@ -6,8 +6,8 @@ use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Applies a rule of DataFusion to the largest subplans without a node that `is_kept` accepts,
-/// because the rule visits all nodes of the plan that it receives.
+/// Applies a rule of DataFusion to the largest subplans in which `is_kept` accepts no node. The
+/// rule itself visits all nodes of the plan that it receives.
 pub(super) fn optimize_below_kept(
     stock: &dyn PhysicalOptimizerRule,
     plan: Arc<dyn ExecutionPlan>,

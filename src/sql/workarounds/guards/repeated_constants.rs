@@ -56,7 +56,7 @@ pub(in crate::sql) fn limit_constants(
     lower_batch_size(plan.data, BatchSizes { given: batch_size, rows, has_text, is_lowered: false })
 }
 
-/// Replaces the inputs of a node with inputs of the same properties, such as the same order.
+/// Replaces the inputs of a node with inputs that have the same properties, such as their order.
 fn replace_similar_inputs(
     node: Arc<dyn ExecutionPlan>,
     inputs: Vec<Arc<dyn ExecutionPlan>>,

@@ -7,9 +7,9 @@ use crate::array::leaf_type;
 use crate::functions::check_float_range;
 use crate::sql::base::expression_parts::rewrite_parts;
 
-/// Analyzer rule: makes a cast of a number beyond the range of FLOAT or Float16 an error, or NULL
-/// with TRY_CAST, as in DuckDB, also in lists. A number in a string becomes infinite, as in DuckDB,
-/// and so does the result of `arrow_cast`, which names a cast of Arrow.
+/// Analyzer rule: makes a cast to FLOAT or Float16 of a number beyond the range of this type an
+/// error, or NULL with TRY_CAST, also in lists. DuckDB does the same. A number in a string becomes
+/// infinite, as in DuckDB, and so does the result of `arrow_cast`, which is a cast of Arrow.
 ///
 /// Arrow casts such a number to infinity. This workaround is obsolete once the test
 /// `stock_casts_to_floats_are_still_infinite` fails.

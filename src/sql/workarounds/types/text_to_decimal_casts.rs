@@ -23,9 +23,9 @@ static PLAIN_NUMBERS: LazyLock<Arc<ScalarUDF>> =
 /// Analyzer rule: casts strings of numbers with an exponent, such as `1.5e2`, to decimals, as
 /// PostgreSQL and DuckDB do, also in lists.
 ///
-/// Arrow casts such strings to floats only, so a cast to a decimal is an error, and NULL with
-/// TRY_CAST. This workaround is obsolete once the test
-/// `stock_exponents_are_still_no_decimals` fails.
+/// Arrow casts such strings to floats, but not to decimals: such a cast is an error, and NULL with
+/// TRY_CAST. This workaround is obsolete once the test `stock_exponents_are_still_no_decimals`
+/// fails.
 pub(in crate::sql) fn cast_texts_to_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_read = |e: &Expr| match e {
         Expr::Cast(cast) => is_decimal(cast.field.data_type()),
@@ -66,8 +66,9 @@ fn is_decimal(t: &DataType) -> bool {
     leaf_type(t).is_decimal()
 }
 
-/// Rewrites the operand of a cast to a decimal: writes the number in a string literal without an
-/// exponent, and wraps any other string in a call of [`PlainNumbers`].
+/// Rewrites the operand of a cast to a decimal if it is a string or a list of strings: writes the
+/// numbers of a literal without exponents, and wraps any other operand in a call of
+/// [`PlainNumbers`].
 fn write_out_numbers(e: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match &e {
         Expr::Literal(value, metadata) if has_texts(&value.data_type()) => {

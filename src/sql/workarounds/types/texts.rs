@@ -16,9 +16,9 @@ use crate::sql::sources::run_ends::to_plain_type;
 /// * A dictionary in `approx_distinct` and in `string_agg` with DISTINCT to its values. Type coercion casts the
 ///   argument of `string_agg(DISTINCT code, ',' ORDER BY code)`, but not the expression of ORDER BY, which must be equal.
 /// * Floats in `approx_distinct`, which has no implementation for them, to strings.
-/// * Dictionaries in `array_agg` and `nth_value` whose keys have fewer than 32 bits, to others with
-///   keys of 32 bits. These aggregates keep the values of all batches, for which narrow keys
-///   may be too few. DataFusion then panics if the call has ORDER BY.
+/// * Dictionaries in `array_agg` and `nth_value` whose keys have fewer than 32 bits, to
+///   dictionaries with keys of 32 bits. These aggregates keep the values of all batches, and narrow
+///   keys may be too few for them. DataFusion then panics if the call has ORDER BY.
 pub(in crate::sql) fn cast_dictionaries(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_affected = |e: &Expr| match e {
         Expr::Like(_) => true,

@@ -25,8 +25,9 @@ pub(super) struct BareNames<'a> {
     /// For each query around the current position, whether the query may have a column with one of
     /// the names to replace.
     queries: Vec<bool>,
-    /// For each subquery in FROM around the current position, the last entry of `queries`. That
-    /// entry is false while the subquery is visited, which does not see the tables next to it.
+    /// For each subquery in FROM around the current position that is not LATERAL, the entry of
+    /// `queries` for the query whose FROM it is in. While the subquery is visited, this entry is
+    /// false, because the subquery does not see the tables next to it.
     hidden: Vec<bool>,
     parameters: LambdaParameters,
 }

@@ -19,14 +19,13 @@ use crate::sql::statement::planned_parts::{
 };
 use crate::sql::statement::scopes::{CteScopes, is_lateral_query};
 
-/// The columns of the FROM of each subquery in an expression, and of each LATERAL query; `None` if
-/// they are unknown. The key is the text of the FROM.
+/// The columns of the FROM of each subquery in an expression, and of the FROM of each LATERAL
+/// query; `None` if they are unknown. The key is the text of the FROM.
 pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
 /// The columns of tables in FROM, by the text of the table, or the reason why they are unknown.
-/// Only SELECTs with USING add their tables, and only if a `*` has EXCLUDE or REPLACE, if
-/// [`needs_columns`] is true, or if the SELECT list has subqueries and FROM has tables without
-/// USING.
+/// Only SELECTs with USING add their tables, and only in three cases: a `*` has EXCLUDE or REPLACE,
+/// [`needs_columns`] is true, or the SELECT list has subqueries and [`has_others`] is true.
 pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans the FROM of each subquery in a statement with USING, to learn whether an unqualified name
@@ -81,9 +80,9 @@ pub(super) async fn find_columns<S: VisitMut>(
 /// define its name.
 const REPEATED_NAME: &str = "several WITH queries have this name";
 
-/// Plans a query of all columns of a FROM, and returns their names. If this fails, plans the query
-/// within another one whose FROM has the columns `names`, because a subquery in the FROM may use
-/// them as outer columns.
+/// Plans a query of all columns of a FROM, and returns their names. If this fails, the FROM may use
+/// outer columns, so this function plans the query again as a LATERAL query next to a table with
+/// the columns `names`. Returns `None` if this fails, too.
 async fn plan_from(
     state: &SessionState,
     query: Query,
@@ -120,8 +119,8 @@ async fn plan_columns(state: &SessionState, query: Query) -> Result<HashSet<Stri
     Ok(list_column_names(&plan.map_err(|e| e.strip_backtrace())?))
 }
 
-/// Returns the SELECTs of a query or of its set operations. Returns none if another part, such as
-/// VALUES, is among them.
+/// Returns the SELECT of a query, or those of a set operation. Returns none if an input is not a
+/// SELECT, such as VALUES.
 pub(super) fn list_only_selects(body: &SetExpr) -> Vec<&Select> {
     match body {
         SetExpr::Select(select) => vec![select.as_ref()],
@@ -141,8 +140,8 @@ pub(super) fn from_text(from: &[TableWithJoins]) -> String {
     from.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The columns that USING names in a statement. If there are none, the visitor [`InnerTables`],
-/// which copies queries, is skipped.
+/// Visitor that collects the columns that USING names in a statement. Without such columns, the
+/// visitor [`InnerTables`], which copies queries, is skipped.
 #[derive(Default)]
 struct UsingNames(BTreeSet<String>);
 

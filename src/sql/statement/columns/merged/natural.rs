@@ -19,7 +19,7 @@ use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::{CteScopes, is_lateral_query, track_scopes};
 
 /// Changes NATURAL joins to USING. Returns the number of NATURAL joins whose columns are unknown,
-/// and one of them that may use columns of an outer query.
+/// and the text of one of these that may use columns of an outer query.
 async fn write_natural<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -46,9 +46,10 @@ async fn write_natural<S: VisitMut>(
     (unknown, natural.unclear)
 }
 
-/// Returns the names of the columns of `SELECT * FROM ..`. An input of a NATURAL join may use
-/// columns of an outer query, and then cannot be planned alone. Then the names are those of each of
-/// its tables, planned alone or as the statement writes them. Returns `None` if they are unknown.
+/// Returns the names of the columns of `query`, which is `SELECT * FROM ..` of one input of a
+/// NATURAL join. An input that uses columns of an outer query cannot be planned alone. The names of
+/// such an input are collected table by table: those that the statement writes, or those of the
+/// planned table. Returns `None` if the names are unknown.
 async fn list_input_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     if let Some(names) = plan_merged_names(state, query.clone()).await {
         return Some(names);
@@ -63,7 +64,7 @@ async fn list_input_names(state: &SessionState, query: Query) -> Option<Vec<Stri
             continue;
         }
         let mut relation = relation.clone();
-        // The columns do not depend on WHERE, where outer columns are most frequent.
+        // The names of columns do not depend on WHERE, and most outer columns are in WHERE.
         if let TableFactor::Derived { subquery, .. } = &mut relation
             && let SetExpr::Select(select) = subquery.body.as_mut()
         {
@@ -127,7 +128,8 @@ struct NaturalJoinRewriter {
     /// `None` in the first pass. In the second pass, for each NATURAL join, the names of the
     /// columns that both inputs have, or `None` if they are unknown.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
-    /// A NATURAL join below an expression or in a LATERAL table whose columns are unknown.
+    /// The text of a NATURAL join whose columns are unknown and that may use columns of an outer
+    /// query, because it is in a subquery of an expression or in a LATERAL table.
     unclear: Option<String>,
 }
 
@@ -215,11 +217,11 @@ impl VisitorMut for NaturalJoinRewriter {
     }
 }
 
-/// Changes NATURAL joins to USING, and then gives merged columns their values.
+/// Changes NATURAL joins to USING, and then replaces merged columns with their values.
 ///
 /// # Errors
-/// If the columns of a NATURAL join in a subquery are unknown: the planner could read the merged
-/// column as a column of an outer query.
+/// If the columns of a NATURAL join in a subquery are unknown: the planner could take the name of a
+/// merged column for that of an outer column.
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,

@@ -289,8 +289,9 @@ pub(super) fn replace_in_lateral(
     }
 }
 
-/// Returns `coalesce(left, right)`, and `coalesce(a.k, b.k, c.k)` for `coalesce(a.k, b.k)` and
-/// `c.k`, because DataFusion's rules double the first argument of each nested call.
+/// Returns `coalesce(left, right)` without nested calls: `coalesce(a.k, b.k, c.k)` for
+/// `coalesce(a.k, b.k)` and `c.k`. DataFusion's rules copy the first argument of each call, so the
+/// size of nested calls would double with each join.
 fn merge_values(left: Expr, right: Expr) -> Expr {
     let mut values = split_coalesce(left);
     values.extend(split_coalesce(right));

@@ -52,9 +52,10 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join that returns the
-/// same rows: one filter uses outer columns, with at most one further subquery, and above the filter are only projections, DISTINCT
-/// and, if the filter consists of equations, GROUP BY. For EXISTS, a LIMIT above the filter is
-/// allowed, too. DataFusion does not move a condition through a sort.
+/// same rows. This holds if only one filter uses outer columns, if its conditions on them contain
+/// at most one EXISTS, and if above the filter are only projections, DISTINCT and, if the filter
+/// consists of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too.
+/// DataFusion does not move a condition through a sort.
 pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
@@ -102,12 +103,13 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
     }
 }
 
-/// Whether the conditions of a filter that use outer columns contain several subqueries, as in
-/// `EXISTS (SELECT ..) OR EXISTS (SELECT ..) OR p.id > q.v`.
+/// Whether those conditions of a filter that use outer columns contain several EXISTS, as in
+/// `EXISTS (SELECT ..) OR EXISTS (SELECT ..) OR p.id > q.v`, or an IN or ANY that may become
+/// several.
 ///
 /// DataFusion computes the result of each subquery as a column `mark`, and then moves the condition
-/// out of the correlated query, where all these columns have the same table name. So all results
-/// become the first one. This check is obsolete once the test
+/// out of the correlated query, where all these columns have the same table name. So each result is
+/// read as the first one. This workaround is obsolete once the test
 /// `stock_moved_subqueries_still_share_a_result` fails.
 fn moves_several_tests(filter: &Filter) -> Result<bool> {
     let mut tests = 0usize;
@@ -118,7 +120,7 @@ fn moves_several_tests(filter: &Filter) -> Result<bool> {
         condition.apply(|e| {
             tests += match e {
                 Expr::Exists(_) => 1,
-                // Each of these may become several EXISTS.
+                // A later rewrite may turn each of these into several EXISTS.
                 Expr::InSubquery(_) | Expr::SetComparison(_) => 2,
                 _ => 0,
             };

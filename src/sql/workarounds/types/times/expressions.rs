@@ -127,7 +127,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
 /// `'2020-01-01 10:00'`, which DataFusion does not parse. Returns whether it changed the default.
 ///
 /// # Errors
-/// If the values are dates and the default is an integer, or the other way round.
+/// If the values are dates and the default is an integer, or the reverse.
 fn complete_default(args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let [values, _, default] = args else { return Ok(false) };
     refuse_integers(&[(&*values, schema), (&*default, schema)])?;

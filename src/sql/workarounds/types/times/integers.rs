@@ -59,7 +59,7 @@ pub(super) fn refuse_integers_of_union(union: &Union) -> Result<()> {
 }
 
 /// Returns an error if a column of VALUES has lists, structs or maps with dates in one row and with
-/// integers in another. The planner itself refuses columns of dates and integers.
+/// integers in another. The planner itself refuses a column of dates and integers.
 pub(super) fn refuse_integers_of_values(values: &Values) -> Result<()> {
     let none = DFSchema::empty();
     for (at, field) in values.schema.fields().iter().enumerate() {
@@ -103,7 +103,8 @@ fn mixes_dates_with_integers(a: &DataType, b: &DataType) -> bool {
                 mixes_dates_with_integers(field.data_type(), other.data_type())
             })
         }),
-        // The names of the two fields of an entry may differ.
+        // The fields of the entries are compared by position, because two map types may differ in
+        // the names of these fields.
         (Map(a, _), Map(b, _)) => match (a.data_type(), b.data_type()) {
             (Struct(a), Struct(b)) => a
                 .iter()

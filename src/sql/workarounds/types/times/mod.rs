@@ -49,23 +49,23 @@ pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
 ///   compare as lengths of time with months of 30 days, as in DuckDB.
 /// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
 ///   or a literal does not fit their unit, all compare as exact decimals.
-/// * A UNION of timestamps with strings returns timestamps in microseconds, and a UNION of dates or
-///   times of day with strings returns strings. CASE, `greatest` and other
-///   expressions that return either a date (or a time of day) or a string are an error. Type
-///   coercion would cast the strings to dates, without their times of day.
+/// * A UNION of timestamps with strings returns timestamps in microseconds, or in nanoseconds if a
+///   timestamp has this unit. A UNION of dates or times of day with strings returns strings. CASE,
+///   `greatest` and other expressions that return either a date (or a time of day) or a string are
+///   an error. Type coercion would cast the strings to dates, without their times of day.
 /// * Dates are neither compared nor combined with integers: type coercion would take the integers
 ///   for days since 1970.
 /// * GROUP BY, DISTINCT and aggregates compare the lengths of intervals, and return one of several equal
 ///   intervals. Lists and structs of intervals would compare field by field, so grouping by them is an
 ///   error.
 pub(in crate::sql) fn compare_exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // The rows of `INSERT INTO t VALUES ..` keep the types of the columns of the table, to which
-    // the planner casts them.
+    // The rows of `INSERT INTO t VALUES ..` keep the types of the columns of `t`, to which the
+    // planner casts them.
     let inserts = plan.exists(|node| Ok(inserts_values(node)))?;
     Ok(plan.transform_up_with_subqueries(|plan| rewrite_plan(plan, inserts))?.data)
 }
 
-/// Whether a node inserts the rows of VALUES that are the whole query of an INSERT.
+/// Whether a node is an INSERT whose query is VALUES, also with ORDER BY or LIMIT.
 fn inserts_values(node: &LogicalPlan) -> bool {
     let LogicalPlan::Dml(change) = node else { return false };
     let mut input = change.input.as_ref();
@@ -79,10 +79,10 @@ fn inserts_values(node: &LogicalPlan) -> bool {
 }
 
 /// Rewrites a plan node whose inputs are already rewritten. `inserts` is whether the node is part
-/// of a statement that inserts the rows of VALUES.
+/// of a statement for which [`inserts_values`] is true.
 fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // The rewrite of the rows may have changed their types.
+        // The rewrite of the inputs may have changed the types of the rows.
         return Ok(match cast_inserted_rows(dml)? {
             Some(dml) => Transformed::yes(LogicalPlan::Dml(dml)),
             None => Transformed::no(plan),
@@ -262,8 +262,8 @@ fn convert_dates_to_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Casts the strings in a column of a union, also in lists, to the type of the timestamps that
-/// other inputs have in this column, but at least to microseconds. Type coercion would cast all to
+/// Casts a column of a union that has timestamps in some inputs and strings in others, also in
+/// lists, to the type that [`find_timestamp_of_texts`] returns. Type coercion would cast it to
 /// nanoseconds, which end in 2262. Returns whether an input changed.
 fn convert_texts_to_timestamps(union: &mut Union) -> Result<bool> {
     let mut changed = false;
@@ -280,10 +280,10 @@ fn convert_texts_to_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Returns the type to which timestamps, dates and strings in a column of a union are cast: the
-/// finest unit of the timestamps, but at least microseconds, with their zone. `types` has the type
-/// of the column in each input. Returns `None` unless some are timestamps, some are strings, and
-/// all others dates or NULL.
+/// Returns the type to which the timestamps, dates and strings in a column of a union are cast: a
+/// timestamp in the zone of the timestamps and in their finest unit, or in microseconds if this
+/// unit is coarser. `types` has the type of the column in each input. Returns `None` unless some of
+/// them are timestamps, some are strings, and all others are dates or NULL.
 fn find_timestamp_of_texts(types: &[DataType]) -> Option<DataType> {
     let mut depths = types.iter().filter(|t| !t.is_null()).map(list_depth);
     let depth = depths.next()?;

@@ -204,8 +204,8 @@ pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Ve
 /// timestamps and dates. Returns `None` if they stay unchanged.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let pairs = [(left, schema), (right, schema)];
-    // Types are compared before constants are folded: folding each operand of a long chain of
-    // operators would take quadratic time.
+    // Types are compared before constants are folded, because folding each operand in a long chain
+    // of operators would take quadratic time.
     let values = list_typed_values(&pairs)?;
     let [a, b] = &values[..] else { return None };
     let instants = |t: &DataType| is_timestamp(t) || is_date(t);
@@ -226,8 +226,8 @@ pub(super) fn make_interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> 
     interval.then(|| ComparableForm::IntervalNanoseconds.make_call(expr.clone()))
 }
 
-/// Returns values with their types and constants, or `None` if no value is a time or the type of a
-/// value is unknown.
+/// Returns values with their types and, for constant values, the constants. Returns `None` if no
+/// value is a time, or if the type of a value is unknown.
 fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
     let mut typed = list_typed_values(values)?;
     if !typed.iter().any(|v| is_instant_or_span(&v.data_type)) {
@@ -243,8 +243,8 @@ fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
     Some(typed)
 }
 
-/// Returns values with their types and without constants, or `None` if the type of a value is
-/// unknown.
+/// Returns values with their types, without folding constants. Returns `None` if the type of a
+/// value is unknown.
 fn list_typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
     let typed = values.iter().map(|&(expr, schema)| {
         let data_type = match expr.get_type(schema).ok()? {

@@ -12,14 +12,14 @@ use super::expressions::holds_type;
 use crate::functions::move_all_dates;
 use crate::sql::workarounds::types::decimal_values::remove_cast;
 
-/// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and structs,
-/// to timestamps in this zone, and one of dates and other timestamps to the finest unit of these
-/// timestamps. Returns whether a column changed.
+/// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and
+/// structs, to timestamps in this zone. Converts a column that mixes dates with timestamps without
+/// a zone to the finest unit of these timestamps. Returns whether a column changed.
 ///
 /// The planner casts all values of such a column to timestamps in nanoseconds without a zone, which
-/// have no zone and do not represent all years, and this function removes these casts. It cannot
-/// tell them from casts in the statement, so `sql::statement::keys::constants` doubles the casts in
-/// the statement before the planner runs, and one of the two remains.
+/// do not represent all years. This function removes these casts. It cannot tell them from casts in
+/// the statement, so `sql::statement::keys::constants` doubles the casts in the statement before
+/// the planner runs, and one of the two remains.
 pub(super) fn unify_dates_of_values(values: &mut Values) -> Result<bool> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());
@@ -48,8 +48,8 @@ pub(super) fn unify_dates_of_values(values: &mut Values) -> Result<bool> {
     Ok(changed)
 }
 
-/// Returns the common type of the values `cells` of a column, if this type has a zone that
-/// `planned`, the type that the planner chose, lacks, or a coarser unit. Returns `None` otherwise.
+/// Returns the common type of the values `cells` of a column if `planned`, the type that the
+/// planner chose, lacks the zone of the common type or has a finer unit. Returns `None` otherwise.
 fn find_common_type<'a>(
     planned: &DataType,
     cells: impl Iterator<Item = &'a Expr>,
@@ -73,8 +73,8 @@ fn find_common_type<'a>(
     rest.iter().try_fold(first.clone(), |common, t| type_union_coercion(&common, t))
 }
 
-/// Returns the type of timestamps in the finest unit of `types`, if all of these are dates and
-/// timestamps without a zone and in coarser units than nanoseconds.
+/// Returns the timestamp type with the finest unit of `types`. Returns `None` unless all of `types`
+/// are dates or timestamps without a zone, some are timestamps, and none has nanoseconds.
 fn find_finest_timestamp(types: &[DataType]) -> Option<DataType> {
     let mut finest: Option<TimeUnit> = None;
     for t in types {

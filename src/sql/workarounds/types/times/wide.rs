@@ -140,11 +140,12 @@ impl WideFunction {
         to_columnar(add(&starts, &shifts)?, one)
     }
 
-    /// Computes `date_bin` of widths or origins that are arrays, one run of rows with equal widths
-    /// and origins after the other. Returns `None` if they are scalars.
+    /// Computes `date_bin` for widths or origins that are arrays, with one call for each run of
+    /// rows with equal widths and origins. Returns `None` if they are scalars.
     ///
-    /// DataFusion 55 refuses arrays. A scalar subquery that a statement contains several times, as
-    /// the width in the expansion of `time_bucket` is, becomes a column of a projection.
+    /// DataFusion 55 refuses such arrays. A scalar subquery is an array, too, if the statement
+    /// contains it several times, like the width in the expansion of `time_bucket`: the optimizer
+    /// then makes it a column of a projection.
     fn bin_runs(&self, args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
         let is_array = |at: usize| matches!(args.args.get(at), Some(ColumnarValue::Array(_)));
         if !is_array(0) && !is_array(2) {
