@@ -63,8 +63,8 @@ pub(in crate::sql) fn check_statement_clauses(
 
 struct ClauseChecker<'a> {
     state: &'a SessionState,
-    /// For each SELECT around the current position, the innermost last, whether it reads several
-    /// tables.
+    /// Whether each SELECT around the current position reads several tables, the innermost last. A
+    /// query has the value of its SELECT, too, for its ORDER BY, which is not a part of the SELECT.
     joins: Vec<bool>,
 }
 
@@ -76,7 +76,16 @@ impl Visitor for ClauseChecker<'_> {
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<DataFusionError> {
+        self.joins.push(match query.body.as_ref() {
+            SetExpr::Select(select) => reads_several_tables(select),
+            _ => true,
+        });
         as_flow(check_query(query))
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<DataFusionError> {
+        self.joins.pop();
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<DataFusionError> {
