@@ -45,8 +45,8 @@ pub(super) fn charge_result(name: &str, args: &ScalarFunctionArgs) -> Result<Opt
     charge_bytes(name, bytes.fold(0, usize::saturating_add))
 }
 
-/// Charges the lists of integers that a call of `range` or `generate_series` returns to the memory
-/// limit, like [`charge_result`]. Returns `None` for short results and for series of other types.
+/// Like [`charge_result`], for calls of `range` and `generate_series`: charges to the memory limit
+/// the lists of integers that a call returns. Returns `None` for short results and for series of other types.
 pub(crate) fn charge_series(name: &str, args: &ScalarFunctionArgs) -> Result<Option<MemoryCharge>> {
     if !args.args.iter().all(|arg| arg.data_type().is_integer()) {
         return Ok(None);

@@ -325,7 +325,7 @@ impl RaggedBatch {
         check_dim(dim, batch, tensor.ndim())?;
         if tensor.shape()[dim] != self.max_sample_size() {
             return Err(Error::invalid(format!(
-                "the tensor has the size {} along the non-uniform axis {dim}, but the non-uniform axis of the batch has the size {}; the two sizes must be equal",
+                "the tensor has the padded size {} along axis {dim}, but the longest sample of the batch has {} elements; pad or cut the tensor along this axis to that size",
                 tensor.shape()[dim],
                 self.max_sample_size()
             )));

@@ -7,8 +7,9 @@ use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, Interval, V
 
 use crate::sql::base::interval_texts::spell_out;
 
-/// Rewrites `INTERVAL (n) DAY` to `(n | 0) * INTERVAL '1' DAY`, and `INTERVAL 2 DAY` to `INTERVAL '2' DAY`, which
-/// DataFusion also accepts in the frames of windows. Other expressions stay unchanged.
+/// Rewrites `INTERVAL (n) DAY` to `(n | 0) * INTERVAL '1' DAY`. `n | 0` is `n`, but an error if `n` is not
+/// an integer. Rewrites `INTERVAL 2 DAY` to `INTERVAL '2' DAY`, because DataFusion accepts only the quoted
+/// number in the frames of windows. Other expressions stay unchanged.
 pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     let Expr::Interval(interval) = expr else { return };
     if interval.leading_field.is_some()

@@ -229,7 +229,7 @@ impl OuterRows {
     }
 
     /// Rewrites the correlated IN and EXISTS in a condition of WHERE. A conjunct that is IN or
-    /// EXISTS becomes a semi or anti join with `joined` where possible. Any other IN or EXISTS
+    /// EXISTS becomes a semi or anti join of `self.joined` where possible. Any other IN or EXISTS
     /// becomes a scalar subquery. Returns the conjuncts that have not become joins.
     fn join_tests(&mut self, condition: Expr, names: &mut NewNames) -> Result<Expr> {
         let condition = as_tests(condition, self.joined.schema())?;
