@@ -41,25 +41,22 @@ fn invalid_masks_and_sample_sizes_are_refused() {
     let sizes = |v: &[i64]| make_ints(&[v.len()], v);
     expect_refused(
         new(Some(&mask), Some(&sizes(&[2, 2])), None),
-        "sample 1 has the size 2, but the number of its entries in the mask is 1",
+        "sample 1 has the size 2 in sample_sizes, but the number of its entries in mask is 1",
     );
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
-    expect_refused(new(None, None, None), "neither mask nor sample sizes");
+    expect_refused(new(None, None, None), "neither mask nor sample_sizes");
     expect_refused(
         new(None, Some(&sizes(&[1, 4])), None),
-        "sample 1 has 4 entries, more than the size 3",
+        "sample 1 has 4 entries, but the non-uniform axis of the tensor has room for only 3",
     );
     expect_refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
-    expect_refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
-    expect_refused(
-        new(None, Some(&make_ints(&[], &[1])), None),
-        "the sample sizes or the mask have no batch axes",
-    );
+    expect_refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes, of shape [3]");
+    expect_refused(new(None, Some(&make_ints(&[], &[1])), None), "there are no batch axes");
     let bounds = "at least 1 (the number of batch axes) and less than 2 (the number of all axes)";
     expect_refused(new(None, Some(&sizes(&[1, 1])), Some(0)), bounds);
     expect_refused(new(None, Some(&sizes(&[1, 1])), Some(2)), bounds);
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
-    expect_refused(new(None, Some(&floats), None), "sample sizes have the type float32");
+    expect_refused(new(None, Some(&floats), None), "sample_sizes has the type float32");
     expect_refused(new(Some(&make_ints(&[2, 3], &[1; 6])), None, None), "cast it to bool");
     expect_refused(
         new(Some(&make_bools(&[2, 2], &[1; 4])), None, None),
@@ -67,7 +64,7 @@ fn invalid_masks_and_sample_sizes_are_refused() {
     );
     expect_refused(
         new(Some(&make_bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None),
-        "does not match sample sizes",
+        "does not match sample_sizes",
     );
     expect_refused(new(Some(&make_bools(&[], &[1])), None, None), "the mask has no axes");
     expect_refused(
@@ -81,9 +78,9 @@ fn invalid_masks_and_sample_sizes_are_refused() {
     );
     expect_refused(
         RaggedBatch::from_oversize_tensor(&t, None, Some(&sizes(&[4, 0])), None),
-        "more than the size 3",
+        "room for only 3",
     );
-    expect_refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "give one of them");
+    expect_refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "give only one of them");
     expect_refused(RaggedBatch::empty(2, 1, Some(usize::MAX), None), "batch axes");
     expect_refused(RaggedBatch::empty(2, 1, None, Some(&[usize::MAX])), "limit");
     expect_refused(RaggedBatch::empty(2, 1, Some(0), None), "batch axes");
@@ -172,7 +169,7 @@ fn invalid_padding_options_and_offsets_are_refused() {
     expect_refused(RaggedBatch::from_packed(make_ints(&[0], &[]), &none), "at least one offset");
     expect_refused(
         RaggedBatch::from_packed(make_ints(&[1], &[5]), &make_ints(&[1, 1], &[0])),
-        "of shape [samples + 1]",
+        "of shape [number of samples + 1]",
     );
 }
 
@@ -199,14 +196,14 @@ fn invalid_indices_and_data_to_index_are_refused() {
     );
     expect_refused(batched_indexing_access(&data, &ids, f64::INFINITY, None, &any), "inf");
     let float = DenseTensor::from_vec([2, 2], vec![0.5f32; 4]).unwrap();
-    expect_refused(batched_indexing_write(&float, &ids, &data, None, &any), "convert");
+    expect_refused(batched_indexing_write(&float, &ids, &data, None, &any), "cast them to");
     expect_refused(
         batched_indexing_write(make_ints(&[2, 2, 1], &[0; 4]), &ids, &data, None, &any),
         "entries of shape [1]",
     );
     expect_refused(
         batched_indexing_write(make_ints(&[2, 1], &[0; 2]), &ids, &data, None, &any),
-        "1 for sample 0",
+        "of sample 0 in to_write or input_data is 1",
     );
     expect_refused(
         batched_inverse_indexing_access(
@@ -256,11 +253,11 @@ fn masks_that_do_not_fit_the_data_are_refused() {
     let other = make_bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
     expect_refused(
         batched_bool_indexing_write(&kept, &other, &data),
-        "is 3 for sample 0, but the number of positions at which the mask is true is 2",
+        "of sample 0 in to_write is 3, but the number of its true values in output_mask is 2",
     );
     let floats = kept.cast(DType::F32).unwrap();
     let first = make_bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
-    expect_refused(batched_bool_indexing_write(&floats, &first, &data), "convert");
+    expect_refused(batched_bool_indexing_write(&floats, &first, &data), "cast them to");
     expect_refused(
         batched_bool_indexing_write(&make_full(&[3, 1], 1), &first, &data),
         "batch axes",
@@ -288,8 +285,11 @@ fn masks_that_do_not_fit_the_data_are_refused() {
 fn samples_that_do_not_combine_are_refused() {
     let combine = |s: NestedSamples, flat| combine_data(&s, None, flat);
     let t = |n: usize| NestedSamples::Tensor(make_ints(&[n], &vec![1; n]));
-    expect_refused(combine(NestedSamples::List(vec![]), true), "a list without tensors is given");
-    expect_refused(combine(t(1), true), "from a list");
+    expect_refused(
+        combine(NestedSamples::List(vec![]), true),
+        "data_list is a list without tensors",
+    );
+    expect_refused(combine(t(1), true), "data_list is a single tensor");
     expect_refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of length 1 and 0");
     expect_refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
     expect_refused(combine(vec![vec![t(1)].into(), t(1)].into(), false), "a sample next to lists");

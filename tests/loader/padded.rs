@@ -195,7 +195,7 @@ fn unsuitable_shards_and_options_are_errors_that_name_them() {
         (o().masks([0]), "axes from 1 to 3"),
         (o().masks([1, 1]), "\"dim1/mask\""),
         (LoaderOptions::new(0), "at least 1 item"),
-        (o().window(0, WindowSampling::Random), "at least 1 event"),
+        (o().window(0, WindowSampling::Random), "at least 1 element"),
         (o().window(1, WindowSampling::Step { stride: 0 }), "stride"),
         (o().bucket(0), "pool for bucketing"),
         (o().threads(0), "number of threads"),

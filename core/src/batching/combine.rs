@@ -72,7 +72,7 @@ impl NestedSamples {
         ) -> Result<()> {
             let found = |what: String| {
                 Err(Error::invalid(format!(
-                    "level {depth} of the nested lists has {what}, but must have only samples or only lists of the same length; set flatten_batch_dims to combine the samples anyway"
+                    "level {depth} of data_list (level 0 is the outermost list) has {what}, but must have only samples or only lists of the same length; set flatten_batch_dims to combine the samples anyway"
                 )))
             };
             match samples {
@@ -151,7 +151,7 @@ pub fn combine_data(
             NestedSamples::List(_) => "a list without tensors",
         };
         return Err(Error::invalid(format!(
-            "a batch is combined from a list of tensors, one per sample, but {found} is given; give a list of at least one tensor"
+            "data_list is {found}; give a list of at least one tensor, one per sample"
         )));
     };
     let filled = tensors.iter().find(|t| t.num_elements() > 0);
@@ -180,7 +180,7 @@ pub fn combine_data(
         None => Arc::new(SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?),
         Some(other) => {
             let own = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
-            own.check_same_sizes(other.structure(), "samples and other_with_same_sample_sizes")?;
+            own.check_same_sizes(other.structure(), "data_list and other_with_same_sample_sizes")?;
             Arc::clone(other.structure())
         }
     };

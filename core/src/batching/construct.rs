@@ -43,7 +43,7 @@ impl SampleSizes {
             }
             (None, None) => {
                 return Err(Error::invalid(
-                    "neither mask nor sample sizes are given; give at least one of them to make a batch",
+                    "neither mask nor sample_sizes is given; give at least one of them to make a batch",
                 ));
             }
         };
@@ -53,12 +53,12 @@ impl SampleSizes {
                 let batch = &shape[..shape.len() - 1];
                 if batch != batch_shape {
                     return Err(Error::invalid(format!(
-                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}; the shape of the mask must be that of the sizes, followed by one more axis"
+                        "a mask of shape {shape:?} does not match sample_sizes of shape {batch_shape:?}; give a mask with the axes of sample_sizes and one more axis at the end"
                     )));
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
                     return Err(Error::invalid(format!(
-                        "{sample} has the size {size}, but the number of its entries in the mask is {in_mask}; the two numbers must be equal",
+                        "{sample} has the size {size} in sample_sizes, but the number of its entries in mask is {in_mask}; correct one of the two, or give only one of these arguments",
                         sample = name_sample(&batch_shape, i),
                         in_mask = counted[i],
                         size = lengths[i]
@@ -82,7 +82,7 @@ impl SampleSizes {
         let batch = self.batch_shape.len();
         if batch == 0 {
             return Err(Error::invalid(
-                "the sample sizes or the mask have no batch axes; give sizes or a mask with at least one batch axis",
+                "there are no batch axes; give sample_sizes with at least 1 axis, or a mask with at least 2 axes",
             ));
         }
         let dim = non_uniform_dim.unwrap_or(batch);
@@ -91,7 +91,7 @@ impl SampleSizes {
         let width = tensor.shape()[dim];
         if let Some(mask) = self.mask_width.filter(|m| *m != width) {
             return Err(Error::invalid(format!(
-                "the last axis of the mask has the size {mask}, but the non-uniform axis of the tensor has the size {width}; the two sizes must be equal"
+                "the last axis of the mask has the size {mask}, but the non-uniform axis of the tensor has the size {width}; give a mask whose last axis has the size {width}"
             )));
         }
         Ok(NonUniformAxis { dim, size: width })
@@ -103,7 +103,7 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the tensor has the shape {shape:?}, but its first axes must be the batch axes {batch_shape:?}; reshape the tensor"
+        "the tensor has the shape {shape:?}, but its first axes must be the batch axes, of shape {batch_shape:?}; reshape the tensor"
     )))
 }
 
@@ -127,7 +127,7 @@ impl RaggedBatch {
     /// assert_eq!(batch.mask()?.to_string(), "bool[2, 2] [[true, false], [true, true]]");
     /// let wrong = DenseTensor::from_bools([2, 2], [true, true, true, true])?;
     /// let e = RaggedBatch::try_new(&t, Some(&wrong), Some(&sizes), None).unwrap_err();
-    /// assert_eq!(e.to_string(), "sample 0 has the size 1, but the number of its entries in the mask is 2; the two numbers must be equal");
+    /// assert_eq!(e.to_string(), "sample 0 has the size 1 in sample_sizes, but the number of its entries in mask is 2; correct one of the two, or give only one of these arguments");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -189,7 +189,7 @@ impl RaggedBatch {
         let room = tensor.shape()[dim];
         if let Some(i) = given.lengths.iter().position(|n| *n > room) {
             return Err(Error::invalid(format!(
-                "{sample} has {entries} entries, more than the size {room} of the non-uniform axis, which holds the entries of each sample; correct the sample sizes",
+                "{sample} has {entries} entries, but the non-uniform axis of the tensor has room for only {room} per sample; give at most {room} in sample_sizes",
                 sample = name_sample(&given.batch_shape, i),
                 entries = given.lengths[i]
             )));
@@ -225,7 +225,7 @@ impl RaggedBatch {
         num_batch_dims: usize,
     ) -> Result<Self> {
         if num_batch_dims == 0 {
-            return Err(Error::invalid("the number of batch axes is 0; give at least 1"));
+            return Err(Error::invalid("num_batch_dims is 0; give at least 1 batch axis"));
         }
         check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;
         let batch_shape = full_tensor.shape()[..num_batch_dims].to_vec();
@@ -261,7 +261,7 @@ impl RaggedBatch {
         let batch_shape = match (num_batch_dims, batch_shape) {
             (Some(_), Some(_)) => {
                 return Err(Error::invalid(
-                    "both the number and the shape of the batch axes are given; give one of them",
+                    "both num_batch_dims and batch_shape are given; give only one of them",
                 ));
             }
             (Some(n), None) => {
@@ -274,7 +274,7 @@ impl RaggedBatch {
         let batch = batch_shape.len();
         if batch == 0 || batch >= num_dims {
             return Err(Error::invalid(format!(
-                "the number of axes is {num_dims}, and the number of batch axes is {batch}; give at least one batch axis and one data axis"
+                "num_dims is {num_dims}, and the number of batch axes is {batch}; give at least one batch axis, and a num_dims above the number of batch axes"
             )));
         }
         check_dim(non_uniform_dim, batch, num_dims)?;

@@ -57,7 +57,7 @@ impl RaggedBatch {
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "the cumulative sizes have the type {} and the shape {:?}; give integers of shape [samples + 1]",
+                "cu_seqlens has the type {} and the shape {:?}; give integers of shape [number of samples + 1]",
                 cu_seqlens.dtype(),
                 cu_seqlens.shape()
             )));
@@ -70,7 +70,7 @@ impl RaggedBatch {
         };
         if offsets.base() != 0 {
             return Err(Error::invalid(format!(
-                "the cumulative sizes begin with {}; give sizes that begin with 0",
+                "cu_seqlens begins with {}; give cumulative sizes that begin with 0",
                 offsets.base()
             )));
         }

@@ -221,7 +221,7 @@ pub(super) fn scatter_entries(
     let lists = target.layout.lists();
     if let Some(i) = (0..lists).find(|i| from.layout.length(*i) < indices.offsets.length(*i)) {
         return Err(Error::invalid(format!(
-            "the number of entries to write is {entries} for {sample}, but the number of indices is {indices}; give at least one entry per index",
+            "the number of entries of {sample} in to_write or input_data is {entries}, but the number of its indices in output_indices is {indices}; give at least one entry per index",
             sample = super::structure::name_sample(&indices.batch_shape, i),
             entries = from.layout.length(i),
             indices = indices.offsets.length(i)

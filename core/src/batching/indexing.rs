@@ -240,12 +240,12 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     let (a, b) = (from.values.dtype(), into.values.dtype());
     if a != b {
         return Err(Error::invalid(format!(
-            "entries of type {a} cannot be written into entries of type {b}; convert one of them first"
+            "entries of type {a} cannot be written into entries of type {b}; cast them to {b} first"
         )));
     }
     if from.entry_shape() != into.entry_shape() {
         return Err(Error::invalid(format!(
-            "entries of shape {:?} cannot be written into entries of shape {:?}; give entries of the same shape",
+            "entries of shape {:?} cannot be written into entries of shape {:?}; reshape the entries to write to the second shape",
             from.entry_shape(),
             into.entry_shape()
         )));
@@ -289,11 +289,11 @@ pub fn batched_index_mapping(
     let (source, target) = (source_data.into(), target_data.into());
     source_indices
         .structure()
-        .check_same_sizes(target_indices.structure(), "indices of source and target")?;
+        .check_same_sizes(target_indices.structure(), "source_indices and target_indices")?;
     let widths = (source_indices.max_sample_size(), target_indices.max_sample_size());
     if widths.0 != widths.1 {
         return Err(Error::invalid(format!(
-            "the indices of the source are padded to {} and those of the target to {}; pad both to the same width",
+            "source_indices are padded to {} positions and target_indices to {}; pad both to the same number of positions",
             widths.0, widths.1
         )));
     }

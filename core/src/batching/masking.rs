@@ -47,7 +47,7 @@ impl MaskedData {
         let flags = MaskFlags::new(mask, batch_shape.len())?;
         if mask.shape()[..batch_shape.len()] != batch_shape {
             return Err(Error::invalid(format!(
-                "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}; the mask must have the batch axes of the data",
+                "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}; give a mask that begins with the batch axes of the data",
                 mask.shape()
             )));
         }
@@ -55,7 +55,7 @@ impl MaskedData {
         let width = mask.shape()[batch_shape.len()];
         if width != entries.width {
             return Err(Error::invalid(format!(
-                "the data has the size {} along the non-uniform axis, but the last axis of the mask has the size {width}; the two sizes must be equal",
+                "the data has the size {} along the non-uniform axis, but the last axis of the mask has the size {width}; give a mask whose last axis has the size of the data",
                 entries.width
             )));
         }
@@ -211,14 +211,14 @@ pub fn batched_bool_indexing_write(
     let masked = MaskedData::new(&into, &output_mask.into())?;
     if to_write.batch_shape() != masked.batch_shape {
         return Err(Error::invalid(format!(
-            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}; the two shapes must be equal",
+            "to_write has batch axes of shape {:?}, but output_mask has batch axes of shape {:?}; give to_write the batch axes of output_mask",
             to_write.batch_shape(),
             masked.batch_shape
         )));
     }
     if let Some(i) = to_write.offsets().first_difference(&masked.kept) {
         return Err(Error::invalid(format!(
-            "the number of entries to write is {entries} for {sample}, but the number of positions at which the mask is true is {slots}; give one entry per position",
+            "the number of entries of {sample} in to_write is {entries}, but the number of its true values in output_mask is {slots}; give one entry per true value",
             sample = to_write.structure().name_sample(i),
             entries = to_write.offsets().length(i),
             slots = masked.kept.length(i)

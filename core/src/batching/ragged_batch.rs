@@ -61,7 +61,7 @@ impl RaggedBatch {
         let entries = structure.offsets().children();
         if values.shape().first() != Some(&entries) {
             return Err(Error::invalid(format!(
-                "the values have the shape {:?}, but the number of entries is {entries}; the first axis must have one element per entry",
+                "the values have the shape {:?}, but the number of entries is {entries}; give values whose first axis has one element per entry",
                 values.shape()
             )));
         }

@@ -237,13 +237,13 @@ impl RaggedBatch {
             }
             (SampleRepeats::Each(_), Some(_)) => {
                 return Err(Error::invalid(
-                    "batch_dim is given together with a list of repeats for all batch axes; give a single number of repeats, or leave out batch_dim",
+                    "batch_dim is given, but num_repeats lists a number for each batch axis; give a single number as num_repeats, or leave out batch_dim",
                 ));
             }
             (SampleRepeats::Each(each), None) if each.len() == batch => each,
             (SampleRepeats::Each(each), None) => {
                 return Err(Error::invalid(format!(
-                    "the list of repeats has the length {}, but the number of batch axes is {batch}; give one number per batch axis",
+                    "num_repeats has the length {}, but the number of batch axes is {batch}; give one number per batch axis",
                     each.len()
                 )));
             }
@@ -313,7 +313,7 @@ impl RaggedBatch {
         let own = self.batch_shape();
         if own.len() != new_batch_shape.len() {
             return Err(Error::invalid(format!(
-                "the batch axes have the shape {own:?}, and cannot be broadcast to {new_batch_shape:?}; give one size per batch axis"
+                "the batch axes have the shape {own:?}, and cannot be broadcast to {new_batch_shape:?}; give new_batch_shape one size per batch axis"
             )));
         }
         let fits =

@@ -38,7 +38,7 @@ impl SampleStructure {
         }
         if count_shape_elements(&batch_shape) != Some(offsets.lists()) {
             return Err(Error::invalid(format!(
-                "{} samples do not fit batch axes of shape {batch_shape:?}; the product of the sizes must be the number of samples",
+                "{} samples do not fit batch axes of shape {batch_shape:?}; give sizes whose product is the number of samples",
                 offsets.lists()
             )));
         }
@@ -90,7 +90,7 @@ impl SampleStructure {
     pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
         if self.batch_shape != other.batch_shape {
             return Err(Error::invalid(format!(
-                "{what} have different batch shapes, {own:?} and {theirs:?}; the two shapes must be equal",
+                "{what} have different batch shapes, {own:?} and {theirs:?}; give both the same batch shape",
                 own = self.batch_shape,
                 theirs = other.batch_shape
             )));
@@ -98,7 +98,7 @@ impl SampleStructure {
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what} differ in size: the number of entries of {sample} is {own} in the first of the two and {theirs} in the second; both numbers must be equal",
+                "{what} differ in size: the number of entries of {sample} is {own} in the first of the two and {theirs} in the second; give both the same sample sizes",
                 sample = self.name_sample(i),
                 own = self.offsets.length(i),
                 theirs = other.offsets.length(i)
@@ -195,7 +195,7 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
             (*n).try_into().map_err(|_| {
                 Error::invalid(format!(
-                    "{sample} has the invalid size {n:?}; give sizes of 0 or more",
+                    "{sample} has the invalid size {n:?} in sample_sizes; give sizes of 0 or more",
                     sample = name_sample(sizes.shape(), i)
                 ))
             })
@@ -212,7 +212,7 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
         DType::I32 => convert_sizes::<i32>(sizes),
         DType::I64 => convert_sizes::<i64>(sizes),
         other => Err(Error::invalid(format!(
-            "the sample sizes have the type {other}; cast them to int64"
+            "sample_sizes has the type {other}, which is not an integer type; cast it to int64"
         ))),
     }
 }

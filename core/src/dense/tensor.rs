@@ -72,7 +72,7 @@ impl DenseTensor {
         if expected != Some(buffer.len()) {
             return Err(Error::invalid(match expected {
                 Some(expected) => format!(
-                    "the buffer has {} bytes, but a {dtype} tensor of shape {shape:?} takes {expected}",
+                    "the buffer has {} bytes, but a {dtype} tensor of shape {shape:?} takes {expected}; give a buffer of exactly this size",
                     buffer.len()
                 ),
                 None => format!(

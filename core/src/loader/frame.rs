@@ -129,7 +129,7 @@ fn find_last_offset(offsets: &[u32]) -> usize {
 fn check_count(n: usize, axis: usize) -> Result<u32> {
     i32::try_from(n).map(i32::unsigned_abs).map_err(|_| {
         Error::invalid(format!(
-            "the batch has at least {n} elements on axis {axis}, more than the maximum of 2^31 - 1; use smaller batches or a window"
+            "the batch has at least {n} elements on axis {axis}, more than the maximum of 2^31 - 1; use smaller batches, or windows that limit the length of items"
         ))
     })
 }

@@ -488,10 +488,10 @@ impl LoaderOptions {
         }
         match self.window {
             Some((0, _)) => {
-                return wrong("the length of windows is 0; use windows of at least 1 event");
+                return wrong("the length of windows is 0; use windows of at least 1 element");
             }
             Some((_, WindowSampling::Step { stride: 0 })) => {
-                return wrong("the stride of windows is 0; use a stride of at least 1 event");
+                return wrong("the stride of windows is 0; use a stride of at least 1 element");
             }
             _ => {}
         }

@@ -91,7 +91,7 @@ impl Dictionary {
         for (i, key) in keys.iter().enumerate() {
             if keys[..i].iter().any(|k| k.field().name() == key.field().name()) {
                 return Err(Error::invalid(format!(
-                    "two key columns have the name {:?}; key names must be unique",
+                    "two key columns have the name {:?}; rename one of them",
                     key.field().name()
                 )));
             }

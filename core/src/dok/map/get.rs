@@ -87,7 +87,7 @@ impl Fallback {
             Self::Value(value) => {
                 if value.shape() != of.shape() {
                     return Err(Error::invalid(format!(
-                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}; both shapes must be equal",
+                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}; give a fallback of the shape of the values",
                         value.shape(),
                         of.shape()
                     )));

@@ -50,7 +50,7 @@ fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
     count_elements(shape)?;
     let &[ndim, count] = indices.shape() else {
         return Err(Error::invalid(format!(
-            "the indices have the shape {:?}; give one row per axis and one column per value",
+            "the indices have the shape {:?}; give a matrix with one row per axis of the tensor and one column per value",
             indices.shape()
         )));
     };
@@ -313,7 +313,7 @@ impl DokTensor {
         let cols = col_indices.cast(DType::I64)?;
         if col_indices.shape() != values.shape() || values.shape().len() != 1 {
             return Err(Error::invalid(format!(
-                "col_indices have the shape {:?} and the values have the shape {:?}; both must have one axis of the same size",
+                "col_indices have the shape {:?} and the values have the shape {:?}; give both with one axis, and one column index per value",
                 col_indices.shape(),
                 values.shape()
             )));

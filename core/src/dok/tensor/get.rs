@@ -160,7 +160,7 @@ impl DokTensor {
     pub fn lookup(&self, coordinates: &DenseTensor, fallback: &Fallback) -> Result<FetchedValues> {
         let &[_, ndim] = coordinates.shape() else {
             return Err(Error::invalid(format!(
-                "the coordinates have the shape {:?}; give one row per element and one column per axis",
+                "the coordinates have the shape {:?}; give a matrix with one row per element and one column per axis of the tensor",
                 coordinates.shape()
             )));
         };

@@ -44,7 +44,7 @@ struct MatmulSizes {
 fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
     let refused = || {
         Error::invalid(format!(
-            "the shapes {a:?} and {b:?} have no matrix product; use matrices or vectors with equal inner sizes"
+            "the shapes {a:?} and {b:?} have no matrix product; give matrices or vectors such that the last axis of the first and the first axis of the second have the same size"
         ))
     };
     let (rows, inner) = match *a {

@@ -44,7 +44,7 @@ impl DokTensor {
                 Err(_) if *size == -1 && !std::mem::replace(&mut open, true) => {}
                 Err(_) => {
                     return Err(Error::invalid(format!(
-                        "the shape {shape:?} is invalid; sizes must not be negative, except for one -1"
+                        "the shape {shape:?} is invalid; give sizes of 0 or more, and at most one -1, which is inferred from the other sizes"
                     )));
                 }
             }

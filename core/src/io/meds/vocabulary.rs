@@ -216,7 +216,7 @@ impl Vocabulary {
                         source.make_value_error(
                             "code/vocab_index",
                             row,
-                            &format!("{token} is not a token; tokens must be from 1 to 4294967294 (0 is padding)"),
+                            &format!("{token} is not a token; give the code a token from 1 to 4294967294 (0 is padding)"),
                         )
                     })?;
                 entries.push((token, code.into()));

@@ -401,7 +401,7 @@ impl NrtFile {
             .map(|c| {
                 let axis = c.axis().checked_sub(first).ok_or_else(|| {
                     Error::invalid(format!(
-                        "column {:?} has {} levels of lists per row, but elements of level {first} are read; select columns with at least {first} levels",
+                        "column {:?} has {} levels of lists per row, but elements of level {first} are requested; select columns with at least {first} levels",
                         c.name(),
                         c.axis()
                     ))

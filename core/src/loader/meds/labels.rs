@@ -149,7 +149,7 @@ fn index_subjects(times: &[&SubjectTimes]) -> Result<HashMap<i64, u32>> {
     for (row, subject) in (0u32..).zip(all) {
         if rows.insert(*subject, row).is_some() {
             return Err(Error::invalid(format!(
-                "subject {subject} has two rows, so a label of the subject is ambiguous; merge the rows first"
+                "subject {subject} has two rows in the shards, so the row that a label of the subject belongs to is ambiguous; merge the rows first"
             )));
         }
     }

@@ -81,7 +81,7 @@ impl MedsLoader {
                         "the folder has no shard of the split {split:?}; the shards are {}; choose the split of one of them",
                         names.join(", ")
                     ),
-                    None => "the folder has no shards; open a folder with shards".into(),
+                    None => "the folder has no shards; give the folder of a MEDS data set or of a tensorized cohort".into(),
                 },
             ));
         }
