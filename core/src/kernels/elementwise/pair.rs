@@ -82,8 +82,9 @@ fn broadcast_pair(
     Ok(OperandPair { shape, left: a, right: b })
 }
 
-/// The elements of one operand that form the level of the result that was built last: element `i`
-/// comes from element `at[i]` of the operand, or from element `i` if `at` is `None`.
+/// Maps the elements of the innermost level of the result that is built so far to elements of one
+/// operand: element `i` of this level comes from element `at[i]` of the operand, or from element `i`
+/// if `at` is `None`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,

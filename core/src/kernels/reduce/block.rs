@@ -36,8 +36,8 @@ pub(super) trait RegisterBlock<F: Fold>: Copy {
 }
 
 /// Prefetches `WIDTH` values that a later call will read: those a fixed prefetch distance after
-/// index `at`. Prefetches all their cache lines, because `at` advances by a list or block from call
-/// to call.
+/// index `at`. Prefetches every cache line of these values, because from call to call `at` advances
+/// by a whole list or block, which may span several lines.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
