@@ -318,7 +318,7 @@ async fn joins_with_an_alias_and_tables_without_one_merge_columns() {
     }
     let sql = "SELECT id FROM u JOIN w ON u.id = w.id RIGHT JOIN (SELECT 99 AS id) q USING (id)";
     let e = rows_or_error(&ctx, sql).await;
-    assert!(e.contains("it is unknown which of them has the column"), "{sql}: {e}");
+    assert!(e.contains("it is not clear from which of these tables the column"), "{sql}: {e}");
 }
 
 /// USING after a join of several tables merges the column of the only table that has the name.

@@ -43,7 +43,7 @@ impl NullTexts {
             let mut texts = texts.as_string::<i32>().iter().flatten();
             if let Some(text) = texts.find(|text| self.pattern.is_match(text)) {
                 return exec_err!(
-                    "the column '{name}' has the value '{text}', which would be read as NULL, because the options null_value or null_regex of the CSV file name this text; set null_value to a text that none of the values is, or write NULL in place of '{text}'"
+                    "the column '{name}' has the value '{text}', which would be read as NULL, because it matches the option null_value or null_regex of the CSV files; change the option so that it matches no value, or write NULL in place of '{text}'"
                 );
             }
         }

@@ -59,7 +59,7 @@ fn name_target(target: &Path, e: DataFusionError) -> DataFusionError {
         DataFusionError::ResourcesExhausted(_) => return e,
         // DataFusion reports a failed write as this internal error and drops the error of the file system.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
-            "the file could not be written to the end; the disk may be full".to_owned()
+            "the file could not be written completely, and the disk may be full; free space on the disk, and run the statement again".to_owned()
         }
         DataFusionError::Execution(text) => {
             let text = text.strip_prefix("Error writing to object store: ").unwrap_or(text);

@@ -23,7 +23,7 @@ use crate::sql::sources::target_sink::TargetSink;
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 
-const READING: &str = "safetensors files can be written by COPY but not read as tables (rows of a tensor have no types or names of their own); load them with `safetensors`, or keep the data as .nrt or Parquet as well";
+const READING: &str = "safetensors files can be written by COPY but not read as tables; load them with the Python package safetensors, or write the data as .nrt or Parquet too";
 
 /// Creates [`SafetensorsFormat`]; registered under the extension `safetensors`.
 pub(crate) type SafetensorsFormatFactory = WrittenFactory<SafetensorsFormat>;
@@ -45,7 +45,8 @@ pub(crate) struct SafetensorsFormat {
 impl WrittenFormat for SafetensorsFormat {
     const NAME: &'static str = "safetensors";
     const READING: &'static str = READING;
-    const COMPRESSING: &'static str = "safetensors files cannot be compressed";
+    const COMPRESSING: &'static str =
+        "safetensors files cannot be compressed; remove the compression";
 
     fn parse(options: &HashMap<String, String>) -> Result<Self> {
         let output = OutputOptions::parse("SAFETENSORS", options, &["left", "keep_types"])?;

@@ -28,7 +28,7 @@ pub(in crate::sql) const BATCHES: &str = "batches";
 /// Maximum number of bytes of rows in memory. Beyond it, all rows are in a temporary file.
 const IN_MEMORY: usize = 1 << 30;
 
-const READING: &str = "folders of batches can be written by COPY but not read as tables; load their files with `safetensors`";
+const READING: &str = "folders of batches can be written by COPY but not read as tables; load their files with the Python package safetensors";
 
 /// Creates [`BatchesFormat`]; registered as `batches`.
 pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
@@ -253,7 +253,7 @@ impl BatchesOptions {
 impl WrittenFormat for BatchesFormat {
     const NAME: &'static str = BATCHES;
     const READING: &'static str = READING;
-    const COMPRESSING: &'static str = "batches cannot be compressed";
+    const COMPRESSING: &'static str = "batches cannot be compressed; remove the compression";
 
     fn parse(options: &HashMap<String, String>) -> Result<Self> {
         Ok(Self { options: BatchesOptions::parse(options)? })

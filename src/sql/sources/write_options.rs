@@ -24,7 +24,7 @@ pub(super) fn check_copy_options(options: &CsvOptions) -> Result<()> {
     }
     match find_read_option(options) {
         Some(option) => plan_err!(
-            "the option {option} of CSV applies only to reading: COPY ends records with line breaks, and does not quote a field because it begins like a comment; remove the option"
+            "the option {option} of CSV applies only to reading: COPY always ends records with line breaks, and does not quote a field that begins with the comment character; remove the option"
         ),
         None => Ok(()),
     }
@@ -43,10 +43,10 @@ pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Resu
     ];
     let format = formats.into_iter().find(|(_, format)| format.is_some());
     if let Some(option) = find_read_option(options) {
-        return refuse_insert(option, "only its reader follows it");
+        return refuse_insert(option, "queries follow this option, but INSERT ignores it");
     }
     if let Some((option, _)) = format {
-        return refuse_insert(option, "the reader does not know the format");
+        return refuse_insert(option, "queries read dates and times only in the default format");
     }
     if reads_written_null_as_text(options) {
         return refuse_insert("null_regex", "it does not match the text that is written for NULL");

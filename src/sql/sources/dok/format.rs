@@ -21,7 +21,7 @@ use crate::sql::sources::file_output::{collect_rows, find_local_target, make_fol
 use crate::sql::sources::write_only::{WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, KeyedContents};
 
-const READING: &str = "files of sparse tensors and dictionaries are read as tables: CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
+const READING: &str = "a file of a sparse tensor or a dictionary is read only through a table; create it, as in CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
 
 /// Creates [`DokFormat`]; registered under the extension `dok`.
 pub(crate) type DokFormatFactory = WrittenFactory<DokFormat>;
@@ -48,7 +48,8 @@ pub(crate) struct DokFormat {
 impl WrittenFormat for DokFormat {
     const NAME: &'static str = "dok";
     const READING: &'static str = READING;
-    const COMPRESSING: &'static str = "safetensors files cannot be compressed";
+    const COMPRESSING: &'static str =
+        "safetensors files cannot be compressed; remove the compression";
 
     fn parse(options: &HashMap<String, String>) -> Result<Self> {
         let known = ["shape", "keys", "duplicates", "overwrite"];

@@ -92,7 +92,7 @@ impl FileSet {
         match files.iter().find(is_hidden) {
             None => Ok(()),
             Some(file) => plan_err!(
-                "cannot insert into the table, because the table has the file {}, which has no extension and is no longer read once a file has the extension .{kind}; rename the files of the table to *.{kind}",
+                "cannot insert into the table, because its file {} has no extension, and queries would not read it next to the new file, whose name ends in .{kind}; rename the files of the table to *.{kind}",
                 format_location(&file.meta.location)
             ),
         }

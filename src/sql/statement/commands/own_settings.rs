@@ -18,7 +18,7 @@ const REFUSED: [(&str, &str, u32); 2] = [
     ("datafusion.optimizer.enable_piecewise_merge_join", "piecewise merge joins lose rows", 24335),
     (
         "datafusion.optimizer.enable_window_topn",
-        "a condition such as row_number() < 1 panics",
+        "a condition such as row_number() < 1 ends in an internal error",
         24404,
     ),
 ];

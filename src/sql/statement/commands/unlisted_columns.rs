@@ -27,7 +27,7 @@ pub(in crate::sql) async fn refuse_unlisted_columns(
     match files.moved_columns() {
         [] => Ok(()),
         columns => plan_err!(
-            "INSERT INTO {name} does not list the columns, but {name} returns its partition columns last, after the columns that are declared after them; list them, as in INSERT INTO {name} ({}) .., or write INSERT INTO {name} BY NAME SELECT ..",
+            "INSERT INTO {name} does not list the columns, whose order is ambiguous, because {name} declares partition columns before other columns, but returns them last; list the columns, as in INSERT INTO {name} ({}) .., or write INSERT INTO {name} BY NAME SELECT ..",
             columns.join(", ")
         ),
     }

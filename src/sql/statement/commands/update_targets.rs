@@ -46,7 +46,7 @@ fn write_out_columns(update: &mut Update) -> Result<()> {
             && table.as_ref() != Some(&fold_name(qualifier))
         {
             return plan_err!(
-                "UPDATE sets {name}, but {qualifier} is not the name of the updated table; SET takes names of columns. To change a field of a struct, write the whole struct, as in SET s = {{'a': 1, 'b': s.b}}"
+                "UPDATE sets {name}, but {qualifier} is not the name of the updated table; write only the name of a column or, to change a field of a struct, the whole struct, as in SET s = {{'a': 1, 'b': s.b}}"
             );
         }
         let plain = fold_name(&column);

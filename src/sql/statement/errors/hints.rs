@@ -121,7 +121,8 @@ fn explain_unplanned(message: &str) -> Option<String> {
             Some(name) => format!(
                 "a call after a dot is not supported; write {name}(x) instead of x.{name}()"
             ),
-            None => "after a dot, the name of a field is expected, as in (x).name".to_owned(),
+            None => "the part after a dot is not the name of a field; write a name, as in (x).name"
+                .to_owned(),
         });
     }
     let node = message.strip_prefix("Unsupported ast node in sqltorel: ")?;

@@ -121,11 +121,11 @@ fn explain_unsupported(message: &str) -> Option<&'static str> {
     }
     if of.starts_with("Exists(") {
         return Some(
-            "EXISTS (SELECT ..) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM ..)",
+            "EXISTS (SELECT ..) as a value is not supported here; write it as a condition of WHERE, or write (SELECT count(*) > 0 FROM ..) for the value",
         );
     }
     of.starts_with("InSubquery(").then_some(
-        "x IN (SELECT y FROM t) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM t WHERE y = x)",
+        "x IN (SELECT y FROM t) as a value is not supported here; write it as a condition of WHERE, or write (SELECT count(*) > 0 FROM t WHERE y = x) for the value",
     )
 }
 

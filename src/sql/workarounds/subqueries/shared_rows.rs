@@ -311,7 +311,7 @@ fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
         })?;
         match places > 1 {
             true => not_impl_err!(
-                "the recursive part of {name} reads {name} more than once, in FROM or for a correlated subquery, which is not supported; name {name} once, and write a subquery as a join, as in SELECT min(u.a) FROM {name} JOIN u ON u.a > {name}.n GROUP BY {name}.n"
+                "the recursive part of {name} reads {name} more than once, in FROM or for a correlated subquery, which is not supported; read {name} once, and write the subquery as a join, as in SELECT min(u.a) FROM {name} JOIN u ON u.a > {name}.n GROUP BY {name}.n"
             ),
             false => Ok(TreeNodeRecursion::Continue),
         }

@@ -144,7 +144,7 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
             let is_held = before == 0 || seen.iter().any(|known| is_same_name(known, name));
             if is_outer && !is_held {
                 return plan_err!(
-                    "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}, or several have it; write ON and coalesce(a.{name}, b.{name}) instead"
+                    "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is not clear from which of these tables the column {name} comes; write ON and coalesce(a.{name}, b.{name}) instead"
                 );
             }
             seen.push(name.clone());

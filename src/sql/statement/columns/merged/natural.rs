@@ -236,7 +236,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
             let (still, unclear) = write_natural(state, statement).await;
             if let Some(join) = unclear.filter(|_| still >= unknown) {
                 return plan_err!(
-                    "{join} in a subquery joins tables whose columns are unknown, because a table cannot be planned alone, for example one that uses columns of an outer query; write USING with the columns instead of NATURAL, or give each column of the table a name"
+                    "{join} in a subquery joins a table whose columns are not known, for example because it uses columns of an outer query; write USING with the columns instead of NATURAL, or give each column of this table a name"
                 );
             }
             if still == 0 || still >= unknown {
