@@ -332,7 +332,7 @@ fn extract_samples(
     }
     if depth > 64 {
         return Err(make_invalid_error(
-            "the lists are nested more than 64 levels deep, which is the maximum",
+            "the lists are nested more than 64 levels deep, the maximum; remove levels",
         ));
     }
     let (mut library, mut parts) = (TensorLibrary::Numpy, Vec::new());

@@ -68,7 +68,7 @@ fn extract_nested(
     }
     if depth > 64 {
         return Err(make_invalid_error(
-            "the lists are nested more than 64 levels deep, which is the maximum",
+            "the lists are nested more than 64 levels deep, the maximum; remove levels",
         ));
     }
     let mut library = TensorLibrary::Numpy;
@@ -127,7 +127,9 @@ fn extract_other(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, 
             Fill::Bool(b) => NumberOperand::Bool(b),
             Fill::Int(n) => NumberOperand::Int(n),
             Fill::UInt(n) => {
-                return Err(make_invalid_error(format!("{n} exceeds a signed 64-bit integer")));
+                return Err(make_invalid_error(format!(
+                    "the operand {n} exceeds a signed 64-bit integer; give a float"
+                )));
             }
             Fill::Float(x) => NumberOperand::Float(x),
         };

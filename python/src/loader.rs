@@ -53,7 +53,7 @@ impl<'py> KeywordOptions<'py> {
         match value.extract::<T>() {
             Ok(value) => Ok(Some(value)),
             Err(_) => Err(make_type_error(format!(
-                "the option {name} has the value {}, which is not of the expected type",
+                "the option {name} has the value {}, which is not of the expected type; see help(MedsLoader) or help(Loader)",
                 value.repr()?
             ))),
         }
@@ -106,9 +106,11 @@ fn read_labels(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
     let (schema, batches) = extract_batches(value, "labels")?;
     let batch = run_alone(value.py(), || Ok(concat_batches(&schema, &batches)?))?;
     let column = |name: &str, to: &DataType| -> PyResult<_> {
-        let found = batch
-            .column_by_name(name)
-            .ok_or_else(|| make_invalid_error(format!("the labels have no column {name:?}")))?;
+        let found = batch.column_by_name(name).ok_or_else(|| {
+            make_invalid_error(format!(
+                "the labels have no column {name:?}; give a table with subject_id and prediction_time"
+            ))
+        })?;
         cast(found, to).or_raise()
     };
     let subjects = column("subject_id", &DataType::Int64)?;
@@ -211,7 +213,11 @@ impl BatchLoader {
                 l = l.window(len, WindowSampling::Step { stride: stride.unwrap_or(len) });
             }
             (None, _, None) if sampling.is_none() => {}
-            (None, ..) => return Err(make_invalid_error("sampling and stride require a window")),
+            (None, ..) => {
+                return Err(make_invalid_error(
+                    "sampling and stride require the option window, the length of the windows; set it",
+                ));
+            }
             (_, _, Some(_)) => return Err(make_invalid_error("stride requires sampling='step'")),
             (_, other, _) => {
                 return Err(make_invalid_error(format!(

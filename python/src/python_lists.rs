@@ -60,7 +60,9 @@ impl ParsedLists {
     pub(crate) fn into_flat(self) -> PyResult<ArrayRef> {
         match self.array.ndim() {
             1 => Ok(self.array.leaves().clone()),
-            _ => Err(make_invalid_error("the value is a nested list, but must be a flat list")),
+            _ => Err(make_invalid_error(
+                "the elements of the array are lists, but must be scalars; pass a nested list instead",
+            )),
         }
     }
 }
@@ -93,7 +95,7 @@ fn measure_depth(value: &Bound<'_, PyAny>, above: usize) -> PyResult<(usize, boo
     let Some(list) = list_elements(value)? else { return Ok((above, !value.is_none())) };
     if above > 64 {
         return Err(make_invalid_error(
-            "the lists are nested more than 64 levels deep, which is the maximum",
+            "the lists are nested more than 64 levels deep, the maximum; remove levels",
         ));
     }
     let mut deepest = above + 1;
@@ -173,7 +175,10 @@ impl NestedReader<'_> {
                 return Ok(PythonLeaf::Int(v));
             }
             return value.extract::<u64>().map(PythonLeaf::UInt).map_err(|_| {
-                make_invalid_error(format!("{}: {value} exceeds 64 bits", self.describe_place()))
+                make_invalid_error(format!(
+                    "{}: {value} exceeds 64 bits; give a float",
+                    self.describe_place()
+                ))
             });
         }
         if value.is_none() {

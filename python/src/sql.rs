@@ -347,7 +347,9 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         for size in shape.iter().skip(1).copied() {
             axes.push(serrate::array::Layout::Uniform { size, lists }.into());
             lists = lists.checked_mul(size).ok_or_else(|| {
-                make_invalid_error("the array has more elements than 64 bits can count")
+                make_invalid_error(
+                    "the array has more elements than 64 bits can count; give a smaller array",
+                )
             })?;
         }
         return run_alone(py, move || Ragged::try_new(rows, axes, flat));

@@ -187,18 +187,19 @@ pub(crate) fn extract_fill(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
             return Ok(Fill::Int(int));
         }
         let wide = value.extract::<u64>();
-        return wide
-            .map(Fill::UInt)
-            .map_err(|_| make_invalid_error(format!("{value} exceeds 64 bits")));
+        return wide.map(Fill::UInt).map_err(|_| {
+            make_invalid_error(format!("the number {value} exceeds 64 bits; give a float"))
+        });
     }
     if value.is_exact_instance_of::<PyFloat>() {
         return Ok(Fill::Float(value.extract()?));
     }
     match value.call_method0(intern!(value.py(), "item")) {
         Ok(item) if item.get_type().as_ptr() != value.get_type().as_ptr() => extract_fill(&item),
-        _ => {
-            Err(make_type_error(format!("expected a number, found a {}", value.get_type().name()?)))
-        }
+        _ => Err(make_type_error(format!(
+            "the value must be a number or a tensor without axes, but is a {}",
+            value.get_type().name()?
+        ))),
     }
 }
 
@@ -250,16 +251,20 @@ pub(crate) fn check_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<bool> 
 /// Converts the index of an axis, which must not be negative.
 pub(crate) fn to_axis(dim: i64) -> PyResult<usize> {
     usize::try_from(dim).map_err(|_| {
-        as_index_error(make_invalid_error(format!("axis {dim} is negative; axes count from 0")))
+        as_index_error(make_invalid_error(format!(
+            "the axis or number {dim} is negative; give 0 or more"
+        )))
     })
 }
 
 pub(crate) fn extract_axes(dims: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match dims.extract::<i64>() {
         Ok(one) => Ok(vec![one]),
-        Err(_) => dims
-            .extract::<Vec<i64>>()
-            .map_err(|_| make_type_error("axes must be integers, or one integer")),
+        Err(_) => dims.extract::<Vec<i64>>().map_err(|_| {
+            make_type_error(
+                "the argument is neither an integer nor a list of integers; give one of the two",
+            )
+        }),
     }
 }
 

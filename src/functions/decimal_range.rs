@@ -94,7 +94,7 @@ impl ScalarUDFImpl for InPrecision {
 fn check_digits(values: &dyn Array) -> Result<()> {
     check_decimal_precision(values).map_err(|e| {
         exec_datafusion_err!(
-            "a result does not fit its type {}: {e}; cast the operands to decimals with fewer digits, or to DOUBLE",
+            "a result of +, -, *, / or % does not fit its type {}: {e}; cast the operands to decimals with fewer digits, or to DOUBLE",
             values.data_type()
         )
     })

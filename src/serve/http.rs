@@ -56,8 +56,13 @@ fn build_response(request: &Request<Incoming>, metrics: &ServerMetrics) -> Respo
     let (status, text) = match (is_read, request.uri().path()) {
         (true, "/metrics") => (StatusCode::OK, metrics.to_text()),
         (true, "/health") => (StatusCode::OK, "ok\n".to_owned()),
-        (true, _) => (StatusCode::NOT_FOUND, "there are /metrics and /health\n".to_owned()),
-        (false, _) => (StatusCode::METHOD_NOT_ALLOWED, "send GET\n".to_owned()),
+        (true, _) => (
+            StatusCode::NOT_FOUND,
+            "this path is unknown; request /metrics or /health\n".to_owned(),
+        ),
+        (false, _) => {
+            (StatusCode::METHOD_NOT_ALLOWED, "this method is not supported; send GET\n".to_owned())
+        }
     };
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     let mut response = Response::new(text);

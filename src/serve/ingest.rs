@@ -111,10 +111,9 @@ pub(super) async fn ingest_batches(
         .await
         .transpose()
         .map_err(|e| to_invalid(convert_client_error(e).strip_backtrace()))?;
-    let schema = decoded
-        .schema()
-        .cloned()
-        .ok_or_else(|| to_invalid("the client sends no schema; send a stream of batches"))?;
+    let schema = decoded.schema().cloned().ok_or_else(|| {
+        to_invalid("the stream to ingest has no schema; send the schema, then the batches")
+    })?;
     let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(convert_client_error)).boxed();
     let target = IngestTarget::new(ctx, &command)?;
     let incoming =

@@ -377,7 +377,7 @@ impl ResultOutlet<'_> {
             let slot = tokio::time::timeout(self.engine.idle, self.sender.reserve()).await;
             let slot = slot.map_err(|_| {
                 Status::cancelled(format!(
-                    "the query was cancelled, because its result was not read for {} s",
+                    "the query was cancelled, because its result was not read for {} s; run it again",
                     self.engine.idle.as_secs()
                 ))
             })?;

@@ -120,7 +120,13 @@ impl SqlService {
         rest: Streaming<FlightData>,
     ) -> Result<Bytes, Status> {
         let descriptor = first.flight_descriptor.clone();
-        let command = descriptor.ok_or_else(|| to_invalid("the first message has no command"))?.cmd;
+        let command = descriptor
+            .ok_or_else(|| {
+                to_invalid(
+                    "the first message of the stream has no command; use a client of Flight SQL",
+                )
+            })?
+            .cmd;
         let messages: FlightMessages = stream::once(async { Ok(first) }).chain(rest).boxed();
         let changed = match to_command(decode_any(&command)?)? {
             Command::CommandStatementUpdate(update) => {
@@ -333,7 +339,9 @@ fn convert_decode_error(e: prost::DecodeError) -> Status {
 }
 
 fn convert_schema_error(e: arrow::error::ArrowError) -> Status {
-    to_invalid(format!("the schema of the result cannot be sent: {e}"))
+    to_invalid(format!(
+        "the schema of the result cannot be sent; cast the columns to other types: {e}"
+    ))
 }
 
 fn to_text(handle: &Bytes) -> Result<String, Status> {
@@ -468,7 +476,9 @@ impl FlightService for SqlService {
         let (session, cookie) = self.find_session(&request).await?;
         let mut messages = request.into_inner();
         let first = messages.message().await?;
-        let first = first.ok_or_else(|| to_invalid("the request has no message"))?;
+        let first = first.ok_or_else(|| {
+            to_invalid("the stream of the request has no message; use a client of Flight SQL")
+        })?;
         let app_metadata = self.put_messages(&session, first, messages).await?;
         Ok(build_response(wrap_stream_item(PutResult { app_metadata }), cookie))
     }

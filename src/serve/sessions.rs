@@ -87,7 +87,7 @@ pub(super) fn draw_random_key() -> Result<String, Status> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|e| {
         Status::internal(format!(
-            "the operating system returns no random numbers for a session key: {e}"
+            "the operating system returns no random numbers for a session key; try again: {e}"
         ))
     })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

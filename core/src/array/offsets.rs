@@ -80,7 +80,8 @@ impl Offsets {
                 Error::Offsets {
                     what: "lengths".into(),
                     position,
-                    message: "the total length exceeds 2^63 - 1".into(),
+                    message: "the total length exceeds 2^63 - 1; give fewer or shorter lists"
+                        .into(),
                 }
             })?;
             offsets.push(end);

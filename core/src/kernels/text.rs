@@ -143,7 +143,7 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
     }
     if !is_text(leaves.data_type()) {
         return Err(Error::type_of(
-            "the operand of a string predicate",
+            "the values to test with LIKE, ILIKE, starts_with or regexp_like",
             "strings (cast the values first)",
             leaves.data_type(),
         ));

@@ -207,7 +207,7 @@ impl LocalClock {
     fn try_new(times: &ArrayRef) -> Result<Self> {
         let DataType::Timestamp(unit, zone) = times.data_type() else {
             return Err(Error::type_of(
-                "times to format",
+                "the times to format with strftime",
                 "timestamps (cast the values first)",
                 times.data_type(),
             ));

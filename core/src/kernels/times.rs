@@ -325,7 +325,7 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
         }
         other => {
             return Err(Error::type_of(
-                "a time",
+                "a value to convert to a time, or to compare with one",
                 "a date, timestamp, duration or interval (cast the value first)",
                 other,
             ));

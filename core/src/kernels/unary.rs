@@ -112,7 +112,7 @@ impl UnaryOp {
         match self {
             Self::IsNull => Ok(DataType::Boolean),
             Self::Not if matches!(leaf, DataType::Boolean) => Ok(DataType::Boolean),
-            Self::Not => unsupported("booleans"),
+            Self::Not => unsupported("booleans (compare or cast the values first)"),
             Self::Neg if leaf.is_unsigned_integer() => {
                 unsupported("signed numbers (cast unsigned integers to int64 first)")
             }

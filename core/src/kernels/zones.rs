@@ -206,8 +206,8 @@ fn read_unit_and_zone(t: &DataType) -> Result<(TimeUnit, Tz)> {
     match t {
         DataType::Timestamp(unit, Some(zone)) => Ok((*unit, zone.parse()?)),
         other => Err(Error::type_of(
-            "times in a zone",
-            "timestamps with a time zone (cast the values first)",
+            "adding an interval in local time, or converting from local time",
+            "a timestamp with a time zone (cast the times to TIMESTAMPTZ first)",
             other,
         )),
     }

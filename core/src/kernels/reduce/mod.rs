@@ -185,13 +185,15 @@ impl Reduction {
             _ => {
                 let expected = match self {
                     Self::Sum => "numbers, booleans or durations (cast decimals to float64)",
-                    Self::Any | Self::All => "booleans or numbers",
+                    Self::Any | Self::All => {
+                        "booleans or numbers (compare or cast the values first)"
+                    }
                     Self::Prod => "numbers or booleans (cast other types to float64 or int64)",
                     Self::Mean | Self::Median => {
                         "numbers, booleans or durations (cast other types to float64 or int64)"
                     }
                     _ if average => "numbers or booleans (cast other types to float64 or int64)",
-                    _ => "scalars (not lists or structs)",
+                    _ => "scalars, not lists or structs (select a field of structs first)",
                 };
                 return Err(Error::type_of(self.name(), expected, leaf));
             }

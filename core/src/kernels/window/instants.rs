@@ -55,8 +55,8 @@ impl Instants {
                 Ok(Self::Scaled(integers(&days)?, NANOSECONDS_PER_DAY))
             }
             other => Err(Error::type_of(
-                "the times of windows",
-                "times or numbers (cast the values first)",
+                "the times of windows or of their elements",
+                "dates, timestamps, durations or numbers (cast the values first)",
                 other,
             )),
         }
