@@ -126,10 +126,7 @@ fn invalid_axes_and_shapes_are_refused() {
         "at least 2 (the number of batch axes) and less than 3",
     );
     let t = make_ints(&[2, 3, 5], &[0; 30]);
-    expect_refused(
-        batch.create_with_sample_sizes_like_self(&t, None),
-        "5 along axis 2",
-    );
+    expect_refused(batch.create_with_sample_sizes_like_self(&t, None), "5 along axis 2");
     expect_refused(batch.create_with_sample_sizes_like_self(&t, Some(7)), "no axis 7");
     let mut same = batch.clone();
     expect_refused(same.set_tensor(&t), "5 along");
