@@ -103,8 +103,8 @@ struct WithinStatement;
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
-    /// The words with which notes for the user name the planned query: `the statement`, or a part
-    /// of the statement, such as a subquery.
+    /// The name of the planned query in notes that the user reads: `the statement`, or a part of the
+    /// statement, such as a subquery.
     subject: &'static str,
 }
 

@@ -84,9 +84,10 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
 
 /// `SELECT s.a FROM 't.parquet'` reads all fields of `s` without this rule.
 ///
-/// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of
-/// Parquet files without required fields, in which the fields of a NULL struct are NULL. Scans read
-/// single fields of a struct only for `get_field`.
+/// Logical optimizer rule, the last of each pass: restores the `get_field` that [`mask_hidden_values`]
+/// has replaced, because scans read single fields of a struct only for `get_field`. Applies to columns
+/// of Parquet files without required fields: the fields of their NULL structs are NULL, so there is
+/// nothing to hide.
 pub(in crate::sql) fn restore_parquet_fields(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
