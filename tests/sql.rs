@@ -92,6 +92,8 @@ mod long_constants;
 mod merged;
 #[path = "sql/merged_orders.rs"]
 mod merged_orders;
+#[path = "sql/merged_subqueries.rs"]
+mod merged_subqueries;
 #[path = "sql/nested_order.rs"]
 mod nested_order;
 #[path = "sql/nested_subqueries.rs"]
