@@ -296,6 +296,14 @@ async fn functions_of_duckdb_are_computed() {
             "1704067200123 1704067200000000 -500000000",
         ),
         ("SELECT epoch_ms(1700000000123), epoch_ms(NULL)", "2023-11-14T22:13:20.123 NULL"),
+        (
+            "SELECT last_day(DATE '2024-02-03'), last_day(TIMESTAMP '1600-02-29 23:59:59'), last_day('1900-02-01'), last_day(DATE '-0004-02-01')",
+            "2024-02-29 1600-02-29 1900-02-28 -0004-02-29",
+        ),
+        (
+            "SELECT last_day(NULL), last_day([DATE '2023-12-31', NULL]), last_day((TIMESTAMP '2020-02-01 03:30' AT TIME ZONE 'UTC') AT TIME ZONE 'America/New_York')",
+            "NULL [2023-12-31, ] 2020-01-31",
+        ),
         ("SELECT make_timestamp(2024, 1, 2, 3, 4, 5.678)", "2024-01-02T03:04:05.678"),
         (
             "SELECT timezone('America/New_York', TIMESTAMP '2024-01-01') AT TIME ZONE 'UTC'",

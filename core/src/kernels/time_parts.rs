@@ -1,7 +1,10 @@
 //! Extracts parts, such as the year, of dates and of timestamps without a time zone.
 
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array};
-use arrow::compute::cast;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Int32Array, Int64Array, Scalar};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{cast, is_not_null};
 use arrow::datatypes::{DataType, Date32Type, Int64Type, TimeUnit};
 
 use crate::error::Result;
@@ -31,6 +34,8 @@ pub enum TimePart {
     Minute,
     /// From 0 to 59.
     Second,
+    /// The last day of the month, in days since 1970-01-01.
+    MonthEnd,
 }
 
 /// Maximum distance of a time from 1970 in days, about 246,000 years. Callers leave more distant
@@ -51,7 +56,26 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// # Errors
 /// If Arrow cannot cast the times to integers, which does not occur for the types above.
 pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int32Array>> {
-    let parts = match times.data_type() {
+    let mut parts = compute_parts(times, part)?;
+    if parts.is_none() && times.null_count() > 0 {
+        parts = compute_parts(&clear_null_slots(times)?, part)?;
+    }
+    let Some(parts) = parts else { return Ok(None) };
+    Ok(Some(Int32Array::try_new(parts.into(), times.nulls().cloned())?))
+}
+
+/// Replaces the values of null slots, which may be any number, by 1970-01-01.
+fn clear_null_slots(times: &ArrayRef) -> Result<ArrayRef> {
+    let start: ArrayRef = match times.data_type() {
+        DataType::Date32 => Arc::new(Date32Array::from(vec![0])),
+        DataType::Timestamp(..) => cast(&Int64Array::from(vec![0]), times.data_type())?,
+        _ => return Ok(times.clone()),
+    };
+    Ok(zip(&is_not_null(times)?, times, &Scalar::new(start))?)
+}
+
+fn compute_parts(times: &ArrayRef, part: TimePart) -> Result<Option<Vec<i32>>> {
+    Ok(match times.data_type() {
         DataType::Date32 => {
             let days = times.as_primitive::<Date32Type>().values();
             compute_parts_of_ticks::<1, 0>(days.iter().map(|day| i64::from(*day)), part)
@@ -78,9 +102,7 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
             }
         }
         _ => None,
-    };
-    let Some(parts) = parts else { return Ok(None) };
-    Ok(Some(Int32Array::try_new(parts.into(), times.nulls().cloned())?))
+    })
 }
 
 /// Computes a part of each time. `DAY` is the number of ticks in a day, `SECOND` in a second (0 if
@@ -119,6 +141,7 @@ fn compute_parts_of_ticks<const DAY: i64, const SECOND: i64>(
         TimePart::Hour => seconds.map(|second| second / 3600).collect(),
         TimePart::Minute => seconds.map(|second| second / 60 % 60).collect(),
         TimePart::Second => seconds.map(|second| second % 60).collect(),
+        TimePart::MonthEnd => days.map(compute_month_end).collect(),
     })
 }
 
@@ -176,11 +199,22 @@ fn compute_week(day: i32) -> i32 {
     (compute_date(thursday).day_of_year - 1) / 7 + 1
 }
 
+/// Returns the last day of the month of the date `day` days after 1970-01-01.
+fn compute_month_end(day: i32) -> i32 {
+    let date = compute_date(day);
+    let is_leap = date.year % 4 == 0 && (date.year % 100 != 0 || date.year % 400 == 0);
+    let days_of_month = match date.month {
+        2 => 28 + i32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    day - date.day_of_month + days_of_month
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{Date32Array, Int64Array, TimestampMicrosecondArray};
+    use arrow::array::TimestampMicrosecondArray;
+    use arrow::buffer::NullBuffer;
     use arrow::compute::{DatePart, date_part};
     use proptest::prelude::*;
 
@@ -236,6 +270,16 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn month_ends_are_the_days_before_the_next_month(day in -90_000_000i32..89_999_900) {
+            let end = compute_month_end(day);
+            prop_assert!((day..day + 31).contains(&end));
+            prop_assert_eq!(compute_date(end).month, compute_date(day).month);
+            prop_assert_eq!(compute_date(end + 1).day_of_month, 1);
+        }
+    }
+
     #[test]
     fn other_types_and_distant_times_are_left_out() {
         let year = |times: ArrayRef| extract_time_part(&times, TimePart::Year).unwrap();
@@ -246,5 +290,16 @@ mod tests {
         let zoned = TimestampMicrosecondArray::from(vec![0]).with_timezone("Asia/Tokyo");
         assert!(year(Arc::new(zoned)).is_none());
         assert!(year(Arc::new(Int64Array::from(vec![0]))).is_none());
+    }
+
+    #[test]
+    fn values_of_null_slots_are_not_read() {
+        let nulls = Some(NullBuffer::from(vec![true, false]));
+        let times = TimestampMicrosecondArray::new(vec![0, i64::MAX].into(), nulls.clone());
+        let years = extract_time_part(&(Arc::new(times) as ArrayRef), TimePart::Year).unwrap();
+        assert_eq!(years, Some(Int32Array::from(vec![Some(1970), None])));
+        let dates = Date32Array::new(vec![0, i32::MIN].into(), nulls);
+        let years = extract_time_part(&(Arc::new(dates) as ArrayRef), TimePart::Year).unwrap();
+        assert_eq!(years, Some(Int32Array::from(vec![Some(1970), None])));
     }
 }

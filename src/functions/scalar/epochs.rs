@@ -102,19 +102,27 @@ impl ScalarUDFImpl for EpochFunction {
 
 impl EpochFunction {
     fn count_units(&self, times: &ArrayRef, from: TimeUnit) -> Result<ArrayRef> {
-        // `count_nanoseconds` returns the length of a unit in nanoseconds.
+        // `count_nanoseconds` returns the length of a unit in nanoseconds, a power of ten. Division
+        // of 64 bits is several times as fast as division of 128 bits.
         let (from, to) = (count_nanoseconds(from), count_nanoseconds(self.unit));
+        let shorter = i64::try_from(from / to.min(from)).unwrap_or(1);
+        let longer = i64::try_from(to / to.min(from)).unwrap_or(1);
         let ticks = cast(times, &DataType::Int64)?;
+        let ticks = ticks.as_primitive::<Int64Type>();
+        if longer > 1 {
+            let units = ticks.unary::<_, Int64Type>(|ticks| ticks.div_euclid(longer));
+            return Ok(Arc::new(units));
+        }
         let convert = |ticks: i64| {
-            let units = i128::from(ticks).saturating_mul(from).div_euclid(to);
-            i64::try_from(units).map_err(|_| {
+            ticks.checked_mul(shorter).ok_or_else(|| {
                 ArrowError::ArithmeticOverflow(format!(
-                    "{}: the result {units} is outside the range of BIGINT; use a coarser unit",
-                    self.name()
+                    "{}: the result {} is outside the range of BIGINT; use a coarser unit",
+                    self.name(),
+                    i128::from(ticks) * i128::from(shorter)
                 ))
             })
         };
-        Ok(Arc::new(try_unary::<_, _, Int64Type>(ticks.as_primitive::<Int64Type>(), convert)?))
+        Ok(Arc::new(try_unary::<_, _, Int64Type>(ticks, convert)?))
     }
 }
 

@@ -6,6 +6,7 @@ mod bit_functions;
 mod date_diff;
 pub(super) mod documents;
 mod epochs;
+mod last_day;
 mod log;
 mod mode;
 mod regexp_extract;
@@ -23,6 +24,7 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     let single = [
         date_diff::date_diff(),
         date_diff::date_sub(),
+        last_day::build_last_day(),
         log::build_exact_log(),
         mode::build_mode_of_elements(),
         regexp_extract::regexp_extract(),

@@ -28,7 +28,7 @@ pub(super) fn build_strftime_function() -> ScalarUDF {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct StrftimeFunction;
 
-fn find_time_type(t: &DataType) -> Option<DataType> {
+pub(super) fn find_time_type(t: &DataType) -> Option<DataType> {
     match t {
         DataType::Timestamp(..) => Some(t.clone()),
         DataType::Date32 | DataType::Date64 => Some(DataType::Timestamp(TimeUnit::Second, None)),

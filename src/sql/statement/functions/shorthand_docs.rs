@@ -156,16 +156,6 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         },
     ),
     (
-        &["last_day"],
-        DocumentationText {
-            syntax: "last_day(t)",
-            description: "Returns the last day of the month of a date or timestamp, as a DATE.",
-            missing: OF_NULL,
-            example: "SELECT last_day(DATE '2020-02-03');   -- 2020-02-29",
-            ..DocumentationText::EMPTY
-        },
-    ),
-    (
         &["unicode"],
         DocumentationText {
             syntax: "unicode(s)",

@@ -46,7 +46,6 @@ const SHORTHANDS: &[(&str, &str)] = &[
         BUCKETS_OF_COMPUTED_WIDTHS,
         "date_bin($1, $2, TIMESTAMP '2000-01-03' - CAST(date_part('year', CAST($1 AS INTERVAL)) * 12 + date_part('month', CAST($1 AS INTERVAL)) > 0 AS BIGINT) * INTERVAL '2 days')",
     ),
-    ("last_day", "to_date(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day')"),
     ("to_years", "($1 | 0) * INTERVAL '1 year'"),
     ("to_months", "($1 | 0) * INTERVAL '1 month'"),
     ("to_weeks", "($1 | 0) * INTERVAL '1 week'"),

@@ -408,8 +408,16 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     let per = count_nanoseconds(unit);
     let parts: ArrayRef = match args.return_field.data_type() {
         DataType::Float64 => {
-            let seconds = |t: i64| divide_once_rounded(i128::from(t) * per, nanoseconds);
-            Arc::new(counts.unary::<_, Float64Type>(seconds))
+            // Both are powers of ten, so the smaller one divides the other one.
+            let common = per.min(nanoseconds);
+            let (factor, divisor) = (per / common, nanoseconds / common);
+            Arc::new(counts.unary::<_, Float64Type>(|t| {
+                // A count of up to 53 bits is exact as a double, so the quotient is rounded once.
+                if factor == 1 && t.unsigned_abs() < 1 << f64::MANTISSA_DIGITS {
+                    return t as f64 / divisor as f64;
+                }
+                divide_once_rounded(i128::from(t) * factor, divisor)
+            }))
         }
         returns => {
             let whole = counts.iter().map(|t| {
