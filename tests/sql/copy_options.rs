@@ -145,6 +145,7 @@ async fn repeated_options_are_refused() {
         format!("{copy} (HEADER, HEADER false)"),
         format!("{copy} (DELIMITER ';', DELIM ',')"),
         format!("{copy} STORED AS CSV OPTIONS (has_header true, format.HAS_HEADER false)"),
+        format!("{copy} OPTIONS (aws.region 'a', AWS.region 'b')"),
         format!(
             "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS (delimiter ';', delimiter ',')"
         ),

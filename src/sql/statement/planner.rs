@@ -491,9 +491,9 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
                 check_format(state, format, "COPY writes")?;
                 check_extension(copy, format)?;
             }
+            check_repeated_options(&copy.options)?;
             #[cfg(feature = "cloud")]
             take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
-            check_repeated_options(&copy.options)?;
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
                 rewrite_statement(query)?;
