@@ -528,6 +528,44 @@ async fn values_that_would_be_read_as_null_are_refused() {
 }
 
 #[tokio::test]
+async fn values_are_compared_with_null_as_they_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let rows = "(SELECT DATE '2020-01-02' AS d, TIMESTAMP '2020-01-02 03:04:05' AS t, [1] AS x, x'aa' AS b, 7 AS p)";
+    let target = |name: &str| display_path(&dir.path().join(name));
+    for (target, options) in [
+        (target("a.csv"), "(NULLSTR '02.01.2020', DATEFORMAT '%d.%m.%Y')"),
+        (target("b.csv"), "(NULLSTR '2020', TIMESTAMPFORMAT '%Y')"),
+        // With these options, no string is quoted because it equals the text of NULL.
+        (target("c.csv"), "(NULLSTR '[1]', DATEFORMAT '%d,%m')"),
+        (target("d.csv"), "(NULLSTR 'aa', DATEFORMAT '%d,%m')"),
+        (target("e/"), "(FORMAT csv, NULLSTR '[1]', PARTITION_BY (p))"),
+    ] {
+        let e = error(&ctx, &format!("COPY {rows} TO '{target}' {options}")).await;
+        assert!(e.contains("read as NULL") && e.contains("null_value"), "{options}: {e}");
+    }
+    let copy = format!(
+        "COPY (SELECT ' NA' AS s) TO '{}' STORED AS CSV OPTIONS (format.null_value 'NA', format.ignore_leading_whitespace true)",
+        target("f.csv")
+    );
+    let e = error(&ctx, &copy).await;
+    assert!(e.contains("'s'") && e.contains("read as NULL"), "{e}");
+    for (options, text) in [
+        ("(NULLSTR '[1]')", "2020-01-02,2020-01-02T03:04:05,\"[1]\",aa,7"),
+        (
+            "(NULLSTR '2020-01-02', DATEFORMAT '%d.%m.%Y')",
+            "02.01.2020,2020-01-02T03:04:05,[1],aa,7",
+        ),
+    ] {
+        let copy = format!("COPY {rows} TO '{}' {options}", target("g.csv"));
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+        let written = std::fs::read_to_string(dir.path().join("g.csv")).unwrap();
+        assert_eq!(written, format!("d,t,x,b,p\n{text}\n"), "{copy}");
+        std::fs::remove_file(dir.path().join("g.csv")).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_quote_within_a_header_is_part_of_the_name() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2000).map(|i| format!("{i},{i}\n")).collect();

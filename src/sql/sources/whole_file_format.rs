@@ -412,10 +412,12 @@ impl WholeFileFormat {
         state: &dyn Session,
     ) -> Result<Option<NullTexts>> {
         let Some(csv) = self.inner.downcast_ref::<CsvFormat>() else { return Ok(None) };
-        let Some(pattern) = resolve_options(csv, state).null_regex else { return Ok(None) };
+        let options = resolve_options(csv, state);
+        let Some(pattern) = &options.null_regex else { return Ok(None) };
+        let pattern = parse_null_regex(pattern)?;
         let partitions = conf.table_partition_cols.iter().map(|(name, _)| name.clone()).collect();
         let quotes_strings = is_quoted && is_copy(conf);
-        Ok(Some(NullTexts::new(parse_null_regex(&pattern)?, quotes_strings, partitions)))
+        Ok(Some(NullTexts::new(pattern, options, quotes_strings, partitions)))
     }
 
     /// Plans DataFusion's writer of rows with the schema `written`. `is_quoted` is whether their
