@@ -35,7 +35,7 @@ use crate::sql::statement::commands::own_settings::reset_to_default;
 use crate::sql::statement::commands::replaced_kinds::refuse_other_kind;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
 use crate::sql::statement::commands::time_values::{
-    list_written_casts, refuse_counts, refuse_number_rows,
+    WrittenCasts, check_written_times, refuse_number_rows,
 };
 use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
 use crate::sql::statement::commands::update_targets::write_out_targets;
@@ -335,8 +335,7 @@ struct WrittenStatement {
     created: Option<CreatedFromQuery>,
     /// WHERE, HAVING and QUALIFY as strings, for error messages.
     conditions: Vec<String>,
-    /// The columns to which UPDATE assigns a cast.
-    casts: HashSet<String>,
+    casts: WrittenCasts,
 }
 
 impl WrittenStatement {
@@ -358,7 +357,10 @@ impl WrittenStatement {
             lacks_types: prepares_without_types(statement),
             created: CreatedFromQuery::from_statement(statement),
             conditions: find_conditions(statement),
-            casts: list_written_casts(statement),
+            casts: match by_name::find_insert(statement) {
+                Some(insert) => WrittenCasts::from_insert(insert),
+                None => WrittenCasts::from_update(statement),
+            },
         }
     }
 
@@ -383,7 +385,7 @@ impl WrittenStatement {
             keep_prepared(state, prepared);
         }
         check_lists(&plan)?;
-        refuse_counts(&plan, &self.casts)?;
+        check_written_times(&plan, &self.casts)?;
         refuse_number_times(&plan)?;
         let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
         match self.created {
