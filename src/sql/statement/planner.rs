@@ -39,6 +39,9 @@ use crate::sql::statement::commands::time_values::{
 };
 use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
 use crate::sql::statement::commands::update_targets::write_out_targets;
+use crate::sql::statement::commands::written_decimals::{
+    cast_assigned_numbers, cast_inserted_numbers,
+};
 use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };
@@ -395,8 +398,8 @@ impl WrittenStatement {
     }
 }
 
-/// Writes out what an INSERT takes from its table: the columns of `BY NAME`, DEFAULT VALUES, and
-/// the names of the fields of structs.
+/// Writes out what an INSERT or UPDATE takes from its table: the columns of `BY NAME`, DEFAULT
+/// VALUES, the types of decimals, and the names of the fields of structs.
 ///
 /// # Errors
 /// If the order of the inserted columns is ambiguous; see [`refuse_unlisted_columns`].
@@ -414,10 +417,13 @@ async fn complete_change(
     }
     if let Some(insert) = by_name::find_insert(statement) {
         refuse_number_rows(ctx, insert).await?;
+        cast_inserted_numbers(ctx, insert).await;
     }
     let Statement::Statement(inner) = statement else { return Ok(()) };
-    if let SqlStatement::Insert(insert) = inner.as_mut() {
-        name_inserted_rows(ctx, insert).await;
+    match inner.as_mut() {
+        SqlStatement::Insert(insert) => name_inserted_rows(ctx, insert).await,
+        SqlStatement::Update(update) => cast_assigned_numbers(ctx, update).await,
+        _ => {}
     }
     Ok(())
 }

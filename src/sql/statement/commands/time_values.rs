@@ -6,19 +6,19 @@
 
 use std::collections::HashMap;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, plan_datafusion_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, AssignmentTarget, DataType as SqlType, Expr as SqlExpr, Insert, SetExpr,
-    Statement as SqlStatement, TableObject, UnaryOperator, Value,
+    Statement as SqlStatement, UnaryOperator, Value,
 };
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Values, WriteOp};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
+use super::target_columns::find_target_columns;
 use crate::array::leaf_type;
-use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::folding::fold_name;
 
 /// The casts that an INSERT or UPDATE itself applies to the values that it writes. In the plan,
@@ -200,26 +200,11 @@ pub(in crate::sql::statement) async fn refuse_number_rows(
 ) -> Result<()> {
     let Some(source) = &insert.source else { return Ok(()) };
     let SetExpr::Values(values) = source.body.as_ref() else { return Ok(()) };
-    let TableObject::TableName(name) = &insert.table else { return Ok(()) };
-    let Some(reference) = to_table_reference(name) else { return Ok(()) };
-    let Ok(provider) = ctx.table_provider(reference).await else { return Ok(()) };
-    let schema = provider.schema();
-    let names: Vec<String> = match insert.columns.is_empty() {
-        true => schema.fields().iter().map(|field| field.name().clone()).collect(),
-        false => {
-            let columns = insert.columns.iter();
-            let names = columns.map(|column| column.0.last().and_then(|name| name.as_ident()));
-            names.map(|name| name.map_or_else(String::new, fold_name)).collect()
-        }
-    };
-    let find_time = |name: &String| {
-        let field = schema.field_with_name(name).ok()?;
-        is_time(field.data_type()).then_some(field)
-    };
-    let times: Vec<Option<&Field>> = names.iter().map(find_time).collect();
+    let columns = find_target_columns(ctx, insert).await;
     for row in &values.rows {
-        for (cell, column) in row.iter().zip(&times) {
+        for (cell, column) in row.iter().zip(&columns) {
             if let Some(column) = column
+                && is_time(column.data_type())
                 && is_number(cell)
             {
                 return Err(refuse_number(column.name(), column.data_type(), &cell.to_string()));
