@@ -167,3 +167,24 @@ async fn formats_of_timestamps_apply_to_timestamps_with_time_zones() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, "t,z\n02.01.2020 03,02.01.2020 03\n");
 }
+
+#[tokio::test]
+async fn options_of_unknown_columns_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let copy = |name: &str, options: &str| {
+        let path = display_path(&dir.path().join(name));
+        format!("COPY (SELECT 1 AS a, {{'b': 2}} AS s, 3 AS \"ID\") TO '{path}' OPTIONS ({options})")
+    };
+    for (option, column) in [("compression::nope", "nope"), ("compression::s", "s")] {
+        let sql = copy("a.parquet", &format!("'format.{option}' 'zstd(3)'"));
+        let e = error(&ctx, &sql).await;
+        assert!(e.contains(&format!("names the column '{column}'")), "{option}: {e}");
+        assert!(e.contains("the columns of the files are a, s.b, ID"), "{option}: {e}");
+    }
+    // DataFusion folds the names in options.
+    let e = error(&ctx, &copy("a.parquet", "'format.compression::ID' 'zstd(3)'")).await;
+    assert!(e.contains("names the column 'id'") && e.contains("in lower case"), "{e}");
+    let both = "'format.compression::a' 'zstd(3)', 'format.compression::s.b' 'gzip(6)'";
+    assert_eq!(rows_or_error(&ctx, &copy("b.parquet", both)).await, "1");
+}
