@@ -188,3 +188,27 @@ async fn options_of_unknown_columns_are_refused() {
     let both = "'format.compression::a' 'zstd(3)', 'format.compression::s.b' 'gzip(6)'";
     assert_eq!(rows_or_error(&ctx, &copy("b.parquet", both)).await, "1");
 }
+
+#[tokio::test]
+async fn execution_options_without_an_effect_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
+    let copy = format!("COPY (SELECT 1 AS a, 2 AS b) TO '{folder}");
+    for statement in [
+        format!("{copy}/a.csv' OPTIONS (execution.batch_size 5)"),
+        format!("{copy}/a.nrt' OPTIONS (execution.keep_partition_by_columns true)"),
+        format!("{copy}/a/' STORED AS PARQUET PARTITIONED BY (a) OPTIONS (execution.nope 1)"),
+        format!(
+            "CREATE EXTERNAL TABLE t (a INT) STORED AS CSV LOCATION '{folder}/' OPTIONS (execution.keep_partition_by_columns true)"
+        ),
+    ] {
+        let e = error(&ctx, &statement).await;
+        assert!(e.contains("has no effect here"), "{statement}: {e}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let kept = format!(
+        "{copy}/k/' STORED AS PARQUET PARTITIONED BY (a) OPTIONS (execution.keep_partition_by_columns true)"
+    );
+    assert_eq!(rows_or_error(&ctx, &kept).await, "1");
+}

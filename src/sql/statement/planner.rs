@@ -26,7 +26,7 @@ use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::statement::commands::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::commands::column_constraints::drop_nullable_keys;
 use crate::sql::statement::commands::copy_targets::{
-    check_extension, check_format, check_repeated_options, keep_existing,
+    check_execution_options, check_extension, check_format, check_repeated_options, keep_existing,
 };
 use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
@@ -500,6 +500,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
                 check_extension(copy, format)?;
             }
             check_repeated_options(&copy.options)?;
+            check_execution_options(&copy.options, &copy.partitioned_by)?;
             #[cfg(feature = "cloud")]
             take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
             keep_existing(state, copy)?;
@@ -510,6 +511,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         Statement::CreateExternalTable(table) => {
             check_format(state, &table.file_type, "STORED AS accepts")?;
             check_repeated_options(&table.options)?;
+            check_execution_options(&table.options, &[])?;
             #[cfg(feature = "cloud")]
             take_options(state, &table.locations, &mut table.options)?;
         }
