@@ -687,9 +687,6 @@ async fn options_that_a_writer_ignores_are_refused() {
     for (option, columns, row) in [
         ("comment '#'", "a VARCHAR, b INT", "('#a', 1)"),
         ("terminator '@'", "a VARCHAR, b INT", "('a', 1)"),
-        ("date_format '%Y-%d-%m'", "a DATE", "('2020-04-03')"),
-        ("timestamp_format '%H'", "a TIMESTAMP", "('2020-04-03')"),
-        ("time_format '%M:%H'", "a TIME", "('10:30:00')"),
         ("null_regex '^x$'", "a VARCHAR, b INT", "('a', NULL)"),
         ("quote_style 'Never'", "a VARCHAR, b VARCHAR", "('a,b', 'c')"),
     ] {
@@ -713,4 +710,27 @@ async fn options_that_a_writer_ignores_are_refused() {
     assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (1, NULL)").await, "1");
     assert_eq!(rows_or_error(&ctx, "SELECT a, b FROM t").await, "1 NULL");
+}
+
+#[tokio::test]
+async fn options_that_only_copy_follows_are_refused_for_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
+    for (format, option) in [
+        ("CSV", "date_format '%Y-%d-%m'"),
+        ("CSV", "format.timestamp_format '%H'"),
+        ("CSV", "time_format '%M:%H'"),
+        ("CSV", "overwrite true"),
+        ("PARQUET", "overwrite true"),
+        ("NDJSON", "format.overwrite false"),
+        ("ARROW", "overwrite true"),
+        ("NRT", "overwrite true"),
+    ] {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (a DATE) STORED AS {format} LOCATION '{folder}/' OPTIONS ({option})"
+        );
+        let e = error(&ctx, &create).await;
+        assert!(e.contains("table 't'") && e.contains("applies only to COPY"), "{create}: {e}");
+    }
 }

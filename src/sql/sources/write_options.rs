@@ -34,19 +34,8 @@ pub(super) fn check_copy_options(options: &CsvOptions) -> Result<()> {
 /// writes: only the reader or only the writer follows it, or they disagree on NULL or on quotes.
 /// `has_text` is whether the table has columns of strings.
 pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Result<()> {
-    let formats = [
-        ("date_format", &options.date_format),
-        ("datetime_format", &options.datetime_format),
-        ("time_format", &options.time_format),
-        ("timestamp_format", &options.timestamp_format),
-        ("timestamp_tz_format", &options.timestamp_tz_format),
-    ];
-    let format = formats.into_iter().find(|(_, format)| format.is_some());
     if let Some(option) = find_read_option(options) {
         return refuse_insert(option, "queries follow this option, but INSERT ignores it");
-    }
-    if let Some((option, _)) = format {
-        return refuse_insert(option, "queries read dates and times only in the default format");
     }
     if reads_written_null_as_text(options) {
         return refuse_insert("null_regex", "it does not match the text that is written for NULL");
