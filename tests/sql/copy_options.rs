@@ -15,6 +15,20 @@ async fn escape_characters_are_escaped() {
     assert_eq!(text, "x,\"y\\\\\",n,z\n\"a\\\"b\\\\c\",\"a,b\",1,\"\\\\\"\n");
     let read = format!(r#"SELECT x, "y\", n, z FROM read_csv('{path}', escape => '\')"#);
     assert_eq!(rows_or_error(&ctx, &read).await, r#"a"b\c a,b 1 \"#);
+    // Without doubled quotes, the escape character is a backslash.
+    let copy = format!(
+        r#"COPY (SELECT 'a"b\c' AS x, '"' AS y, 1 AS n) TO '{path}' OPTIONS (format.double_quote false, overwrite true)"#
+    );
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "x,y,n\n\"a\\\"b\\\\c\",\"\\\"\",1\n");
+    let read = format!(r#"SELECT x, y, n FROM read_csv('{path}', escape => '\')"#);
+    assert_eq!(rows_or_error(&ctx, &read).await, r#"a"b\c " 1"#);
+    let copy = format!(
+        r#"COPY (SELECT 'a"' AS x) TO '{path}' OPTIONS (format.double_quote false, format.quote_style 'Always', overwrite true)"#
+    );
+    let e = rows_or_error(&ctx, &copy).await;
+    assert!(e.contains("double_quote"), "{e}");
     // DataFusion's CSV writer does not escape the escape character itself.
     let copy = format!(
         r"COPY (SELECT 'a\' AS x, 1 AS p) TO '{}/o/' STORED AS CSV PARTITIONED BY (p) OPTIONS (format.escape '\')",

@@ -689,6 +689,9 @@ async fn options_that_a_writer_ignores_are_refused() {
         ("terminator '@'", "a VARCHAR, b INT", "('a', 1)"),
         ("null_regex '^x$'", "a VARCHAR, b INT", "('a', NULL)"),
         ("quote_style 'Never'", "a VARCHAR, b VARCHAR", "('a,b', 'c')"),
+        ("double_quote false", "a VARCHAR", "('a\"b')"),
+        ("ignore_leading_whitespace true", "a VARCHAR", "(' a')"),
+        ("ignore_trailing_whitespace true", "a VARCHAR", "('a ')"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let create = format!(

@@ -466,10 +466,16 @@ impl WholeFileFormat {
     /// strings, or if an option has a value for which quoted strings would be written wrongly.
     fn find_csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
+        let escape = match options.double_quote {
+            // DataFusion's writer has the same default, but does not escape a backslash.
+            Some(false) => options.escape.or(Some(b'\\')),
+            _ => options.escape,
+        };
         // A number or time may contain a delimiter such as a digit, `-` or `.`, and must then be
         // quoted. Only DataFusion's writer can quote fields that are not strings.
         let unusual = options.delimiter.is_ascii_alphanumeric()
             || !options.delimiter.is_ascii()
+            || Some(options.delimiter) == escape
             || b"+-.: ".contains(&options.delimiter);
         let formats = [
             &options.date_format,
@@ -481,9 +487,8 @@ impl WholeFileFormat {
         if !has_text(schema)
             || unusual
             || !options.quote.is_ascii()
-            || options.escape.is_some_and(|escape| !escape.is_ascii())
+            || escape.is_some_and(|escape| !escape.is_ascii())
             || options.quote_style != CsvQuoteStyle::Necessary
-            || options.double_quote == Some(false)
             || options.ignore_leading_whitespace == Some(true)
             || options.ignore_trailing_whitespace == Some(true)
             || options.terminator.is_some()
@@ -492,7 +497,7 @@ impl WholeFileFormat {
             return None;
         }
         let null = options.null_value.clone().unwrap_or_default();
-        let escape = options.escape.filter(|escape| *escape != options.quote);
+        let escape = escape.filter(|escape| *escape != options.quote);
         Some(CsvQuotes { delimiter: options.delimiter, quote: options.quote, escape, null })
     }
 
@@ -526,13 +531,17 @@ fn may_need_quotes(format: &str, options: &CsvOptions) -> bool {
         || ["%n", "%t"].iter().any(|space| format.contains(space))
 }
 
-/// Returns an error if the option `escape` is a character other than the quote. DataFusion's writer
-/// ignores this option, or does not escape the escape character itself.
+/// Returns an error if the option `escape` is a character other than the quote, or if
+/// `double_quote` is false. DataFusion's writer ignores `escape`, or does not escape the escape
+/// character itself.
 fn check_escape(options: &CsvOptions) -> Result<()> {
     match options.escape {
         Some(escape) if escape != options.quote => plan_err!(
             "the option escape '{}' of CSV is not supported together with PARTITIONED BY or with options such as quote_style and date_format; remove escape or the other options",
             char::from(escape)
+        ),
+        _ if options.double_quote == Some(false) => plan_err!(
+            "the option double_quote false of CSV is not supported together with PARTITIONED BY or with options such as quote_style and date_format; remove double_quote or the other options"
         ),
         _ => Ok(()),
     }

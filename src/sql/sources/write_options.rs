@@ -40,11 +40,25 @@ pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Resu
     if reads_written_null_as_text(options) {
         return refuse_insert("null_regex", "it does not match the text that is written for NULL");
     }
-    match has_text && options.quote_style == CsvQuoteStyle::Never {
-        true => {
+    if !has_text {
+        return Ok(());
+    }
+    let trimmed = [
+        ("ignore_leading_whitespace", options.ignore_leading_whitespace),
+        ("ignore_trailing_whitespace", options.ignore_trailing_whitespace),
+    ];
+    if let Some((option, _)) = trimmed.into_iter().find(|(_, is_on)| *is_on == Some(true)) {
+        return refuse_insert(option, "INSERT would remove white space from strings");
+    }
+    if options.double_quote == Some(false) {
+        let reason = "queries read a quote within a string as two quotes";
+        return refuse_insert("double_quote", reason);
+    }
+    match options.quote_style {
+        CsvQuoteStyle::Never => {
             refuse_insert("quote_style", "strings with a delimiter or a line break need quotes")
         }
-        false => Ok(()),
+        _ => Ok(()),
     }
 }
 
