@@ -51,7 +51,9 @@ use crate::sql::sources::json_sink::write_nulls;
 use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::run_ends::to_plain_schema;
 use crate::sql::sources::urls::format_location;
-use crate::sql::sources::write_options::{check_copy_options, check_insert_options};
+use crate::sql::sources::write_options::{
+    check_copy_options, check_insert_options, check_json_options,
+};
 use serrate_core::internal::NameLease;
 use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
@@ -345,6 +347,9 @@ impl WholeFileFormat {
             false => None,
         };
         self.check_csv_options(&conf, &texts, quotes.is_some())?;
+        if let Some(json) = self.inner.downcast_ref::<JsonFormat>() {
+            check_json_options(json.options(), is_copy(&conf))?;
+        }
         let nulls = self.find_null_texts(&conf, quotes.is_some(), state)?;
         let written = match &quotes {
             Some(quotes) => quotes.quote_schema(&texts),

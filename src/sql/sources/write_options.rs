@@ -1,7 +1,7 @@
-//! Rejects options of CSV that the writer ignores, and those with which a table would not read back
-//! the rows that INSERT writes.
+//! Rejects options of CSV and JSON that the writer ignores, and those with which a table would not
+//! read back the rows that INSERT writes.
 
-use datafusion::common::config::CsvOptions;
+use datafusion::common::config::{CsvOptions, JsonOptions};
 use datafusion::common::parsers::CsvQuoteStyle;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -59,6 +59,23 @@ pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Resu
             refuse_insert("quote_style", "strings with a delimiter or a line break need quotes")
         }
         _ => Ok(()),
+    }
+}
+
+/// Returns an error for an option of JSON that only readers follow. `is_copy` is whether the writer
+/// is part of COPY, and not of INSERT.
+pub(super) fn check_json_options(options: &JsonOptions, is_copy: bool) -> Result<()> {
+    if !options.newline_delimited {
+        return plan_err!(
+            "the option newline_delimited false of JSON applies only to reading: COPY and INSERT write one record per line; remove the option"
+        );
+    }
+    // Without this option, the types follow from all records.
+    match options.schema_infer_max_rec.filter(|records| is_copy && *records != usize::MAX) {
+        Some(_) => plan_err!(
+            "the option schema_infer_max_rec of JSON applies only to reading; remove it"
+        ),
+        None => Ok(()),
     }
 }
 
