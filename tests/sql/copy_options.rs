@@ -60,6 +60,17 @@ async fn delimiters_differ_from_quotes() {
 }
 
 #[tokio::test]
+async fn tabs_have_the_name_of_duckdb() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("o.csv"));
+    let ctx = create_parallel_session();
+    let copy = format!(r"COPY (SELECT 1 AS x, 'a,b' AS y) TO '{path}' (DELIMITER '\t')");
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    let read = format!(r"SELECT x, y FROM read_csv('{path}', delim => '\t')");
+    assert_eq!(rows_or_error(&ctx, &read).await, "1 a,b");
+}
+
+#[tokio::test]
 async fn row_groups_of_zero_rows_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("o.parquet"));

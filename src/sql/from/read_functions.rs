@@ -90,6 +90,10 @@ impl ReadCall {
         let value = match value {
             Expr::Value(v) => match &v.value {
                 Value::Boolean(on) => on.to_string(),
+                // DuckDB's name of the tab.
+                Value::SingleQuotedString(text) if key == "delimiter" && text == "\\t" => {
+                    "\t".to_owned()
+                }
                 Value::SingleQuotedString(text) => text.clone(),
                 other => {
                     return plan_err!(
