@@ -215,6 +215,16 @@ async fn options_of_unknown_columns_are_refused() {
 }
 
 #[tokio::test]
+async fn positions_are_an_option_of_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("a.nrt"));
+    let copy = format!("COPY (SELECT 1 AS subject_id) TO '{path}' OPTIONS (positions true)");
+    let e = error(&create_parallel_session(), &copy).await;
+    assert!(e.contains("option positions of NRT applies only to tables"), "{e}");
+    assert!(!Path::new(&path).exists());
+}
+
+#[tokio::test]
 async fn execution_options_without_an_effect_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = create_parallel_session();

@@ -729,6 +729,7 @@ async fn options_that_only_copy_follows_are_refused_for_tables() {
         ("NDJSON", "format.overwrite false"),
         ("ARROW", "overwrite true"),
         ("NRT", "overwrite true"),
+        ("NRT", "plain true"),
     ] {
         let create = format!(
             "CREATE EXTERNAL TABLE t (a DATE) STORED AS {format} LOCATION '{folder}/' OPTIONS ({option})"

@@ -146,16 +146,16 @@ fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>
     }
 }
 
-/// Returns an error for an option that only COPY follows: `overwrite`, and for CSV the formats of
-/// dates and times, because queries and INSERT use the default formats.
+/// Returns an error for an option that only COPY follows: `overwrite`, for NRT `plain`, and for CSV
+/// the formats of dates and times, because queries and INSERT use the default formats.
 fn refuse_copy_options(command: &CreateExternalTable, kind: &FileKind) -> Result<()> {
     let formats =
         ["date_format", "datetime_format", "time_format", "timestamp_format", "timestamp_tz_format"];
     for key in command.options.keys() {
         match key.strip_prefix("format.").unwrap_or(key) {
-            "overwrite" => {
+            name if name == "overwrite" || (name == "plain" && kind.extension == "nrt") => {
                 return plan_err!(
-                    "table '{}': the option overwrite applies only to COPY; remove it",
+                    "table '{}': the option {name} applies only to COPY; remove it",
                     command.name
                 );
             }
