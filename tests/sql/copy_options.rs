@@ -215,6 +215,18 @@ async fn options_of_unknown_columns_are_refused() {
 }
 
 #[tokio::test]
+async fn unknown_options_of_arrow_files_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("a.arrow"));
+    for option in ["nope", "foo.bar"] {
+        let copy = format!("COPY (SELECT 1 AS x) TO '{path}' OPTIONS ({option} 1)");
+        let e = error(&create_parallel_session(), &copy).await;
+        assert!(e.contains(&format!("the format ARROW has no option '{option}'")), "{e}");
+        assert!(!Path::new(&path).exists());
+    }
+}
+
+#[tokio::test]
 async fn positions_are_an_option_of_tables() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("a.nrt"));

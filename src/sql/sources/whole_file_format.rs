@@ -96,8 +96,9 @@ impl FileFormatFactory for WholeFileFormatFactory {
         let (ours, theirs) =
             OutputOptions::take_overwrite(&self.extension.to_uppercase(), options)?;
         // DataFusion's factory for Arrow ignores options, so an unknown option is rejected here.
+        let named = theirs.keys().filter(|key| !key.starts_with("execution."));
         if self.extension == "arrow"
-            && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
+            && let Some(key) = named.map(|key| key.strip_prefix("format.").unwrap_or(key)).min()
         {
             return plan_err!(
                 "the format ARROW has no option '{key}'; its only option is overwrite"
