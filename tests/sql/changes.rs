@@ -619,6 +619,9 @@ async fn numbers_are_not_written_to_dates() {
         let e = rows_or_error(&ctx, change).await;
         assert!(e.contains("'d' has dates, but gets a number"), "{change}: {e}");
     }
+    rows_or_error(&ctx, "PREPARE day(INT) AS INSERT INTO t (d) VALUES ($1)").await;
+    let e = rows_or_error(&ctx, "EXECUTE day(5)").await;
+    assert!(e.contains("'d' has dates, but gets a number"), "{e}");
     for (change, day) in [
         ("UPDATE t SET d = i::DATE", "1970-01-06"),
         ("UPDATE t SET d = '2020-01-01'", "2020-01-01"),
