@@ -68,6 +68,11 @@ async fn tabs_have_the_name_of_duckdb() {
     assert_eq!(rows_or_error(&ctx, &copy).await, "1");
     let read = format!(r"SELECT x, y FROM read_csv('{path}', delim => '\t')");
     assert_eq!(rows_or_error(&ctx, &read).await, "1 a,b");
+    for option in ["delim => ';;'", "quote => ''", "escape => 'é'", "comment => '##'"] {
+        let e = error(&ctx, &format!("SELECT x FROM read_csv('{path}', {option})")).await;
+        let name = option.split(' ').next().unwrap();
+        assert!(e.contains(&format!("option {name} must be one ASCII character")), "{e}");
+    }
 }
 
 #[tokio::test]
