@@ -536,7 +536,7 @@ async fn values_are_compared_with_null_as_they_are_written() {
     for (target, options) in [
         (target("a.csv"), "(NULLSTR '02.01.2020', DATEFORMAT '%d.%m.%Y')"),
         (target("b.csv"), "(NULLSTR '2020', TIMESTAMPFORMAT '%Y')"),
-        // With these options, no string is quoted because it equals the text of NULL.
+        // These options leave strings without quotes, also those that equal the text of NULL.
         (target("c.csv"), "(NULLSTR '[1]', DATEFORMAT '%d,%m')"),
         (target("d.csv"), "(NULLSTR 'aa', DATEFORMAT '%d,%m')"),
         (target("e/"), "(FORMAT csv, NULLSTR '[1]', PARTITION_BY (p))"),
