@@ -194,6 +194,8 @@ fn options_override_the_environment_and_are_not_printed() {
     expect_error(&said, &["already open in this session with other options"]);
     let wrong = create(server::KEY).replace("aws.region", "aws.rejion");
     expect_error(&run_statement(&server, &wrong), &["the option aws.rejion is unknown"]);
+    let twice = create(server::KEY).replace("'aws.region'", "'aws.aws_region' 'a', 'aws.region'");
+    expect_error(&run_statement(&server, &twice), &["the option aws.region is given twice"]);
     let wrong = create(server::KEY).replace("aws.region", "gcp.region");
     expect_error(&run_statement(&server, &wrong), &["does not apply to s3:// URLs"]);
 }

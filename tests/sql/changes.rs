@@ -619,6 +619,9 @@ async fn numbers_are_not_written_to_dates() {
         let e = rows_or_error(&ctx, change).await;
         assert!(e.contains("'d' has dates, but gets a number"), "{change}: {e}");
     }
+    rows_or_error(&ctx, "PREPARE day(INT) AS INSERT INTO t (d) VALUES ($1)").await;
+    let e = rows_or_error(&ctx, "EXECUTE day(5)").await;
+    assert!(e.contains("'d' has dates, but gets a number"), "{e}");
     for (change, day) in [
         ("UPDATE t SET d = i::DATE", "1970-01-06"),
         ("UPDATE t SET d = '2020-01-01'", "2020-01-01"),
@@ -631,4 +634,80 @@ async fn numbers_are_not_written_to_dates() {
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (2, 9::DATE)").await, "1");
     let days = "SELECT d FROM t WHERE i < 3 ORDER BY i";
     assert_eq!(rows_or_error(&ctx, days).await, "1970-01-09; 1970-01-10");
+}
+
+#[tokio::test]
+async fn times_are_not_written_to_numbers() {
+    let ctx = create_parallel_session();
+    let table = [
+        "CREATE TABLE t (i BIGINT, s INT, f DOUBLE, l BIGINT[], d DATE, z TIMESTAMP, c TIME)",
+        "INSERT INTO t (i, d, z, c) VALUES (5, DATE '2020-01-02', TIMESTAMP '2020-01-02 03:04:05', TIME '03:04:05')",
+    ];
+    run_all(&ctx, &table).await;
+    for (change, expected) in [
+        ("INSERT INTO t (i) VALUES (DATE '2020-01-02')", "'i' has numbers, but gets a date"),
+        ("INSERT INTO t (i, s) VALUES (1, 2), (3, DATE '2020-01-02')", "'s' has numbers"),
+        ("INSERT INTO t (i) VALUES (NULL), (TIMESTAMP '2020-01-02')", "gets a timestamp"),
+        ("INSERT INTO t (i) VALUES (TIME '10:00:00')", "gets a time of day"),
+        ("INSERT INTO t (l) VALUES ([DATE '2020-01-02'])", "'l' has numbers, but gets a date"),
+        ("INSERT INTO t (i) SELECT d FROM t", "gets a date"),
+        ("INSERT INTO t (f) SELECT z FROM t", "'f' has numbers, but gets a timestamp"),
+        ("INSERT INTO t (i) SELECT z - TIMESTAMP '2020-01-01' FROM t", "gets a duration"),
+        ("INSERT INTO t (i) SELECT NULL UNION ALL SELECT d FROM t", "gets a date"),
+        ("INSERT INTO t (l) SELECT [d] FROM t", "'l' has numbers, but gets a date"),
+        ("INSERT INTO t BY NAME SELECT d AS i FROM t", "'i' has numbers, but gets a date"),
+        ("EXPLAIN INSERT INTO t (i) SELECT d FROM t", "'i' has numbers, but gets a date"),
+        ("UPDATE t SET i = d", "'i' has numbers, but gets a date"),
+        ("UPDATE t SET s = DATE '2020-01-02'", "'s' has numbers, but gets a date"),
+        ("UPDATE t SET i = '2020-01-02'::DATE", "'i' has numbers, but gets a date"),
+        ("UPDATE t SET i = c", "gets a time of day"),
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains(expected), "{change}: {e}");
+    }
+    for (change, number) in [
+        ("UPDATE t SET i = d::BIGINT", "18263"),
+        ("UPDATE t SET i = d - DATE '1970-01-02'", "18262"),
+        ("UPDATE t SET i = epoch(c)", "11045"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
+        assert_eq!(rows_or_error(&ctx, "SELECT i FROM t").await, number, "{change}");
+    }
+    for insert in [
+        "INSERT INTO t (i) VALUES (DATE '2020-01-02'::BIGINT)",
+        "EXPLAIN ANALYZE INSERT INTO t (i) VALUES (NULL), (CAST(DATE '2020-01-02' AS INT))",
+        "INSERT INTO t (i) SELECT d::BIGINT FROM t WHERE d IS NOT NULL",
+    ] {
+        run_query(&ctx, insert).await;
+    }
+    let numbers = rows_or_error(&ctx, "SELECT i FROM t ORDER BY i").await;
+    assert_eq!(numbers, "11045; 18263; 18263; 18263; NULL");
+}
+
+#[tokio::test]
+async fn numbers_are_not_written_to_times_of_day() {
+    let ctx = create_parallel_session();
+    run_all(&ctx, &["CREATE TABLE t (i BIGINT, c TIME)", "INSERT INTO t (i) VALUES (5)"]).await;
+    for change in [
+        "INSERT INTO t (c) VALUES (5)",
+        "INSERT INTO t (c) VALUES (TIME '10:00:00'), (2 + 3)",
+        "INSERT INTO t (c) SELECT i FROM t",
+        "UPDATE t SET c = 5",
+        "UPDATE t SET c = i",
+    ] {
+        let e = rows_or_error(&ctx, change).await;
+        assert!(e.contains("'c' has times of day, but gets a number"), "{change}: {e}");
+    }
+    let change = "UPDATE t SET c = TIME '00:00:00' + i * INTERVAL '1 second'";
+    assert_eq!(rows_or_error(&ctx, change).await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT c FROM t").await, "00:00:05");
+    for cast in ["5::TIME", "TRY_CAST(i AS TIME)", "[i]::TIME[]", "1.5::TIME"] {
+        let e = error(&ctx, &format!("SELECT {cast} FROM t")).await;
+        assert!(e.contains("to TIME, because the unit of the number"), "{cast}: {e}");
+    }
+    let cases = [
+        ("SELECT '10:00'::TIME, NULL::TIME, TIMESTAMP '2020-01-01 10:00:00'::TIME", "10:00:00 NULL 10:00:00"),
+        ("SELECT arrow_cast(5, 'Time64(Nanosecond)')", "00:00:00.000000005"),
+    ];
+    expect_rows(&[], &cases).await;
 }

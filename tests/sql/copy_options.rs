@@ -15,6 +15,20 @@ async fn escape_characters_are_escaped() {
     assert_eq!(text, "x,\"y\\\\\",n,z\n\"a\\\"b\\\\c\",\"a,b\",1,\"\\\\\"\n");
     let read = format!(r#"SELECT x, "y\", n, z FROM read_csv('{path}', escape => '\')"#);
     assert_eq!(rows_or_error(&ctx, &read).await, r#"a"b\c a,b 1 \"#);
+    // Without doubled quotes, the escape character is a backslash.
+    let copy = format!(
+        r#"COPY (SELECT 'a"b\c' AS x, '"' AS y, 1 AS n) TO '{path}' OPTIONS (format.double_quote false, overwrite true)"#
+    );
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "x,y,n\n\"a\\\"b\\\\c\",\"\\\"\",1\n");
+    let read = format!(r#"SELECT x, y, n FROM read_csv('{path}', escape => '\')"#);
+    assert_eq!(rows_or_error(&ctx, &read).await, r#"a"b\c " 1"#);
+    let copy = format!(
+        r#"COPY (SELECT 'a"' AS x) TO '{path}' OPTIONS (format.double_quote false, format.quote_style 'Always', overwrite true)"#
+    );
+    let e = rows_or_error(&ctx, &copy).await;
+    assert!(e.contains("double_quote"), "{e}");
     // DataFusion's CSV writer does not escape the escape character itself.
     let copy = format!(
         r"COPY (SELECT 'a\' AS x, 1 AS p) TO '{}/o/' STORED AS CSV PARTITIONED BY (p) OPTIONS (format.escape '\')",
@@ -43,6 +57,22 @@ async fn delimiters_differ_from_quotes() {
     let read = format!("SELECT * FROM read_csv('{path}', delim => ';', quote => ';')");
     let e = rows_or_error(&ctx, &read).await;
     assert!(e.contains("delimiter and quote"), "{e}");
+}
+
+#[tokio::test]
+async fn tabs_have_the_name_of_duckdb() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("o.csv"));
+    let ctx = create_parallel_session();
+    let copy = format!(r"COPY (SELECT 1 AS x, 'a,b' AS y) TO '{path}' (DELIMITER '\t')");
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    let read = format!(r"SELECT x, y FROM read_csv('{path}', delim => '\t')");
+    assert_eq!(rows_or_error(&ctx, &read).await, "1 a,b");
+    for option in ["delim => ';;'", "quote => ''", "escape => 'é'", "comment => '##'"] {
+        let e = error(&ctx, &format!("SELECT x FROM read_csv('{path}', {option})")).await;
+        let name = option.split(' ').next().unwrap();
+        assert!(e.contains(&format!("option {name} must be one ASCII character")), "{e}");
+    }
 }
 
 #[tokio::test]
@@ -145,6 +175,7 @@ async fn repeated_options_are_refused() {
         format!("{copy} (HEADER, HEADER false)"),
         format!("{copy} (DELIMITER ';', DELIM ',')"),
         format!("{copy} STORED AS CSV OPTIONS (has_header true, format.HAS_HEADER false)"),
+        format!("{copy} OPTIONS (aws.region 'a', AWS.region 'b')"),
         format!(
             "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS (delimiter ';', delimiter ',')"
         ),
@@ -165,4 +196,71 @@ async fn formats_of_timestamps_apply_to_timestamps_with_time_zones() {
     assert_eq!(rows_or_error(&create_parallel_session(), &copy).await, "1");
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, "t,z\n02.01.2020 03,02.01.2020 03\n");
+}
+
+#[tokio::test]
+async fn options_of_unknown_columns_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let copy = |name: &str, options: &str| {
+        let path = display_path(&dir.path().join(name));
+        format!("COPY (SELECT 1 AS a, {{'b': 2}} AS s, 3 AS \"ID\") TO '{path}' OPTIONS ({options})")
+    };
+    for (option, column) in [("compression::nope", "nope"), ("compression::s", "s")] {
+        let sql = copy("a.parquet", &format!("'format.{option}' 'zstd(3)'"));
+        let e = error(&ctx, &sql).await;
+        assert!(e.contains(&format!("names the column '{column}'")), "{option}: {e}");
+        assert!(e.contains("the columns of the files are a, s.b, ID"), "{option}: {e}");
+    }
+    // DataFusion folds the names in options.
+    let e = error(&ctx, &copy("a.parquet", "'format.compression::ID' 'zstd(3)'")).await;
+    assert!(e.contains("names the column 'id'") && e.contains("in lower case"), "{e}");
+    let both = "'format.compression::a' 'zstd(3)', 'format.compression::s.b' 'gzip(6)'";
+    assert_eq!(rows_or_error(&ctx, &copy("b.parquet", both)).await, "1");
+}
+
+#[tokio::test]
+async fn unknown_options_of_arrow_files_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("a.arrow"));
+    for option in ["nope", "foo.bar"] {
+        let copy = format!("COPY (SELECT 1 AS x) TO '{path}' OPTIONS ({option} 1)");
+        let e = error(&create_parallel_session(), &copy).await;
+        assert!(e.contains(&format!("the format ARROW has no option '{option}'")), "{e}");
+        assert!(!Path::new(&path).exists());
+    }
+}
+
+#[tokio::test]
+async fn positions_are_an_option_of_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("a.nrt"));
+    let copy = format!("COPY (SELECT 1 AS subject_id) TO '{path}' OPTIONS (positions true)");
+    let e = error(&create_parallel_session(), &copy).await;
+    assert!(e.contains("option positions of NRT applies only to tables"), "{e}");
+    assert!(!Path::new(&path).exists());
+}
+
+#[tokio::test]
+async fn execution_options_without_an_effect_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
+    let copy = format!("COPY (SELECT 1 AS a, 2 AS b) TO '{folder}");
+    for statement in [
+        format!("{copy}/a.csv' OPTIONS (execution.batch_size 5)"),
+        format!("{copy}/a.nrt' OPTIONS (execution.keep_partition_by_columns true)"),
+        format!("{copy}/a/' STORED AS PARQUET PARTITIONED BY (a) OPTIONS (execution.nope 1)"),
+        format!(
+            "CREATE EXTERNAL TABLE t (a INT) STORED AS CSV LOCATION '{folder}/' OPTIONS (execution.keep_partition_by_columns true)"
+        ),
+    ] {
+        let e = error(&ctx, &statement).await;
+        assert!(e.contains("has no effect here"), "{statement}: {e}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let kept = format!(
+        "{copy}/k/' STORED AS PARQUET PARTITIONED BY (a) OPTIONS (execution.keep_partition_by_columns true)"
+    );
+    assert_eq!(rows_or_error(&ctx, &kept).await, "1");
 }

@@ -528,6 +528,44 @@ async fn values_that_would_be_read_as_null_are_refused() {
 }
 
 #[tokio::test]
+async fn values_are_compared_with_null_as_they_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let rows = "(SELECT DATE '2020-01-02' AS d, TIMESTAMP '2020-01-02 03:04:05' AS t, [1] AS x, x'aa' AS b, 7 AS p)";
+    let target = |name: &str| display_path(&dir.path().join(name));
+    for (target, options) in [
+        (target("a.csv"), "(NULLSTR '02.01.2020', DATEFORMAT '%d.%m.%Y')"),
+        (target("b.csv"), "(NULLSTR '2020', TIMESTAMPFORMAT '%Y')"),
+        // These options leave strings without quotes, also those that equal the text of NULL.
+        (target("c.csv"), "(NULLSTR '[1]', DATEFORMAT '%d,%m')"),
+        (target("d.csv"), "(NULLSTR 'aa', DATEFORMAT '%d,%m')"),
+        (target("e/"), "(FORMAT csv, NULLSTR '[1]', PARTITION_BY (p))"),
+    ] {
+        let e = error(&ctx, &format!("COPY {rows} TO '{target}' {options}")).await;
+        assert!(e.contains("read as NULL") && e.contains("null_value"), "{options}: {e}");
+    }
+    let copy = format!(
+        "COPY (SELECT ' NA' AS s) TO '{}' STORED AS CSV OPTIONS (format.null_value 'NA', format.ignore_leading_whitespace true)",
+        target("f.csv")
+    );
+    let e = error(&ctx, &copy).await;
+    assert!(e.contains("'s'") && e.contains("read as NULL"), "{e}");
+    for (options, text) in [
+        ("(NULLSTR '[1]')", "2020-01-02,2020-01-02T03:04:05,\"[1]\",aa,7"),
+        (
+            "(NULLSTR '2020-01-02', DATEFORMAT '%d.%m.%Y')",
+            "02.01.2020,2020-01-02T03:04:05,[1],aa,7",
+        ),
+    ] {
+        let copy = format!("COPY {rows} TO '{}' {options}", target("g.csv"));
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+        let written = std::fs::read_to_string(dir.path().join("g.csv")).unwrap();
+        assert_eq!(written, format!("d,t,x,b,p\n{text}\n"), "{copy}");
+        std::fs::remove_file(dir.path().join("g.csv")).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_quote_within_a_header_is_part_of_the_name() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2000).map(|i| format!("{i},{i}\n")).collect();
@@ -649,11 +687,11 @@ async fn options_that_a_writer_ignores_are_refused() {
     for (option, columns, row) in [
         ("comment '#'", "a VARCHAR, b INT", "('#a', 1)"),
         ("terminator '@'", "a VARCHAR, b INT", "('a', 1)"),
-        ("date_format '%Y-%d-%m'", "a DATE", "('2020-04-03')"),
-        ("timestamp_format '%H'", "a TIMESTAMP", "('2020-04-03')"),
-        ("time_format '%M:%H'", "a TIME", "('10:30:00')"),
         ("null_regex '^x$'", "a VARCHAR, b INT", "('a', NULL)"),
         ("quote_style 'Never'", "a VARCHAR, b VARCHAR", "('a,b', 'c')"),
+        ("double_quote false", "a VARCHAR", "('a\"b')"),
+        ("ignore_leading_whitespace true", "a VARCHAR", "(' a')"),
+        ("ignore_trailing_whitespace true", "a VARCHAR", "('a ')"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let create = format!(
@@ -675,4 +713,28 @@ async fn options_that_a_writer_ignores_are_refused() {
     assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
     assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (1, NULL)").await, "1");
     assert_eq!(rows_or_error(&ctx, "SELECT a, b FROM t").await, "1 NULL");
+}
+
+#[tokio::test]
+async fn options_that_only_copy_follows_are_refused_for_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
+    for (format, option) in [
+        ("CSV", "date_format '%Y-%d-%m'"),
+        ("CSV", "format.timestamp_format '%H'"),
+        ("CSV", "time_format '%M:%H'"),
+        ("CSV", "overwrite true"),
+        ("PARQUET", "overwrite true"),
+        ("NDJSON", "format.overwrite false"),
+        ("ARROW", "overwrite true"),
+        ("NRT", "overwrite true"),
+        ("NRT", "plain true"),
+    ] {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (a DATE) STORED AS {format} LOCATION '{folder}/' OPTIONS ({option})"
+        );
+        let e = error(&ctx, &create).await;
+        assert!(e.contains("table 't'") && e.contains("applies only to COPY"), "{create}: {e}");
+    }
 }

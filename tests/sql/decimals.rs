@@ -722,3 +722,47 @@ async fn decimals_in_lists_compare_with_strings() {
         expect_rows(&[], &cases).await;
     }
 }
+
+#[tokio::test]
+async fn literals_are_written_to_decimals_with_all_their_digits() {
+    let ctx = create_parallel_session();
+    let table = "CREATE OR REPLACE TABLE t (m DECIMAL(5, 2), l DECIMAL(30, 20), x DECIMAL(5, 2)[], s STRUCT(a DECIMAL(5, 2), b INT), f DOUBLE)";
+    for (insert, column, rows) in [
+        ("INSERT INTO t (m) VALUES (1.005), (-1.005), (1.005e0)", "m", "-1.01; 1.01; 1.01"),
+        ("INSERT INTO t (m) SELECT 1.005", "m", "1.01"),
+        ("INSERT INTO t (m) SELECT -1.005 AS a LIMIT 1", "m", "-1.01"),
+        ("INSERT INTO t (m) SELECT DISTINCT (1.005) FROM range(3)", "m", "1.01"),
+        (
+            "INSERT INTO t (m) SELECT 1.005 UNION ALL SELECT 2 UNION ALL SELECT 2.005",
+            "m",
+            "1.01; 2.00; 2.01",
+        ),
+        ("INSERT INTO t BY NAME SELECT 1.005 AS m", "m", "1.01"),
+        ("EXPLAIN ANALYZE INSERT INTO t (m) SELECT 1.005", "m", "1.01"),
+        ("INSERT INTO t (m) SELECT 1.005::DOUBLE", "m", "1.00"),
+        ("INSERT INTO t (m, f) SELECT 1.005, 1.005", "f", "1.005"),
+        ("INSERT INTO t (m, l) SELECT 1.005, 1.005", "m", "1.01"),
+        // The alias stands for the double in the second column.
+        ("INSERT INTO t (m, f) SELECT 1.005 AS a, a * 2 AS b", "f", "2.01"),
+        ("INSERT INTO t (l) VALUES (0.12345678901234567890)", "l", "0.12345678901234567890"),
+        ("INSERT INTO t (l) SELECT 0.12345678901234567890", "l", "0.12345678901234567890"),
+        ("INSERT INTO t (x) VALUES ([1.005, 2])", "x", "[1.01, 2.00]"),
+        ("INSERT INTO t (x) SELECT [1.005, 2]", "x", "[1.01, 2.00]"),
+        ("INSERT INTO t (s) VALUES ({'a': 1.005, 'b': 1})", "s.a", "1.01"),
+        ("INSERT INTO t (s) SELECT {'a': 1.005, 'b': 1}", "s.a", "1.01"),
+        ("INSERT INTO t (s) VALUES (row(1.005, 1))", "s.a", "1.01"),
+        ("INSERT INTO t (s) VALUES ((1.005, 1))", "s.a", "1.01"),
+    ] {
+        run_all(&ctx, &[table, insert]).await;
+        let sql = format!("SELECT {column} FROM t ORDER BY {column}");
+        assert_eq!(rows_or_error(&ctx, &sql).await, rows, "{insert}");
+    }
+    let change = "UPDATE t SET m = 1.005, l = 0.12345678901234567890";
+    assert_eq!(rows_or_error(&ctx, change).await, "1");
+    let rows = rows_or_error(&ctx, "SELECT m, l FROM t").await;
+    assert_eq!(rows, "1.01 0.12345678901234567890");
+    for insert in ["INSERT INTO t (m) VALUES (12345.6)", "INSERT INTO t (m) SELECT 12345.6"] {
+        let e = rows_or_error(&ctx, insert).await;
+        assert!(e.contains("too large to store in a Decimal128 of precision 5"), "{insert}: {e}");
+    }
+}

@@ -352,3 +352,26 @@ async fn declared_names_in_another_case_than_in_records_are_refused() {
         assert_eq!(rows_or_error(&ctx, sql).await, "190 190 0", "{format}");
     }
 }
+
+#[tokio::test]
+async fn options_that_the_json_writer_ignores_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
+    for option in ["newline_delimited false", "schema_infer_max_rec 5"] {
+        let copy = format!("COPY (SELECT 1 AS x) TO '{folder}/a.json' OPTIONS ({option})");
+        let e = error(&ctx, &copy).await;
+        assert!(e.contains("applies only to reading"), "{copy}: {e}");
+    }
+    let create = format!(
+        "CREATE EXTERNAL TABLE t (x INT) STORED AS JSON LOCATION '{folder}/' OPTIONS (newline_delimited false)"
+    );
+    assert_eq!(rows_or_error(&ctx, &create).await, "");
+    let e = error(&ctx, "INSERT INTO t VALUES (1)").await;
+    assert!(e.contains("INSERT write one record per line"), "{e}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let create = create.replace("newline_delimited false", "schema_infer_max_rec 5");
+    assert_eq!(rows_or_error(&ctx, &create.replace("CREATE", "CREATE OR REPLACE")).await, "");
+    assert_eq!(rows_or_error(&ctx, "INSERT INTO t VALUES (1)").await, "1");
+    assert_eq!(rows_or_error(&ctx, "SELECT x FROM t").await, "1");
+}

@@ -308,3 +308,26 @@ async fn grouping_sets_may_have_subqueries_as_keys() {
     ];
     expect_rows(&GROUPED, &cases).await;
 }
+
+#[tokio::test]
+async fn grouping_sets_of_outer_columns_are_refused() {
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &GROUPED).await;
+    for (aggregate, keys) in [
+        ("count(*)", "ROLLUP (g.x)"),
+        ("max(z.i)", "ROLLUP (z.i + g.x)"),
+        ("max(z.i)", "CUBE (z.i, g.x)"),
+        ("max(z.i)", "GROUPING SETS ((z.i + g.x), ())"),
+        ("max(z.i + g.x)", "ROLLUP (z.i)"),
+    ] {
+        let query = format!("SELECT {aggregate} AS m FROM z GROUP BY {keys}");
+        for sql in [
+            format!("SELECT x, (SELECT max(m) FROM ({query}) v) AS m FROM g"),
+            format!("SELECT x, ({query} ORDER BY 1 DESC LIMIT 1) AS m FROM g"),
+            format!("SELECT x FROM g WHERE EXISTS ({query})"),
+        ] {
+            let e = rows_or_error(&ctx, &sql).await;
+            assert!(e.contains("GROUPING SETS in a subquery uses the column g.x"), "{sql}\n{e}");
+        }
+    }
+}

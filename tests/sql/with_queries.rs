@@ -228,3 +228,30 @@ async fn stock_clauses_of_recursive_unions_are_still_ignored() {
     let sql = "SELECT count(*) FROM (WITH RECURSIVE q AS (SELECT 1 UNION ALL SELECT 2 LIMIT 1) SELECT * FROM q)";
     assert_eq!(stock_one(&SessionContext::new(), sql).await, 2);
 }
+
+#[tokio::test]
+async fn recursive_queries_of_outer_columns_are_refused() {
+    let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(k)";
+    let ctx = serrate::sql::session();
+    run_query(&ctx, table).await;
+    let from_key = "WITH RECURSIVE r AS (SELECT t.k AS n UNION ALL SELECT n + 1 FROM r WHERE n < 4)";
+    let to_key = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < t.k)";
+    for sql in [
+        format!("SELECT k, ({from_key} SELECT max(n) FROM r) AS m FROM t"),
+        format!("SELECT k, ({to_key} SELECT max(n) FROM r) AS m FROM t"),
+        format!("SELECT k FROM t WHERE EXISTS ({from_key} SELECT n FROM r WHERE n > 3)"),
+        format!("SELECT k FROM t WHERE 3 IN ({from_key} SELECT n FROM r)"),
+        format!("SELECT k, m FROM t, LATERAL ({from_key} SELECT max(n) AS m FROM r) v"),
+    ] {
+        let e = rows_or_error(&ctx, &sql).await;
+        assert!(e.contains("the recursive query r of a subquery uses the column t.k"), "{sql}\n{e}");
+    }
+    expect_rows(
+        &[table],
+        &[
+            ("SELECT k, (WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT max(n) FROM r WHERE n <= t.k) AS m FROM t ORDER BY k", "1 1; 2 2"),
+            ("WITH RECURSIVE r AS (SELECT k, k AS n FROM t UNION ALL SELECT k, n + 1 FROM r WHERE n < 4) SELECT t.k, max(n) FROM t JOIN r ON t.k = r.k GROUP BY t.k ORDER BY t.k", "1 4; 2 4"),
+        ],
+    )
+    .await;
+}

@@ -90,6 +90,10 @@ impl ReadCall {
         let value = match value {
             Expr::Value(v) => match &v.value {
                 Value::Boolean(on) => on.to_string(),
+                // DuckDB's name of the tab.
+                Value::SingleQuotedString(text) if key == "delimiter" && text == "\\t" => {
+                    "\t".to_owned()
+                }
                 Value::SingleQuotedString(text) => text.clone(),
                 other => {
                     return plan_err!(
@@ -105,6 +109,13 @@ impl ReadCall {
                 );
             }
         };
+        let is_character = !["has_header", "null_value"].contains(&key);
+        if is_character && !(value.len() == 1 && value.is_ascii()) {
+            return plan_err!(
+                "{}: the option {name} must be one ASCII character, not '{value}'; write one character, as in {name} => ';'",
+                self.function
+            );
+        }
         let key = format!("format.{key}");
         if self.options.iter().any(|(given, _)| *given == key) {
             return plan_err!("{}: the option {name} is given twice; write it once", self.function);

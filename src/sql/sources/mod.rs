@@ -35,6 +35,8 @@ pub(in crate::sql) mod pinned_file;
 pub(in crate::sql) mod range_partitions;
 pub(in crate::sql) mod run_ends;
 pub(in crate::sql) mod safetensors;
+#[cfg(feature = "cloud")]
+mod store_options;
 mod store_reads;
 #[cfg(feature = "cloud")]
 pub(in crate::sql) mod stores;

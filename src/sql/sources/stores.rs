@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,6 +38,7 @@ use url::{Position, Url};
 
 use crate::access;
 use crate::sql::sources::hidden_files::make_store_error;
+use crate::sql::sources::store_options::parse_options;
 
 /// Maximum number of times that a failed request is sent again, with growing pauses.
 const RETRIES: usize = 5;
@@ -349,8 +351,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
     let built: object_store::Result<Arc<dyn ObjectStore>> = match kind {
         StoreKind::S3 => {
             let mut builder = AmazonS3Builder::from_env();
-            for (name, value) in options {
-                let key: AmazonS3ConfigKey = parse_name(kind, name)?;
+            for (key, value) in parse_names::<AmazonS3ConfigKey>(kind, options)? {
                 builder = builder.with_config(key, value);
             }
             let store = builder.with_bucket_name(bucket).with_retry(retry).build();
@@ -358,13 +359,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
         }
         StoreKind::Google => {
             let mut builder = GoogleCloudStorageBuilder::from_env();
-            for (name, value) in options {
-                // Accepts the name that datafusion-cli has for this option.
-                let name = match name.as_str() {
-                    "application_credentials_path" => "application_credentials",
-                    name => name,
-                };
-                let key: GoogleConfigKey = parse_name(kind, name)?;
+            for (key, value) in parse_names::<GoogleConfigKey>(kind, options)? {
                 builder = builder.with_config(key, value);
             }
             let store = builder.with_bucket_name(bucket).with_retry(retry).build();
@@ -372,8 +367,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
         }
         StoreKind::Azure => {
             let mut builder = MicrosoftAzureBuilder::from_env();
-            for (name, value) in options {
-                let key: AzureConfigKey = parse_name(kind, name)?;
+            for (key, value) in parse_names::<AzureConfigKey>(kind, options)? {
                 builder = builder.with_config(key, value);
             }
             let store = builder.with_container_name(bucket).with_retry(retry).build();
@@ -381,8 +375,7 @@ fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<
         }
         StoreKind::Http => {
             let mut client = ClientOptions::new().with_allow_http(url.scheme() == "http");
-            for (name, value) in options {
-                let key: ClientConfigKey = parse_name(kind, name)?;
+            for (key, value) in parse_names::<ClientConfigKey>(kind, options)? {
                 client = client.with_config(key, value);
             }
             let builder =
@@ -417,22 +410,23 @@ fn hide_values(message: String, options: &StoreOptions) -> String {
     }
 }
 
-fn parse_name<K: std::str::FromStr>(kind: StoreKind, name: &str) -> Result<K> {
-    name.parse().or_else(|_| {
-        let known = match kind {
-            StoreKind::S3 => {
-                "aws.access_key_id, aws.secret_access_key, aws.session_token, aws.region, aws.endpoint, aws.allow_http and aws.skip_signature"
-            }
-            StoreKind::Google => {
-                "gcp.service_account_path, gcp.service_account_key, gcp.application_credentials_path and gcp.skip_signature"
-            }
-            StoreKind::Azure => {
-                "azure.account_name, azure.account_key, azure.sas_token, azure.endpoint and azure.allow_http"
-            }
-            StoreKind::Http => "http.timeout, http.connect_timeout and http.proxy_url",
-        };
-        plan_err!("the option {}.{name} is unknown; known options include {known}", kind.option_prefix())
-    })
+fn parse_names<K: FromStr + PartialEq>(
+    kind: StoreKind,
+    options: &StoreOptions,
+) -> Result<Vec<(K, &String)>> {
+    let known = match kind {
+        StoreKind::S3 => {
+            "aws.access_key_id, aws.secret_access_key, aws.session_token, aws.region, aws.endpoint, aws.allow_http and aws.skip_signature"
+        }
+        StoreKind::Google => {
+            "gcp.service_account_path, gcp.service_account_key, gcp.application_credentials_path and gcp.skip_signature"
+        }
+        StoreKind::Azure => {
+            "azure.account_name, azure.account_key, azure.sas_token, azure.endpoint and azure.allow_http"
+        }
+        StoreKind::Http => "http.timeout, http.connect_timeout and http.proxy_url",
+    };
+    parse_options(options, kind.option_prefix(), known)
 }
 
 /// Cuts the text of a statement before the first credentials that it contains. Errors that show the

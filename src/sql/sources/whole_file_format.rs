@@ -51,7 +51,9 @@ use crate::sql::sources::json_sink::write_nulls;
 use crate::sql::sources::partition_folders::plan_folders;
 use crate::sql::sources::run_ends::to_plain_schema;
 use crate::sql::sources::urls::format_location;
-use crate::sql::sources::write_options::{check_copy_options, check_insert_options};
+use crate::sql::sources::write_options::{
+    check_copy_options, check_insert_options, check_json_options,
+};
 use serrate_core::internal::NameLease;
 use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
@@ -94,8 +96,9 @@ impl FileFormatFactory for WholeFileFormatFactory {
         let (ours, theirs) =
             OutputOptions::take_overwrite(&self.extension.to_uppercase(), options)?;
         // DataFusion's factory for Arrow ignores options, so an unknown option is rejected here.
+        let named = theirs.keys().filter(|key| !key.starts_with("execution."));
         if self.extension == "arrow"
-            && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
+            && let Some(key) = named.map(|key| key.strip_prefix("format.").unwrap_or(key)).min()
         {
             return plan_err!(
                 "the format ARROW has no option '{key}'; its only option is overwrite"
@@ -345,6 +348,9 @@ impl WholeFileFormat {
             false => None,
         };
         self.check_csv_options(&conf, &texts, quotes.is_some())?;
+        if let Some(json) = self.inner.downcast_ref::<JsonFormat>() {
+            check_json_options(json.options(), is_copy(&conf))?;
+        }
         let nulls = self.find_null_texts(&conf, quotes.is_some(), state)?;
         let written = match &quotes {
             Some(quotes) => quotes.quote_schema(&texts),
@@ -412,10 +418,12 @@ impl WholeFileFormat {
         state: &dyn Session,
     ) -> Result<Option<NullTexts>> {
         let Some(csv) = self.inner.downcast_ref::<CsvFormat>() else { return Ok(None) };
-        let Some(pattern) = resolve_options(csv, state).null_regex else { return Ok(None) };
+        let options = resolve_options(csv, state);
+        let Some(pattern) = &options.null_regex else { return Ok(None) };
+        let pattern = parse_null_regex(pattern)?;
         let partitions = conf.table_partition_cols.iter().map(|(name, _)| name.clone()).collect();
         let quotes_strings = is_quoted && is_copy(conf);
-        Ok(Some(NullTexts::new(parse_null_regex(&pattern)?, quotes_strings, partitions)))
+        Ok(Some(NullTexts::new(pattern, options, quotes_strings, partitions)))
     }
 
     /// Plans DataFusion's writer of rows with the schema `written`. `is_quoted` is whether their
@@ -464,10 +472,16 @@ impl WholeFileFormat {
     /// strings, or if an option has a value for which quoted strings would be written wrongly.
     fn find_csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
+        let escape = match options.double_quote {
+            // DataFusion's writer has the same default, but does not escape a backslash.
+            Some(false) => options.escape.or(Some(b'\\')),
+            _ => options.escape,
+        };
         // A number or time may contain a delimiter such as a digit, `-` or `.`, and must then be
         // quoted. Only DataFusion's writer can quote fields that are not strings.
         let unusual = options.delimiter.is_ascii_alphanumeric()
             || !options.delimiter.is_ascii()
+            || Some(options.delimiter) == escape
             || b"+-.: ".contains(&options.delimiter);
         let formats = [
             &options.date_format,
@@ -479,9 +493,8 @@ impl WholeFileFormat {
         if !has_text(schema)
             || unusual
             || !options.quote.is_ascii()
-            || options.escape.is_some_and(|escape| !escape.is_ascii())
+            || escape.is_some_and(|escape| !escape.is_ascii())
             || options.quote_style != CsvQuoteStyle::Necessary
-            || options.double_quote == Some(false)
             || options.ignore_leading_whitespace == Some(true)
             || options.ignore_trailing_whitespace == Some(true)
             || options.terminator.is_some()
@@ -490,7 +503,7 @@ impl WholeFileFormat {
             return None;
         }
         let null = options.null_value.clone().unwrap_or_default();
-        let escape = options.escape.filter(|escape| *escape != options.quote);
+        let escape = escape.filter(|escape| *escape != options.quote);
         Some(CsvQuotes { delimiter: options.delimiter, quote: options.quote, escape, null })
     }
 
@@ -524,13 +537,17 @@ fn may_need_quotes(format: &str, options: &CsvOptions) -> bool {
         || ["%n", "%t"].iter().any(|space| format.contains(space))
 }
 
-/// Returns an error if the option `escape` is a character other than the quote. DataFusion's writer
-/// ignores this option, or does not escape the escape character itself.
+/// Returns an error if the option `escape` is a character other than the quote, or if
+/// `double_quote` is false. DataFusion's writer ignores `escape`, or does not escape the escape
+/// character itself.
 fn check_escape(options: &CsvOptions) -> Result<()> {
     match options.escape {
         Some(escape) if escape != options.quote => plan_err!(
             "the option escape '{}' of CSV is not supported together with PARTITIONED BY or with options such as quote_style and date_format; remove escape or the other options",
             char::from(escape)
+        ),
+        _ if options.double_quote == Some(false) => plan_err!(
+            "the option double_quote false of CSV is not supported together with PARTITIONED BY or with options such as quote_style and date_format; remove double_quote or the other options"
         ),
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
-//! Rejects options of CSV that the writer ignores, and those with which a table would not read back
-//! the rows that INSERT writes.
+//! Rejects options of CSV and JSON that the writer ignores, and those with which a table would not
+//! read back the rows that INSERT writes.
 
-use datafusion::common::config::CsvOptions;
+use datafusion::common::config::{CsvOptions, JsonOptions};
 use datafusion::common::parsers::CsvQuoteStyle;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -34,28 +34,48 @@ pub(super) fn check_copy_options(options: &CsvOptions) -> Result<()> {
 /// writes: only the reader or only the writer follows it, or they disagree on NULL or on quotes.
 /// `has_text` is whether the table has columns of strings.
 pub(super) fn check_insert_options(options: &CsvOptions, has_text: bool) -> Result<()> {
-    let formats = [
-        ("date_format", &options.date_format),
-        ("datetime_format", &options.datetime_format),
-        ("time_format", &options.time_format),
-        ("timestamp_format", &options.timestamp_format),
-        ("timestamp_tz_format", &options.timestamp_tz_format),
-    ];
-    let format = formats.into_iter().find(|(_, format)| format.is_some());
     if let Some(option) = find_read_option(options) {
         return refuse_insert(option, "queries follow this option, but INSERT ignores it");
-    }
-    if let Some((option, _)) = format {
-        return refuse_insert(option, "queries read dates and times only in the default format");
     }
     if reads_written_null_as_text(options) {
         return refuse_insert("null_regex", "it does not match the text that is written for NULL");
     }
-    match has_text && options.quote_style == CsvQuoteStyle::Never {
-        true => {
+    if !has_text {
+        return Ok(());
+    }
+    let trimmed = [
+        ("ignore_leading_whitespace", options.ignore_leading_whitespace),
+        ("ignore_trailing_whitespace", options.ignore_trailing_whitespace),
+    ];
+    if let Some((option, _)) = trimmed.into_iter().find(|(_, is_on)| *is_on == Some(true)) {
+        return refuse_insert(option, "INSERT would remove white space from strings");
+    }
+    if options.double_quote == Some(false) {
+        let reason = "queries read a quote within a string as two quotes";
+        return refuse_insert("double_quote", reason);
+    }
+    match options.quote_style {
+        CsvQuoteStyle::Never => {
             refuse_insert("quote_style", "strings with a delimiter or a line break need quotes")
         }
-        false => Ok(()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns an error for an option of JSON that only readers follow. `is_copy` is whether the writer
+/// is part of COPY, and not of INSERT.
+pub(super) fn check_json_options(options: &JsonOptions, is_copy: bool) -> Result<()> {
+    if !options.newline_delimited {
+        return plan_err!(
+            "the option newline_delimited false of JSON applies only to reading: COPY and INSERT write one record per line; remove the option"
+        );
+    }
+    // Without this option, the types follow from all records.
+    match options.schema_infer_max_rec.filter(|records| is_copy && *records != usize::MAX) {
+        Some(_) => plan_err!(
+            "the option schema_infer_max_rec of JSON applies only to reading; remove it"
+        ),
+        None => Ok(()),
     }
 }
 

@@ -26,7 +26,7 @@ use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::statement::commands::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::commands::column_constraints::drop_nullable_keys;
 use crate::sql::statement::commands::copy_targets::{
-    check_extension, check_format, check_repeated_options, keep_existing,
+    check_execution_options, check_extension, check_format, check_repeated_options, keep_existing,
 };
 use crate::sql::statement::commands::created_tables::{
     CreatedFromQuery, compute_rows, drop_temporary,
@@ -35,10 +35,13 @@ use crate::sql::statement::commands::own_settings::reset_to_default;
 use crate::sql::statement::commands::replaced_kinds::refuse_other_kind;
 use crate::sql::statement::commands::row_structs::name_inserted_rows;
 use crate::sql::statement::commands::time_values::{
-    list_written_casts, refuse_counts, refuse_number_rows,
+    WrittenCasts, check_written_times, refuse_number_rows,
 };
 use crate::sql::statement::commands::unlisted_columns::refuse_unlisted_columns;
 use crate::sql::statement::commands::update_targets::write_out_targets;
+use crate::sql::statement::commands::written_decimals::{
+    cast_assigned_numbers, cast_inserted_numbers,
+};
 use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };
@@ -335,8 +338,7 @@ struct WrittenStatement {
     created: Option<CreatedFromQuery>,
     /// WHERE, HAVING and QUALIFY as strings, for error messages.
     conditions: Vec<String>,
-    /// The columns to which UPDATE assigns a cast.
-    casts: HashSet<String>,
+    casts: WrittenCasts,
 }
 
 impl WrittenStatement {
@@ -358,7 +360,10 @@ impl WrittenStatement {
             lacks_types: prepares_without_types(statement),
             created: CreatedFromQuery::from_statement(statement),
             conditions: find_conditions(statement),
-            casts: list_written_casts(statement),
+            casts: match by_name::find_insert(statement) {
+                Some(insert) => WrittenCasts::from_insert(insert),
+                None => WrittenCasts::from_update(statement),
+            },
         }
     }
 
@@ -383,7 +388,7 @@ impl WrittenStatement {
             keep_prepared(state, prepared);
         }
         check_lists(&plan)?;
-        refuse_counts(&plan, &self.casts)?;
+        check_written_times(&plan, &self.casts)?;
         refuse_number_times(&plan)?;
         let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
         match self.created {
@@ -393,8 +398,8 @@ impl WrittenStatement {
     }
 }
 
-/// Writes out what an INSERT takes from its table: the columns of `BY NAME`, DEFAULT VALUES, and
-/// the names of the fields of structs.
+/// Writes out what an INSERT or UPDATE takes from its table: the columns of `BY NAME`, DEFAULT
+/// VALUES, the types of decimals, and the names of the fields of structs.
 ///
 /// # Errors
 /// If the order of the inserted columns is ambiguous; see [`refuse_unlisted_columns`].
@@ -412,10 +417,13 @@ async fn complete_change(
     }
     if let Some(insert) = by_name::find_insert(statement) {
         refuse_number_rows(ctx, insert).await?;
+        cast_inserted_numbers(ctx, insert).await;
     }
     let Statement::Statement(inner) = statement else { return Ok(()) };
-    if let SqlStatement::Insert(insert) = inner.as_mut() {
-        name_inserted_rows(ctx, insert).await;
+    match inner.as_mut() {
+        SqlStatement::Insert(insert) => name_inserted_rows(ctx, insert).await,
+        SqlStatement::Update(update) => cast_assigned_numbers(ctx, update).await,
+        _ => {}
     }
     Ok(())
 }
@@ -491,9 +499,10 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
                 check_format(state, format, "COPY writes")?;
                 check_extension(copy, format)?;
             }
+            check_repeated_options(&copy.options)?;
+            check_execution_options(&copy.options, &copy.partitioned_by)?;
             #[cfg(feature = "cloud")]
             take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
-            check_repeated_options(&copy.options)?;
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
                 rewrite_statement(query)?;
@@ -502,6 +511,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         Statement::CreateExternalTable(table) => {
             check_format(state, &table.file_type, "STORED AS accepts")?;
             check_repeated_options(&table.options)?;
+            check_execution_options(&table.options, &[])?;
             #[cfg(feature = "cloud")]
             take_options(state, &table.locations, &mut table.options)?;
         }

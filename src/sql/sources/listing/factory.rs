@@ -64,6 +64,7 @@ impl FilesTableFactory {
                 list_known_formats(state)
             );
         };
+        refuse_copy_options(command, &kind)?;
         let mut format = factory.create(state, &command.options)?;
         let files = FileSet::new(paths.clone(), Some(kind.clone()));
         let listed = files.list_files(state).await?;
@@ -143,6 +144,31 @@ fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>
             command.name
         ),
     }
+}
+
+/// Returns an error for an option that only COPY follows: `overwrite`, for NRT `plain`, and for CSV
+/// the formats of dates and times, because queries and INSERT use the default formats.
+fn refuse_copy_options(command: &CreateExternalTable, kind: &FileKind) -> Result<()> {
+    let formats =
+        ["date_format", "datetime_format", "time_format", "timestamp_format", "timestamp_tz_format"];
+    for key in command.options.keys() {
+        match key.strip_prefix("format.").unwrap_or(key) {
+            name if name == "overwrite" || (name == "plain" && kind.extension == "nrt") => {
+                return plan_err!(
+                    "table '{}': the option {name} applies only to COPY; remove it",
+                    command.name
+                );
+            }
+            name if kind.extension == "csv" && formats.contains(&name) => {
+                return plan_err!(
+                    "table '{}': the option {name} of CSV applies only to COPY, because queries read dates and times in the default format; remove the option, declare the column as VARCHAR, and convert its strings in queries, as in to_timestamp(x, '%d.%m.%Y')",
+                    command.name
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn parse_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {

@@ -184,6 +184,11 @@ impl FileFormat for NrtFormat {
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let target = find_local_target(&conf, "NRT")?;
+        if self.output.has_option("positions") {
+            return plan_err!(
+                "the option positions of NRT applies only to tables, whose rows then have the columns _file and _row; remove it from COPY"
+            );
+        }
         let plain = self.output.has_option("plain");
         let options = WriteOptions { overwrite: self.output.overwrite, plain };
         let schema = Arc::clone(conf.output_schema());

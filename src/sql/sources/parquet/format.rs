@@ -18,6 +18,7 @@ use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, File
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::parquet::arrow::ArrowSchemaConverter;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
@@ -165,6 +166,26 @@ impl ParquetFileFormat {
         wrap_sink(input, schema, order, plan, StoredRows { stored })
     }
 
+    /// Returns an error if an option such as `compression::a` names a column that the files do not
+    /// have. DataFusion's writer would ignore the option.
+    fn check_column_options(&self, schema: &SchemaRef) -> Result<()> {
+        let Some(format) = self.inner.downcast_ref::<ParquetFormat>() else { return Ok(()) };
+        let named = &format.options().column_specific_options;
+        if named.is_empty() {
+            return Ok(());
+        }
+        let stored = ArrowSchemaConverter::new().convert(&to_stored_schema(schema)?)?;
+        let columns: Vec<String> =
+            stored.columns().iter().map(|column| column.path().string()).collect();
+        match named.keys().filter(|name| !columns.contains(name)).min() {
+            None => Ok(()),
+            Some(name) => plan_err!(
+                "an option of PARQUET names the column '{name}', as in compression::{name}, but the columns of the files are {}; name one of these, which must be in lower case",
+                columns.join(", ")
+            ),
+        }
+    }
+
     async fn plan_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,
@@ -178,6 +199,7 @@ impl ParquetFileFormat {
                 "the option max_row_group_size (row_group_size) of PARQUET must be at least 1 row, not 0"
             );
         }
+        self.check_column_options(conf.output_schema())?;
         let stock = self.stock || is_writer_set(&state.config_options().execution.parquet);
         match find_file_target(&conf) {
             Some(target) if !stock => {

@@ -121,6 +121,25 @@ pub(in crate::sql::statement) fn check_repeated_options<V>(options: &[(String, V
     Ok(())
 }
 
+/// Returns an error for an option such as `execution.batch_size`, which DataFusion accepts and
+/// ignores. Only `execution.keep_partition_by_columns` has an effect, in a COPY with PARTITIONED BY:
+/// `partitions` are the columns of this clause.
+pub(in crate::sql::statement) fn check_execution_options<V>(
+    options: &[(String, V)],
+    partitions: &[String],
+) -> Result<()> {
+    for (key, _) in options {
+        let name = key.to_ascii_lowercase();
+        let Some(setting) = name.strip_prefix("execution.") else { continue };
+        if setting != "keep_partition_by_columns" || partitions.is_empty() {
+            return plan_err!(
+                "the option {key} has no effect here: the only option of this kind is execution.keep_partition_by_columns, of a COPY with PARTITIONED BY; remove it, or set it for all statements, as in SET datafusion.execution.{setting} = .."
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Returns an error if no format is called `format`. The error lists the known formats after the
 /// words `accepts`, such as `STORED AS accepts`.
 pub(in crate::sql::statement) fn check_format(

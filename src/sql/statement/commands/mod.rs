@@ -9,6 +9,8 @@ pub(super) mod nested_values;
 pub(super) mod own_settings;
 pub(super) mod replaced_kinds;
 pub(super) mod row_structs;
+mod target_columns;
 pub(super) mod time_values;
 pub(super) mod unlisted_columns;
 pub(super) mod update_targets;
+pub(super) mod written_decimals;

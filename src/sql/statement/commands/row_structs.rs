@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, DataType as SqlType, Expr, Function, FunctionArguments, Insert, SelectItem,
-    SetExpr, TableObject, Value, visit_expressions,
+    SetExpr, Value, visit_expressions,
 };
 use datafusion::prelude::SessionContext;
 
+use super::target_columns::find_target_columns;
 use crate::sql::base::syntax::{list_plain_arguments, to_plain_name};
-use crate::sql::statement::columns::position_columns::to_table_reference;
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::folding::fold_name;
 
@@ -27,30 +27,24 @@ pub(in crate::sql) fn name_cast_rows(expr: &mut Expr) {
 /// Names the fields of rows such as `row(1, 2)` that INSERT writes to struct columns. The rows are
 /// values of VALUES or columns of SELECT.
 pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mut Insert) {
-    let Insert { table, columns, source: Some(source), .. } = insert else { return };
-    let has_row = visit_expressions(source.as_ref(), |e| match e {
-        Expr::Tuple(_) => ControlFlow::Break(()),
-        Expr::Function(call) if is_row(call) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
+    let has_row = insert.source.as_ref().is_some_and(|source| {
+        let found = visit_expressions(source.as_ref(), |e| match e {
+            Expr::Tuple(_) => ControlFlow::Break(()),
+            Expr::Function(call) if is_row(call) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        found.is_break()
     });
-    let TableObject::TableName(name) = table else { return };
-    let Some(reference) = to_table_reference(name).filter(|_| has_row.is_break()) else { return };
-    let Ok(provider) = ctx.table_provider(reference).await else { return };
-    let schema = provider.schema();
-    let shape = |name: &str| {
-        let column = schema.field_with_name(name);
-        column.map_or(ValueShape::Scalar, |column| ValueShape::from_arrow(column.data_type()))
-    };
-    let shapes: Vec<ValueShape> = match columns.is_empty() {
-        true => schema.fields().iter().map(|column| shape(column.name())).collect(),
-        false => columns
-            .iter()
-            .map(|column| match column.0.last().and_then(|name| name.as_ident()) {
-                Some(name) => shape(&fold_name(name)),
-                None => ValueShape::Scalar,
-            })
-            .collect(),
-    };
+    if !has_row {
+        return;
+    }
+    let columns = find_target_columns(ctx, insert).await;
+    let shapes = columns.iter().map(|column| match column {
+        Some(column) => ValueShape::from_arrow(column.data_type()),
+        None => ValueShape::Scalar,
+    });
+    let shapes: Vec<ValueShape> = shapes.collect();
+    let Some(source) = &mut insert.source else { return };
     match source.body.as_mut() {
         SetExpr::Values(values) => {
             for row in &mut values.rows {
@@ -158,6 +152,7 @@ fn list_row_values(row: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-fn is_row(call: &Function) -> bool {
+/// Whether a call such as `row(1, 2)` makes a struct of its arguments.
+pub(super) fn is_row(call: &Function) -> bool {
     to_plain_name(&call.name).is_some_and(|name| matches!(name.as_str(), "row" | "struct"))
 }

@@ -7,7 +7,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     TableAlias, TableFactor, TableWithJoins, VisitMut,
 };
 
-use crate::sql::base::syntax::split_argument;
+use crate::sql::base::syntax::{list_plain_arguments, to_plain_name};
 use crate::sql::statement::columns::join_constraints::{
     find_constraint_mut, join_constraint, list_using_columns,
 };
@@ -298,21 +298,31 @@ fn merge_values(left: Expr, right: Expr) -> Expr {
     call_function("coalesce", values)
 }
 
-/// Returns the arguments of a call that [`merge_values`] has built, and any other expression alone.
+/// Returns the arguments of a call of `coalesce`, and any other expression alone.
 fn split_coalesce(value: Expr) -> Vec<Expr> {
-    let args = match &value {
-        Expr::Function(call) => match &call.args {
-            FunctionArguments::List(list) => {
-                let args = list.args.iter().map(|arg| Some(split_argument(arg)?.1.clone()));
-                args.collect::<Option<Vec<_>>>()
-            }
-            _ => None,
-        },
-        _ => None,
-    };
-    args.unwrap_or_else(|| vec![value])
+    if let Expr::Function(call) = &value
+        && to_plain_name(&call.name).as_deref() == Some("coalesce")
+        && let FunctionArguments::List(list) = &call.args
+        && let Some(args) = list_plain_arguments(&list.args)
+    {
+        return args;
+    }
+    vec![value]
 }
 
 pub(in crate::sql) fn build_coalesce<const N: usize>(args: [Expr; N]) -> Expr {
     call_function("coalesce", args.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_values_split_only_calls_of_coalesce() {
+        let column = |name: &str| Expr::Identifier(Ident::new(name));
+        let greatest = call_function("greatest", vec![column("a"), column("b")]);
+        let merged = merge_values(greatest, merge_values(column("c"), column("d")));
+        assert_eq!(merged.to_string(), "coalesce(greatest(a, b), c, d)");
+    }
 }

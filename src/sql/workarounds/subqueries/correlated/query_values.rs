@@ -74,6 +74,8 @@ pub(in crate::sql) fn plan_query_values(plan: LogicalPlan) -> Result<LogicalPlan
     });
     let plan = plan?.data;
     refuse_outer_lists(&plan)?;
+    refuse_outer_recursions(&plan)?;
+    refuse_outer_sets(&plan)?;
     refuse_name_clashes(&plan)?;
     Ok(plan)
 }
@@ -263,6 +265,44 @@ fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
             None => Ok(TreeNodeRecursion::Continue),
         },
         _ => Ok(TreeNodeRecursion::Continue),
+    })?;
+    Ok(())
+}
+
+/// Returns an error for a recursive query that uses columns of an outer query, which DataFusion
+/// cannot plan. A query that reads its result may use outer columns.
+fn refuse_outer_recursions(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::RecursiveQuery(query) = node else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        match find_outer_columns(node)?.first() {
+            Some(column) => plan_err!(
+                "the recursive query {} of a subquery uses the column {column} of the query around it, which is not supported; compute the recursion for all rows at once in WITH RECURSIVE before the outer SELECT, with {column} as one of its columns, and join its result",
+                query.name
+            ),
+            None => Ok(TreeNodeRecursion::Continue),
+        }
+    })?;
+    Ok(())
+}
+
+/// Returns an error for GROUP BY with ROLLUP, CUBE or GROUPING SETS that has columns of an outer
+/// query among its keys or in its aggregates, which DataFusion cannot plan.
+fn refuse_outer_sets(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::Aggregate(sets) = node else { return Ok(TreeNodeRecursion::Continue) };
+        if !has_grouping_sets(sets) {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        node.apply_expressions(|e| {
+            e.apply(|e| match e {
+                Expr::OuterReferenceColumn(_, column) => plan_err!(
+                    "GROUP BY with ROLLUP, CUBE or GROUPING SETS in a subquery uses the column {column} of the query around it, which is not supported; join both tables in FROM, and add {column} to each of the GROUPING SETS"
+                ),
+                _ => Ok(TreeNodeRecursion::Continue),
+            })
+        })
     })?;
     Ok(())
 }

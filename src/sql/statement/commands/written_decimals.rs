@@ -1,0 +1,211 @@
+//! Casts the number literals that INSERT and UPDATE write to columns of decimals, so that all their
+//! digits count. DataFusion plans the literal 1.005 as a double, which is less than 1.005, and
+//! casts the column of an inserted SELECT: `INSERT INTO t SELECT 1.005` would write 1.00.
+
+use std::ops::ControlFlow;
+
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::sqlparser::ast::{
+    AssignmentTarget, CastKind, DataType as SqlType, ExactNumberInfo, Expr, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Ident, Insert, Query, Select, SelectItem, SetExpr,
+    SetOperator, SetQuantifier, TableFactor, UnaryOperator, Update, Value, visit_expressions,
+};
+use datafusion::prelude::SessionContext;
+
+use super::row_structs::is_row;
+use super::target_columns::{find_table_columns, find_target_columns};
+use crate::sql::statement::expressions::long_numbers::keep_digits;
+use crate::sql::statement::folding::{fold_name, is_same_name};
+
+/// Prefix of the aliases of columns that have got a cast.
+const COLUMN: &str = "__serrate_decimal_";
+
+/// Casts the literals that INSERT writes to decimals: those in VALUES, and those that are columns
+/// of a SELECT or of UNION ALL. Any other column of a query is a double.
+pub(in crate::sql::statement) async fn cast_inserted_numbers(
+    ctx: &SessionContext,
+    insert: &mut Insert,
+) {
+    let has_fraction = insert.source.as_ref().is_some_and(|source| {
+        let found = visit_expressions(source.as_ref(), |e| match is_fraction(e) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        found.is_break()
+    });
+    if !has_fraction {
+        return;
+    }
+    let columns = find_target_columns(ctx, insert).await;
+    let types = columns.iter().map(|column| match column {
+        Some(column) => column.data_type().clone(),
+        None => DataType::Null,
+    });
+    let types: Vec<DataType> = types.collect();
+    if let Some(source) = &mut insert.source {
+        cast_columns(source, &types);
+    }
+}
+
+/// Casts the literals that UPDATE assigns to columns of decimals.
+pub(in crate::sql::statement) async fn cast_assigned_numbers(
+    ctx: &SessionContext,
+    update: &mut Update,
+) {
+    let TableFactor::Table { name, .. } = &update.table.relation else { return };
+    let Some(schema) = find_table_columns(ctx, name).await else { return };
+    for assignment in &mut update.assignments {
+        if let AssignmentTarget::ColumnName(name) = &assignment.target
+            && let Some(column) = name.0.last().and_then(|name| name.as_ident())
+            && let Some((_, field)) = schema.fields().find(&fold_name(column))
+        {
+            cast_value(&mut assignment.value, field.data_type());
+        }
+    }
+}
+
+fn cast_columns(query: &mut Query, types: &[DataType]) {
+    // ORDER BY sorts the rows of UNION ALL by the numbers as they are written.
+    let is_sorted = query.order_by.is_some();
+    match query.body.as_mut() {
+        SetExpr::SetOperation { .. } | SetExpr::Query(_) if is_sorted => {}
+        body => cast_body(body, types),
+    }
+}
+
+fn cast_body(body: &mut SetExpr, types: &[DataType]) {
+    match body {
+        SetExpr::Values(values) => {
+            for row in &mut values.rows {
+                row.iter_mut().zip(types).for_each(|(value, to)| cast_value(value, to));
+            }
+        }
+        SetExpr::Select(select) => cast_select(select, types),
+        SetExpr::Query(query) => cast_columns(query, types),
+        // The other set operations compare the numbers as they are written.
+        SetExpr::SetOperation {
+            op: SetOperator::Union,
+            set_quantifier: SetQuantifier::All,
+            left,
+            right,
+        } => {
+            cast_body(left, types);
+            cast_body(right, types);
+        }
+        _ => {}
+    }
+}
+
+fn cast_select(select: &mut Select, types: &[DataType]) {
+    for (at, to) in types.iter().enumerate().take(select.projection.len()) {
+        let is_used = match &select.projection[at] {
+            SelectItem::ExprWithAlias { alias, .. } => names_column(select, alias),
+            _ => false,
+        };
+        let item = &mut select.projection[at];
+        match item {
+            SelectItem::ExprWithAlias { .. } if is_used => {}
+            SelectItem::ExprWithAlias { expr, .. } => cast_value(expr, to),
+            SelectItem::UnnamedExpr(value) => {
+                let mut cast = value.clone();
+                cast_value(&mut cast, to);
+                if cast != *value {
+                    // The planner refuses two columns of one name, and a cast has the name of its
+                    // operand.
+                    let alias = Ident::with_quote('"', format!("{COLUMN}{at}"));
+                    *item = SelectItem::ExprWithAlias { expr: cast, alias };
+                }
+            }
+            // A star. How many columns it has is unknown, so it is unknown into which columns the
+            // items after it are inserted.
+            _ => return,
+        }
+    }
+}
+
+/// Whether an expression of a SELECT has the name `alias`, which may stand for the column of this
+/// name: a cast of the column would change the value of the expression.
+fn names_column(select: &Select, alias: &Ident) -> bool {
+    let found = visit_expressions(select, |e| match e {
+        Expr::Identifier(name) if is_same_name(name, alias) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// Casts a literal to the type `to` of its column if `to` is a decimal, and likewise the elements
+/// of a list and the fields of a struct.
+fn cast_value(value: &mut Expr, to: &DataType) {
+    match (to, value) {
+        (to, Expr::Nested(inner)) => cast_value(inner, to),
+        (
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _),
+            Expr::Array(list),
+        ) => list.elem.iter_mut().for_each(|element| cast_value(element, item.data_type())),
+        (DataType::Struct(fields), Expr::Dictionary(entries)) => {
+            for entry in entries {
+                if let Some((_, field)) = fields.find(&entry.key.value) {
+                    cast_value(&mut entry.value, field.data_type());
+                }
+            }
+        }
+        (DataType::Struct(fields), Expr::Tuple(values)) if values.len() == fields.len() => {
+            for (value, field) in values.iter_mut().zip(fields) {
+                cast_value(value, field.data_type());
+            }
+        }
+        (DataType::Struct(fields), Expr::Function(call)) if is_row(call) => {
+            let FunctionArguments::List(list) = &mut call.args else { return };
+            if list.args.len() != fields.len() {
+                return;
+            }
+            for (arg, field) in list.args.iter_mut().zip(fields) {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg {
+                    cast_value(value, field.data_type());
+                }
+            }
+        }
+        (to, value) => {
+            if let Some(data_type) = to_sql_decimal(to).filter(|_| is_fraction(value)) {
+                let literal = std::mem::replace(value, Expr::value(Value::Null));
+                *value = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(literal),
+                    data_type,
+                    array: false,
+                    format: None,
+                };
+                keep_digits(value);
+            }
+        }
+    }
+}
+
+/// Returns a decimal type as a type of SQL; `None` for any other type.
+fn to_sql_decimal(t: &DataType) -> Option<SqlType> {
+    let (DataType::Decimal32(precision, scale)
+    | DataType::Decimal64(precision, scale)
+    | DataType::Decimal128(precision, scale)
+    | DataType::Decimal256(precision, scale)) = t
+    else {
+        return None;
+    };
+    let digits = ExactNumberInfo::PrecisionAndScale(u64::from(*precision), i64::from(*scale));
+    (*scale >= 0).then_some(SqlType::Decimal(digits))
+}
+
+/// Whether an expression is the literal of a number that DataFusion plans as a double, such as
+/// `-1.5`.
+fn is_fraction(e: &Expr) -> bool {
+    match e {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse::<u64>().is_err(),
+            _ => false,
+        },
+        Expr::Nested(inner) => is_fraction(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => {
+            matches!(expr.as_ref(), Expr::Value(_)) && is_fraction(expr)
+        }
+        _ => false,
+    }
+}
