@@ -9,7 +9,7 @@ use super::element_casts::{ElementCast, find_converter};
 use super::put::{write_finite, write_is_number};
 use crate::array::{Layout, Offsets};
 use crate::dense::dense_plan::DenseSink;
-use crate::dense::densify::{PaddingBytes, create_tensor, plan_axes};
+use crate::dense::densify::{create_tensor, plan_axes};
 use crate::dense::mask::mask_axes;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
@@ -161,8 +161,8 @@ impl<'a> TableStack<'a> {
         let plan = plan_axes(rows, layouts, None, dtype, options, &what)?;
         create_tensor(plan, dtype, &fill[..dtype.size()], options, |plan, padding, out| {
             let size = stored.size();
-            let sink = PartsSink { starts: &starts, parts: &parts, size, copy, padding };
-            plan.walk_lists(&sink, out, options.parallel);
+            let sink = PartsSink { starts: &starts, parts: &parts, size, copy };
+            plan.walk_lists(&sink, padding, out, options.parallel);
         })
     }
 }
@@ -186,7 +186,6 @@ struct PartsSink<'a> {
     /// Size of a stored value in bytes.
     size: usize,
     copy: LeafCopy,
-    padding: PaddingBytes,
 }
 
 impl DenseSink for PartsSink<'_> {
@@ -208,14 +207,6 @@ impl DenseSink for PartsSink<'_> {
             LeafCopy::Finite => write_finite(values, out),
             LeafCopy::IsNumber => write_is_number(values, out),
         }
-    }
-
-    fn padding(&self, out: &mut [u8]) {
-        self.padding.write(out);
-    }
-
-    fn begin(&self, rows: &mut [u8]) {
-        self.padding.begin(rows);
     }
 }
 
