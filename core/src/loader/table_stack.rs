@@ -151,11 +151,12 @@ impl<'a> TableStack<'a> {
             _ => (stored, LeafCopy::Stored),
         };
         let fill = [u8::from(matches!(copy, LeafCopy::IsNumber)); 8];
-        let mut starts = Vec::with_capacity(parts.len());
+        let mut starts = Vec::with_capacity(parts.len() + 1);
         let mut end = 0;
+        starts.push(end);
         for part in &parts {
-            starts.push(end);
             end += part.num_elements();
+            starts.push(end);
         }
         let layouts = self.layouts.iter().take(first.axis() + 1).cloned().collect();
         let plan = plan_axes(rows, layouts, None, dtype, options, &what)?;
@@ -180,7 +181,7 @@ enum LeafCopy {
 /// Writes the values of several tables to a tensor. All values of a list belong to one table, so
 /// one copy writes each list.
 struct PartsSink<'a> {
-    /// For each table, the number of values of the tables before it.
+    /// For each table, the number of values of the tables before it; then the number of all values.
     starts: &'a [usize],
     parts: &'a [DenseTensor],
     /// Size of a stored value in bytes.
@@ -188,14 +189,17 @@ struct PartsSink<'a> {
     copy: LeafCopy,
 }
 
-impl DenseSink for PartsSink<'_> {
-    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
-        if leaves.is_empty() {
-            return;
-        }
+impl PartsSink<'_> {
+    /// Returns the index of the table that has the value with this index.
+    fn find_part(&self, value: usize) -> usize {
         // An empty table starts at the same value as the next table. If several tables start at the
         // same value, all but the last are empty, so the last has the value.
-        let part = self.starts.partition_point(|start| *start <= leaves.start).saturating_sub(1);
+        let starts = &self.starts[..self.parts.len()];
+        starts.partition_point(|start| *start <= value).saturating_sub(1)
+    }
+
+    #[inline]
+    fn copy_values(&self, part: usize, leaves: Range<usize>, out: &mut [u8]) {
         let first = leaves.start - self.starts[part];
         let range = first * self.size..(first + leaves.len()) * self.size;
         let values = &self.parts[part].as_bytes()[range];
@@ -206,6 +210,25 @@ impl DenseSink for PartsSink<'_> {
             }
             LeafCopy::Finite => write_finite(values, out),
             LeafCopy::IsNumber => write_is_number(values, out),
+        }
+    }
+}
+
+impl DenseSink for PartsSink<'_> {
+    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
+        if !leaves.is_empty() {
+            self.copy_values(self.find_part(leaves.start), leaves, out);
+        }
+    }
+
+    fn write_lists<'o>(&self, lists: impl Iterator<Item = (Range<usize>, &'o mut [u8])>) {
+        // Most lists belong to the same table as the list before them.
+        let mut part = 0;
+        for (leaves, out) in lists {
+            if !(self.starts[part]..self.starts[part + 1]).contains(&leaves.start) {
+                part = self.find_part(leaves.start);
+            }
+            self.copy_values(part, leaves, out);
         }
     }
 }
