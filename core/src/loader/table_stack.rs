@@ -300,6 +300,43 @@ mod tests {
     }
 
     #[test]
+    fn stacks_of_any_shape_share_memory_that_others_have_written() {
+        let pool = BufferPool::for_writers(256 << 20);
+        let mut last = Vec::new();
+        for (longest, side) in [(300u16, PaddingSide::Right), (700, PaddingSide::Left)].repeat(2) {
+            let rows = |i: u16| {
+                let length = |event: u16| match (i, event) {
+                    (5, 3) => longest,
+                    _ => (i + event) % 40,
+                };
+                let events: Vec<Vec<u16>> = (0..32).map(|e| (1..=length(e)).collect()).collect();
+                table(&events.iter().map(Vec::as_slice).collect::<Vec<_>>())
+            };
+            let tables: Vec<RaggedTable> = (0..64).map(rows).collect();
+            let stack = TableStack::new(&tables).unwrap().unwrap();
+            let dirty: Vec<_> = (0..6).map(|_| pool.take_memory(6 << 20)).collect();
+            for memory in dirty {
+                memory.unwrap().take_contents().0.fill(0xAB);
+            }
+            let wanted = [
+                StackTensor::Mask(2),
+                StackTensor::Values("code"),
+                StackTensor::Values("value"),
+                StackTensor::Tokens("code"),
+                StackTensor::Finite("value"),
+                StackTensor::IsNumber("value"),
+            ];
+            let fresh = DenseOptions { side, ..Default::default() };
+            let pooled = DenseOptions { pool: Some(pool.clone()), ..fresh.clone() };
+            let found = stack.to_tensors(&wanted, &pooled).unwrap();
+            assert_eq!(found[0].shape(), [64, 32, usize::from(longest)]);
+            assert!(found == stack.to_tensors(&wanted, &fresh).unwrap(), "{side:?} {longest}");
+            // A training loop drops a batch after it has made the next.
+            drop(std::mem::replace(&mut last, found));
+        }
+    }
+
+    #[test]
     fn other_tables_have_no_stack() {
         let plain = table(&[&[1]]);
         let text: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
