@@ -19,8 +19,9 @@ use super::PaddingSide;
 use super::padding::{GRAIN, PaddingBytes};
 use crate::array::{Layout, Offsets};
 
-/// Number of bytes of lists that are filled with padding before their values are written. They
-/// stay in the L1 cache until then, and so many bytes are filled almost as fast as more.
+/// Number of bytes of lists that are filled with padding before their values are written: few
+/// enough to stay in the L1 cache until then, but so many that they are filled about as fast as
+/// more bytes.
 const GROUP: usize = 32 << 10;
 
 /// Writes the values of a tensor, list by list.
@@ -29,6 +30,7 @@ pub(crate) trait DenseSink: Sync {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
     /// Writes the leaves of several lists, each to its bytes, in ascending order. No list is empty.
+    /// `lists` writes the padding of a list when it passes it, so it must be used up.
     fn write_lists<'o>(&self, lists: impl Iterator<Item = (Range<usize>, &'o mut [u8])>) {
         for (leaves, out) in lists {
             self.values(leaves, out);
@@ -69,6 +71,38 @@ impl LevelLayout<'_> {
     }
 }
 
+/// The bytes of each list of one level in the tensor.
+#[derive(Clone, Copy)]
+struct ListShape {
+    /// Number of children for which a list has space.
+    capacity: usize,
+    /// Size of a child in bytes.
+    child: usize,
+    side: PaddingSide,
+}
+
+impl ListShape {
+    /// Returns the children of a list that the tensor keeps, their bytes, and those of the padding.
+    #[inline]
+    fn split_list(
+        self,
+        list: Range<usize>,
+        out: &mut [u8],
+    ) -> (Range<usize>, &mut [u8], &mut [u8]) {
+        let kept = list.len().min(self.capacity);
+        match self.side {
+            PaddingSide::Right => {
+                let (values, padding) = out.split_at_mut(kept * self.child);
+                (list.start..list.start + kept, values, padding)
+            }
+            PaddingSide::Left => {
+                let (padding, values) = out.split_at_mut((self.capacity - kept) * self.child);
+                (list.end - kept..list.end, values, padding)
+            }
+        }
+    }
+}
+
 struct PlanWriter<'a, S> {
     levels: Vec<LevelLayout<'a>>,
     plan: &'a DensePlan,
@@ -102,6 +136,11 @@ impl DensePlan {
 
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
+    }
+
+    fn list_shape(&self, axis: usize) -> ListShape {
+        let (capacity, child) = (self.shape[axis + 1], self.blocks[axis + 1]);
+        ListShape { capacity, child, side: self.side }
     }
 
     /// Returns whether the tensor has several levels of lists and more padding than values.
@@ -192,8 +231,7 @@ impl<S: DenseSink> PlanWriter<'_, S> {
     /// Writes innermost lists. `offsets` are those of all lists of the level.
     fn write_lists<O: OffsetSizeTrait>(&self, offsets: &[O], lists: Range<usize>, out: &mut [u8]) {
         let axis = self.levels.len() - 1;
-        let (block, leaf) = (self.plan.blocks[axis], self.plan.blocks[axis + 1]);
-        let (capacity, side) = (self.plan.shape[axis + 1], self.plan.side);
+        let (block, shape) = (self.plan.blocks[axis], self.plan.list_shape(axis));
         let base = offsets[0].as_usize();
         let mut first = lists.start;
         for group in out.chunks_mut((GROUP / block).max(1) * block) {
@@ -201,20 +239,10 @@ impl<S: DenseSink> PlanWriter<'_, S> {
             self.padding.fill_ahead(group);
             let ends = offsets[first..=last].array_windows::<2>();
             let cells = ends.zip(group.chunks_exact_mut(block)).filter_map(|([start, end], cell)| {
-                let (start, end) = (start.as_usize() - base, end.as_usize() - base);
-                let kept = (end - start).min(capacity);
-                let (start, values, padding) = match side {
-                    PaddingSide::Right => {
-                        let (values, padding) = cell.split_at_mut(kept * leaf);
-                        (start, values, padding)
-                    }
-                    PaddingSide::Left => {
-                        let (padding, values) = cell.split_at_mut((capacity - kept) * leaf);
-                        (end - kept, values, padding)
-                    }
-                };
+                let list = start.as_usize() - base..end.as_usize() - base;
+                let (leaves, values, padding) = shape.split_list(list, cell);
                 self.padding.write_in_group(padding);
-                (kept > 0).then_some((start..start + kept, values))
+                (!leaves.is_empty()).then_some((leaves, values))
             });
             self.sink.write_lists(cells);
             first = last;
@@ -222,27 +250,12 @@ impl<S: DenseSink> PlanWriter<'_, S> {
     }
 
     fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
-        let (block, capacity) = (self.plan.blocks[axis + 1], self.plan.shape[axis + 1]);
         let list = self.levels[axis].range(index);
-        let kept = list.len().min(capacity);
-        match self.plan.side {
-            PaddingSide::Right => {
-                let (values, padding) = out.split_at_mut(kept * block);
-                self.write_elements(axis + 1, list.start..list.start + kept, values);
-                self.write_padding(padding);
-            }
-            PaddingSide::Left => {
-                let (padding, values) = out.split_at_mut((capacity - kept) * block);
-                self.write_padding(padding);
-                self.write_elements(axis + 1, list.end - kept..list.end, values);
-            }
-        }
-    }
-
-    fn write_padding(&self, out: &mut [u8]) {
+        let (kept, values, padding) = self.plan.list_shape(axis).split_list(list, out);
         match self.parallel {
-            true => self.padding.write_parallel(out),
-            false => self.padding.write(out),
+            true => self.padding.write_parallel(padding),
+            false => self.padding.write(padding),
         }
+        self.write_elements(axis + 1, kept, values);
     }
 }
