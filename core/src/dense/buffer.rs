@@ -120,8 +120,7 @@ pub(crate) struct TensorMemory {
     block: Option<MemoryBlock>,
     len: usize,
     contents: BlockContents,
-    /// At most this many bytes of the block, from its start, were ever written. The system provides
-    /// no memory for the other pages of a mapped block.
+    /// The pages after this many bytes take no memory, because no tensor has written to them.
     touched: usize,
     pool: Weak<PoolState>,
     is_for_writers: bool,
@@ -218,8 +217,8 @@ impl PoolState {
 
     /// Allocates a block for a tensor of `len` bytes and, later, for longer tensors.
     fn allocate_block(&self, len: usize) -> Result<MemoryBlock> {
-        // A mapped block takes memory only for the bytes that are written. A pool for writers
-        // writes no bytes after the tensor, so the block may have twice the size of the tensor. If
+        // A mapped block takes memory only for the pages that are written. No byte after a tensor
+        // of a pool for writers is written, so the block may have twice the size of the tensor. If
         // the sizes of batches vary, fewer blocks serve all of them.
         let double = len.saturating_mul(2);
         if self.is_for_writers
@@ -311,7 +310,8 @@ impl BufferPool {
     }
 
     /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at present.
-    /// Address space to which no tensor has written is not memory.
+    /// In a pool of [`for_writers`](Self::for_writers), huge pages to which no tensor has written
+    /// do not count, because they take no memory.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -341,7 +341,7 @@ impl BufferPool {
     }
 
     /// Returns the smallest free block of `len` to `4 * len` bytes (or 8 MiB, if that is more),
-    /// else a new block. In a pool for writers, the block may have twice as many bytes, and a
+    /// else a new block. In a pool for writers, a free block may have twice as many bytes, and a
     /// tensor of less than [`SMALLEST`] bytes always gets new memory of `len` bytes.
     pub(crate) fn take_memory(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
@@ -358,7 +358,7 @@ impl BufferPool {
             }
         };
         let touched = match (&block, is_for_writers) {
-            (MemoryBlock::Mapped(_), true) => known.touched.max(len),
+            (MemoryBlock::Mapped(_), true) => known.touched.max(len.next_multiple_of(HUGE_PAGE)),
             _ => block.as_slice().len(),
         };
         let (block, contents, pool) = (Some(block), known.contents, Arc::downgrade(&self.0));
@@ -424,11 +424,12 @@ mod tests {
         let pool = BufferPool::for_writers(16 * MAPPED);
         let mut at = None;
         for (len, held) in [(2, 2), (4, 4), (3, 4), (1, 4)] {
-            let memory = pool.take_memory(len * MAPPED).unwrap();
+            let len = len * MAPPED - 8;
+            let memory = pool.take_memory(len).unwrap();
             let first = *at.get_or_insert(memory.as_ref().as_ptr());
-            assert_eq!((memory.as_ref().len(), memory.as_ref().as_ptr()), (len * MAPPED, first));
+            assert_eq!((memory.as_ref().len(), memory.as_ref().as_ptr()), (len, first));
             drop(memory.into_buffer());
-            // Only the bytes that a tensor may have written count.
+            // Only the huge pages to which a tensor may have written count.
             assert_eq!(pool.held(), held * MAPPED);
         }
         let larger = pool.take_memory(5 * MAPPED).unwrap();
