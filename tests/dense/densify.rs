@@ -196,18 +196,19 @@ fn several_threads_write_the_bytes_of_one() {
     }
 }
 
-/// A fill value whose bytes are all equal is written to groups of lists before their values, and
-/// any other fill value after each list.
+/// In a sparse tensor, a fill value whose bytes are all equal (-1) is written to groups of lists
+/// before their values. Any other fill value (-2) is written only to the padding.
 #[test]
 fn values_are_written_over_padding_in_lists_of_any_size() {
     let lengths: Vec<usize> = (0..400).map(|i| (i * 31) % 97).collect();
-    let n: usize = lengths.iter().sum();
-    let leaves = Arc::new(Int32Array::from_iter_values((0..n as i32).map(|i| i + 1)));
     let rows = Offsets::from_lengths([100, 0, 250, 50]).unwrap();
     let wide = Offsets::I64(OffsetBuffer::from_lengths(lengths.iter().copied()));
-    for lists in [Offsets::from_lengths(lengths).unwrap(), wide] {
+    let narrow = Layout::from(Offsets::from_lengths(lengths).unwrap());
+    for lists in [narrow, Layout::from(wide), Layout::Uniform { size: 48, lists: 400 }] {
+        let n = lists.children();
+        let leaves = Arc::new(Int32Array::from_iter_values(1..=n as i32));
         let axes = vec![rows.clone().into(), lists.into()];
-        let a = RaggedArray::try_new(4, axes, leaves.clone()).unwrap();
+        let a = RaggedArray::try_new(4, axes, leaves).unwrap();
         for side in [PaddingSide::Right, PaddingSide::Left] {
             for sizes in [[250, 10], [260, 97], [260, 1_100], [3, 40_000]] {
                 for parallel in [false, true] {

@@ -75,7 +75,8 @@ fn threads_share_the_padding_of_large_tensors() {
     for epoch in 0..3 {
         for (expected, found) in one.epoch(epoch).unwrap().zip(many.epoch(epoch).unwrap()) {
             let (expected, found) = (expected.unwrap(), found.unwrap());
-            assert!(found.tensor("numeric_value").unwrap().nbytes() > 4 << 20);
+            // Threads build a batch of 8 MiB together, and share padding of more than 4 MiB.
+            assert!(found.tensor("numeric_value").unwrap().nbytes() > 5 << 20);
             for name in ["time_delta_days", "code", "numeric_value", "dim2/mask"] {
                 let (found, expected) = (found.tensor(name), expected.tensor(name));
                 assert!(found.unwrap() == expected.unwrap(), "{name}");
