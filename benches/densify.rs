@@ -1,5 +1,6 @@
 //! Benchmarks the padding of 64 patients with the lengths of MIMIC data: a dense tensor of 0.13 GB.
-//! One slot in thirty holds a value. Then, that of 20 batches of differing shapes: 1.1 GB in total.
+//! One slot in thirty holds a value. A second part pads 20 batches of differing shapes, which have
+//! 1.1 GB in total.
 //!
 //! Lower bounds (floors) from the same run are to fill as many bytes of fresh memory (mostly page
 //! faults), to fill memory that was touched before, and to copy it. Ratios of consecutive runs are
