@@ -1,5 +1,6 @@
 //! Benchmarks the padding of 64 patients with the lengths of MIMIC data: a dense tensor of 0.13 GB.
-//! One slot in thirty holds a value.
+//! One slot in thirty holds a value. A second part pads 20 batches of differing shapes, which have
+//! 1.1 GB in total.
 //!
 //! Lower bounds (floors) from the same run are to fill as many bytes of fresh memory (mostly page
 //! faults), to fill memory that was touched before, and to copy it. Ratios of consecutive runs are
@@ -11,11 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rayon::prelude::*;
 use serrate::array::RaggedArray;
 use serrate::dense::{BufferPool, DType, DenseOptions, PaddingSide, TableDenseOptions};
 use serrate::generate::mimic_table;
 use serrate::kernels::densify::{dense_bytes, densify, densify_into};
 use serrate::kernels::mask::mask;
+use serrate::loader::{StackTensor, TableStack};
+use serrate::table::RaggedTable;
 
 /// The name of a measured operation, and a function that runs it once.
 type Run<'a> = (&'static str, Box<dyn FnMut() + 'a>);
@@ -48,6 +52,58 @@ fn compare(title: &str, bytes: usize, mut runs: Vec<Run<'_>>) {
         let least = own.iter().copied().fold(f64::INFINITY, f64::min);
         println!("  {name:42} {least:8.2} ms   x {:.3}", ratios[ROUNDS / 2]);
     }
+}
+
+/// Benchmarks batches of differing shapes as the Python class `JointNestedRaggedTensorDict` makes
+/// them: in memory that others may have written to, while the batch before is still in use. The
+/// floor fills memory of the same sizes with as many threads.
+fn compare_batches() {
+    let columns = ["time_delta_days", "code", "numeric_value"];
+    let table = mimic_table(1250, 7).unwrap().select(&columns).unwrap();
+    let window = |row| {
+        let events = table.slice(row, 1).unwrap().squeeze(0).unwrap();
+        events.slice(0, events.num_rows().min(256)).unwrap()
+    };
+    let items: Vec<RaggedTable> = (0..table.num_rows()).map(window).collect();
+    let stacks: Vec<_> =
+        items.chunks(64).map(|items| TableStack::new(items).unwrap().unwrap()).collect();
+    let wanted = [
+        StackTensor::Mask(1),
+        StackTensor::Values("time_delta_days"),
+        StackTensor::Mask(2),
+        StackTensor::Values("code"),
+        StackTensor::Values("numeric_value"),
+    ];
+    let epoch = |options: &DenseOptions| {
+        let (mut last, mut sizes) = (Vec::new(), Vec::with_capacity(stacks.len()));
+        for stack in &stacks {
+            let batch = stack.to_tensors(&wanted, options).unwrap();
+            sizes.push(batch.iter().map(|tensor| tensor.nbytes()).sum::<usize>());
+            drop(std::mem::replace(&mut last, batch));
+        }
+        sizes
+    };
+    let pool = Some(BufferPool::for_writers(2 << 30));
+    let many = DenseOptions { pool, ..Default::default() };
+    let one = DenseOptions { parallel: false, ..many.clone() };
+    let sizes = epoch(&many);
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let mut memory = [vec![1u8; largest], vec![2u8; largest]];
+    let fill = move || {
+        for size in &sizes {
+            memory.reverse();
+            memory[0][..*size].par_chunks_mut(1 << 20).for_each(|part| part.fill(black_box(0)));
+        }
+    };
+    compare(
+        "batches of differing shapes into memory from a pool",
+        epoch(&many).iter().sum(),
+        vec![
+            ("floor: fill memory of two batches in turn", Box::new(fill)),
+            ("memory from a pool for writers", Box::new(|| drop(black_box(epoch(&many))))),
+            ("the same, one thread", Box::new(|| drop(black_box(epoch(&one))))),
+        ],
+    );
 }
 
 fn benches(c: &mut Criterion) {
@@ -106,6 +162,8 @@ fn benches(c: &mut Criterion) {
             ("memory from a pool", Box::new(|| drop(table.to_dense_with(&reused).unwrap()))),
         ],
     );
+
+    compare_batches();
 
     // For many short lists, the time per list dominates.
     let short = RaggedArray::try_new(

@@ -45,6 +45,24 @@ def test_results_are_right_where_upstream_errs(path):
     assert J({"x": [[[]], [[1, 2]]]}).flatten().tensors["dim1/bounds"].tolist() == [0, 2]
 
 
+def test_batches_of_differing_shapes_reuse_memory():
+    random = np.random.default_rng(3)
+    last = None
+    for longest in [300, 700, 320, 500] * 2:
+        lengths = random.integers(0, 30, (64, 32))
+        lengths[5, 3] = longest
+        rows = [[list(range(1, n + 1)) for n in row] for row in lengths]
+        dense = J.vstack([J({"code": row}, schema={"code": np.uint16}) for row in rows]).to_dense()
+        where = np.arange(longest) < lengths[..., None]
+        assert np.array_equal(dense["dim2/mask"], where)
+        assert np.array_equal(dense["code"], where * np.arange(1, longest + 1))
+        assert last is None or all(array.all() for array in last.values())
+        # A training loop holds a batch until it has the next, and may write to it.
+        for array in dense.values():
+            array[...] = 1
+        last = dense
+
+
 def test_objects_share_the_schema_that_they_are_given():
     schema = {"T": np.int64}
     j = J({"T": [[1], [2]], "x": [[1], [300]]}, schema=schema)

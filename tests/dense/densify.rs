@@ -6,6 +6,7 @@ use arrow::array::{
     Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Int32Array, StringArray,
     TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt64Array,
 };
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Int8Type};
 use proptest::prelude::*;
 use serrate::Error;
@@ -192,6 +193,39 @@ fn several_threads_write_the_bytes_of_one() {
     for a in [make_ragged(&[], flat.clone()), make_ragged(&[&[n]], flat)] {
         let t = densify(&a, None, &DenseOptions::default()).unwrap();
         assert!(t.as_slice::<u16>().unwrap() == expected);
+    }
+}
+
+/// In a sparse tensor, a fill value whose bytes are all equal (-1) is written to groups of lists
+/// before their values. Any other fill value (-2) is written only to the padding.
+#[test]
+fn values_are_written_over_padding_in_lists_of_any_size() {
+    let lengths: Vec<usize> = (0..400).map(|i| (i * 31) % 97).collect();
+    let rows = Offsets::from_lengths([100, 0, 250, 50]).unwrap();
+    let wide = Offsets::I64(OffsetBuffer::from_lengths(lengths.iter().copied()));
+    let narrow = Layout::from(Offsets::from_lengths(lengths).unwrap());
+    for lists in [narrow, Layout::from(wide), Layout::Uniform { size: 48, lists: 400 }] {
+        let n = lists.children();
+        let leaves = Arc::new(Int32Array::from_iter_values(1..=n as i32));
+        let axes = vec![rows.clone().into(), lists.into()];
+        let a = RaggedArray::try_new(4, axes, leaves).unwrap();
+        for side in [PaddingSide::Right, PaddingSide::Left] {
+            for sizes in [[250, 10], [260, 97], [260, 1_100], [3, 40_000]] {
+                for parallel in [false, true] {
+                    let padded = |fill: i32| {
+                        let fill = Some(fill.into());
+                        let options = DenseOptions { side, fill, parallel, ..Default::default() };
+                        densify(&a, Some(&sizes), &options).unwrap()
+                    };
+                    let (before, after) = (padded(-1), padded(-2));
+                    let expected: Vec<i32> =
+                        after.as_slice::<i32>().unwrap().iter().map(|v| (*v).max(-1)).collect();
+                    assert!(before.as_slice::<i32>().unwrap() == expected, "{side:?} {sizes:?}");
+                    let values = expected.iter().filter(|v| **v > 0).count();
+                    assert_eq!(values == n, sizes[0] > 3 && sizes[1] > 96, "{side:?} {sizes:?}");
+                }
+            }
+        }
     }
 }
 

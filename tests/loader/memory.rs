@@ -59,6 +59,33 @@ fn memory_of_tensors_that_are_still_in_use_is_not_reused() {
 }
 
 #[test]
+fn threads_share_the_padding_of_large_tensors() {
+    let table = mimic_table(128, 5).unwrap();
+    let loader = |threads, is_trusted| {
+        let columns = ["time_delta_days", "code", "numeric_value"];
+        let options = LoaderOptions::new(64)
+            .window(128, WindowSampling::Random)
+            .shuffle(3)
+            .columns(columns)
+            .threads(threads)
+            .trust_padding(is_trusted);
+        Loader::try_new([table.clone()], options).unwrap()
+    };
+    let (one, many) = (loader(1, true), loader(2, false));
+    for epoch in 0..3 {
+        for (expected, found) in one.epoch(epoch).unwrap().zip(many.epoch(epoch).unwrap()) {
+            let (expected, found) = (expected.unwrap(), found.unwrap());
+            // Threads build a batch of 8 MiB together, and share padding of more than 4 MiB.
+            assert!(found.tensor("numeric_value").unwrap().nbytes() > 5 << 20);
+            for name in ["time_delta_days", "code", "numeric_value", "dim2/mask"] {
+                let (found, expected) = (found.tensor(name), expected.tensor(name));
+                assert!(found.unwrap() == expected.unwrap(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn there_are_at_most_as_many_buffers_as_batches_in_flight() {
     let table = mimic_table(120, 5).unwrap();
     for (threads, prefetch) in [(1, 0), (1, 1), (2, 0), (2, 2)] {

@@ -120,6 +120,8 @@ pub(crate) struct TensorMemory {
     block: Option<MemoryBlock>,
     len: usize,
     contents: BlockContents,
+    /// The pages after this many bytes take no memory, because no tensor has written to them.
+    touched: usize,
     pool: Weak<PoolState>,
     is_for_writers: bool,
 }
@@ -128,7 +130,7 @@ impl TensorMemory {
     pub(crate) fn new_zeroed(len: usize) -> Result<Self> {
         let block = Some(MemoryBlock::new_zeroed(len)?);
         let (contents, pool) = (BlockContents::Zero, Weak::new());
-        Ok(Self { block, len, contents, pool, is_for_writers: false })
+        Ok(Self { block, len, contents, touched: len, pool, is_for_writers: false })
     }
 
     /// Returns the bytes of the block and what they contain. From now on, the contents count as
@@ -178,31 +180,54 @@ impl Drop for TensorMemory {
     fn drop(&mut self) {
         if let (Some(pool), Some(block)) = (self.pool.upgrade(), self.block.take()) {
             let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
-            pool.give_back(block, contents);
+            pool.give_back(block, FreeContents { contents, touched: self.touched });
         }
     }
+}
+
+/// What a pool knows about a free block.
+#[derive(Debug)]
+struct FreeContents {
+    contents: BlockContents,
+    /// See [`TensorMemory::touched`].
+    touched: usize,
 }
 
 #[derive(Debug)]
 struct PoolState {
     keep: usize,
     is_for_writers: bool,
-    free: FreeBlocks<BlockContents>,
+    free: FreeBlocks<FreeContents>,
 }
 
 impl PoolState {
-    fn give_back(&self, block: MemoryBlock, contents: BlockContents) {
+    fn give_back(&self, block: MemoryBlock, contents: FreeContents) {
         let Some(mut free) = self.free.lock() else { return };
         free.push((block, contents));
-        let mut held: usize = free.iter().map(|(b, _)| b.as_slice().len()).sum();
+        let mut held: usize = free.iter().map(|(_, known)| known.touched).sum();
         let mut drop_first = 0;
         while held > self.keep && drop_first < free.len() {
-            held -= free[drop_first].0.as_slice().len();
+            held -= free[drop_first].1.touched;
             drop_first += 1;
         }
         let dropped: Vec<_> = free.drain(..drop_first).collect();
         drop(free);
         drop(dropped);
+    }
+
+    /// Allocates a block for a tensor of `len` bytes and, later, for longer tensors.
+    fn allocate_block(&self, len: usize) -> Result<MemoryBlock> {
+        // A mapped block takes memory only for the pages that are written. No byte after a tensor
+        // of a pool for writers is written, so the block may have twice the size of the tensor. If
+        // the sizes of batches vary, fewer blocks serve all of them.
+        let double = len.saturating_mul(2);
+        if self.is_for_writers
+            && double >= MAPPED
+            && let Ok(block) = MemoryBlock::new_zeroed(double)
+        {
+            return Ok(block);
+        }
+        MemoryBlock::new_zeroed(len.saturating_add(len / 8))
     }
 }
 
@@ -285,6 +310,8 @@ impl BufferPool {
     }
 
     /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at present.
+    /// In a pool of [`for_writers`](Self::for_writers), huge pages to which no tensor has written
+    /// do not count, because they take no memory.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -294,7 +321,7 @@ impl BufferPool {
     /// ```
     pub fn held(&self) -> usize {
         let free = self.0.free.lock();
-        free.map_or(0, |free| free.iter().map(|(b, _)| b.as_slice().len()).sum())
+        free.map_or(0, |free| free.iter().map(|(_, known)| known.touched).sum())
     }
 
     /// Frees the memory that the pool keeps, unless another thread uses the pool at this moment.
@@ -314,20 +341,28 @@ impl BufferPool {
     }
 
     /// Returns the smallest free block of `len` to `4 * len` bytes (or 8 MiB, if that is more),
-    /// else a new block, an eighth larger than `len`. In a pool for writers, a tensor of less than
-    /// [`SMALLEST`] bytes always gets new memory of `len` bytes.
+    /// else a new block. In a pool for writers, a free block may have twice as many bytes, and a
+    /// tensor of less than [`SMALLEST`] bytes always gets new memory of `len` bytes.
     pub(crate) fn take_memory(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
         if is_for_writers && len < SMALLEST {
             return TensorMemory::new_zeroed(len);
         }
-        let fits = |size: usize| size >= len && size / 4 <= len.max(HUGE_PAGE);
-        let (block, contents) = match self.0.free.take_smallest(fits) {
+        let ratio = if is_for_writers { 8 } else { 4 };
+        let fits = |size: usize| size >= len && size / ratio <= len.max(HUGE_PAGE);
+        let (block, known) = match self.0.free.take_smallest(fits) {
             Some(found) => found,
-            None => (MemoryBlock::new_zeroed(len.saturating_add(len / 8))?, BlockContents::Zero),
+            None => {
+                let known = FreeContents { contents: BlockContents::Zero, touched: 0 };
+                (self.0.allocate_block(len)?, known)
+            }
         };
-        let (block, pool) = (Some(block), Arc::downgrade(&self.0));
-        Ok(TensorMemory { block, len, contents, pool, is_for_writers })
+        let touched = match (&block, is_for_writers) {
+            (MemoryBlock::Mapped(_), true) => known.touched.max(len.next_multiple_of(HUGE_PAGE)),
+            _ => block.as_slice().len(),
+        };
+        let (block, contents, pool) = (Some(block), known.contents, Arc::downgrade(&self.0));
+        Ok(TensorMemory { block, len, contents, touched, pool, is_for_writers })
     }
 }
 
@@ -383,6 +418,32 @@ mod tests {
         drop(pool);
         assert_eq!(last.len(), 64);
     }
+
+    #[test]
+    fn blocks_for_writers_have_space_for_larger_tensors() {
+        let pool = BufferPool::for_writers(16 * MAPPED);
+        let mut at = None;
+        for (len, held) in [(2, 2), (4, 4), (3, 4), (1, 4)] {
+            let len = len * MAPPED - 8;
+            let memory = pool.take_memory(len).unwrap();
+            let first = *at.get_or_insert(memory.as_ref().as_ptr());
+            assert_eq!((memory.as_ref().len(), memory.as_ref().as_ptr()), (len, first));
+            drop(memory.into_buffer());
+            // Only the huge pages to which a tensor may have written count.
+            assert_eq!(pool.held(), held * MAPPED);
+        }
+        let larger = pool.take_memory(5 * MAPPED).unwrap();
+        assert_eq!(pool.held(), 4 * MAPPED);
+        drop(larger);
+        // The pool keeps 16 units, so it frees the blocks of 4 and 5 units.
+        drop(pool.take_memory(13 * MAPPED).unwrap());
+        assert_eq!(pool.held(), 13 * MAPPED);
+        // On the heap, all bytes count.
+        pool.clear();
+        drop(pool.take_memory(SMALLEST).unwrap());
+        assert!((SMALLEST..2 * SMALLEST).contains(&pool.held()));
+    }
+
     #[test]
     fn a_pool_for_writers_never_knows_its_contents() {
         let pool = BufferPool::for_writers(4 * MAPPED);

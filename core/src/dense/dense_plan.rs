@@ -16,23 +16,26 @@ use arrow::array::OffsetSizeTrait;
 use rayon::prelude::*;
 
 use super::PaddingSide;
+use super::padding::{GRAIN, PaddingBytes};
 use crate::array::{Layout, Offsets};
 
-/// Number of bytes that one parallel task writes: few enough to divide long rows evenly among
-/// threads, but so many that two tasks rarely write to the same huge page.
-const GRAIN: usize = 1 << 20;
+/// Number of bytes of lists that are filled with padding before their values are written: few
+/// enough to stay in the L1 cache until then, but so many that they are filled about as fast as
+/// more bytes.
+const GROUP: usize = 32 << 10;
 
-/// Writes a tensor range by range. Each byte belongs to exactly one range, either of values or of
-/// padding.
+/// Writes the values of a tensor, list by list.
 pub(crate) trait DenseSink: Sync {
     /// Writes the leaves at indices `leaves` to `out`, which has exactly their size.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
-    fn padding(&self, out: &mut [u8]);
-
-    /// Called with the bytes of whole rows, before `values` and `padding` write to these rows. Not
-    /// called for a tensor without lists.
-    fn begin(&self, _: &mut [u8]) {}
+    /// Writes the leaves of several lists, each to its bytes, in ascending order. No list is empty.
+    /// `lists` writes the padding of a list when it passes it, so it must be used up.
+    fn write_lists<'o>(&self, lists: impl Iterator<Item = (Range<usize>, &'o mut [u8])>) {
+        for (leaves, out) in lists {
+            self.values(leaves, out);
+        }
+    }
 }
 
 /// Describes where a dense tensor holds values: the layouts of all list levels, and the shape of the tensor.
@@ -68,10 +71,43 @@ impl LevelLayout<'_> {
     }
 }
 
+/// The bytes of each list of one level in the tensor.
+#[derive(Clone, Copy)]
+struct ListShape {
+    /// Number of children for which a list has space.
+    capacity: usize,
+    /// Size of a child in bytes.
+    child: usize,
+    side: PaddingSide,
+}
+
+impl ListShape {
+    /// Returns the children of a list that the tensor keeps, their bytes, and those of the padding.
+    #[inline]
+    fn split_list(
+        self,
+        list: Range<usize>,
+        out: &mut [u8],
+    ) -> (Range<usize>, &mut [u8], &mut [u8]) {
+        let kept = list.len().min(self.capacity);
+        match self.side {
+            PaddingSide::Right => {
+                let (values, padding) = out.split_at_mut(kept * self.child);
+                (list.start..list.start + kept, values, padding)
+            }
+            PaddingSide::Left => {
+                let (padding, values) = out.split_at_mut((self.capacity - kept) * self.child);
+                (list.end - kept..list.end, values, padding)
+            }
+        }
+    }
+}
+
 struct PlanWriter<'a, S> {
     levels: Vec<LevelLayout<'a>>,
     plan: &'a DensePlan,
     sink: &'a S,
+    padding: PaddingBytes,
     parallel: bool,
 }
 
@@ -102,6 +138,11 @@ impl DensePlan {
         &self.shape
     }
 
+    fn list_shape(&self, axis: usize) -> ListShape {
+        let (capacity, child) = (self.shape[axis + 1], self.blocks[axis + 1]);
+        ListShape { capacity, child, side: self.side }
+    }
+
     /// Returns whether the tensor has several levels of lists and more padding than values.
     pub(crate) fn is_sparse(&self) -> bool {
         let leaves = self.layouts.last().map_or(0, Layout::children);
@@ -109,9 +150,16 @@ impl DensePlan {
         self.layouts.len() > 1 && leaves.saturating_mul(size) < self.bytes() / 2
     }
 
-    /// Passes every byte of the tensor to `sink` once, in several threads if the tensor is large and `parallel`
-    /// is set. `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
-    pub(crate) fn walk_lists<S: DenseSink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
+    /// Writes every byte of the tensor: values with `sink`, and `padding`. Several threads write if
+    /// the tensor is large and `parallel` is set. `out` has at least [`bytes`](Self::bytes) bytes;
+    /// any further bytes stay unchanged.
+    pub(crate) fn walk_lists<S: DenseSink>(
+        &self,
+        sink: &S,
+        padding: PaddingBytes,
+        out: &mut [u8],
+        parallel: bool,
+    ) {
         let bytes = self.bytes();
         if bytes == 0 {
             return;
@@ -125,71 +173,89 @@ impl DensePlan {
                 Layout::Uniform { size, .. } => LevelLayout::Uniform(*size),
             })
             .collect();
-        let writer = PlanWriter { levels, plan: self, sink, parallel: parallel && bytes > GRAIN };
+        let parallel = parallel && bytes > GRAIN;
+        let writer = PlanWriter { levels, plan: self, sink, padding, parallel };
         writer.write_elements(0, 0..self.shape[0], &mut out[..bytes]);
     }
 }
 
 impl<S: DenseSink> PlanWriter<'_, S> {
     fn write_elements(&self, axis: usize, range: Range<usize>, out: &mut [u8]) {
-        let block = self.plan.blocks[axis];
         if axis == self.levels.len() {
-            if !self.parallel || out.len() <= 4 * GRAIN {
-                return self.sink.values(range, out);
-            }
-            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
-            let per_task = GRAIN / block;
-            return out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
-                let first = range.start + task * per_task;
-                self.sink.values(first..first + out.len() / block, out);
-            });
+            return self.write_leaves(range, out);
         }
         if self.parallel && out.len() > GRAIN {
+            let block = self.plan.blocks[axis];
             let per_task = (GRAIN / block).max(1);
             out.par_chunks_mut(per_task * block).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;
-                self.begin_rows(axis, out);
-                for (k, out) in out.chunks_exact_mut(block).enumerate() {
-                    self.write_element(axis, first + k, out);
-                }
+                self.write_in_turn(axis, first..first + out.len() / block, out);
             });
         } else {
-            for (i, out) in range.zip(out.chunks_exact_mut(block)) {
-                self.begin_rows(axis, out);
-                self.write_element(axis, i, out);
+            self.write_in_turn(axis, range, out);
+        }
+    }
+
+    fn write_leaves(&self, leaves: Range<usize>, out: &mut [u8]) {
+        if !self.parallel || out.len() <= 4 * GRAIN {
+            return self.sink.values(leaves, out);
+        }
+        let leaf = self.plan.blocks[self.levels.len()];
+        // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
+        let per_task = GRAIN / leaf;
+        out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
+            let first = leaves.start + task * per_task;
+            self.sink.values(first..first + out.len() / leaf, out);
+        });
+    }
+
+    fn write_in_turn(&self, axis: usize, elements: Range<usize>, out: &mut [u8]) {
+        let block = self.plan.blocks[axis];
+        // Threads share the work of a longer list.
+        let is_short = !self.parallel || block <= 4 * GRAIN;
+        match &self.levels[axis] {
+            LevelLayout::I32(o) if is_short && axis + 1 == self.levels.len() => {
+                self.write_lists(o, elements, out);
+            }
+            LevelLayout::I64(o) if is_short && axis + 1 == self.levels.len() => {
+                self.write_lists(o, elements, out);
+            }
+            _ => {
+                for (i, out) in elements.zip(out.chunks_exact_mut(block)) {
+                    self.write_element(axis, i, out);
+                }
             }
         }
     }
 
-    fn begin_rows(&self, axis: usize, out: &mut [u8]) {
-        if axis == 0 {
-            self.sink.begin(out);
+    /// Writes innermost lists. `offsets` are those of all lists of the level.
+    fn write_lists<O: OffsetSizeTrait>(&self, offsets: &[O], lists: Range<usize>, out: &mut [u8]) {
+        let axis = self.levels.len() - 1;
+        let (block, shape) = (self.plan.blocks[axis], self.plan.list_shape(axis));
+        let base = offsets[0].as_usize();
+        let mut first = lists.start;
+        for group in out.chunks_mut((GROUP / block).max(1) * block) {
+            let last = first + group.len() / block;
+            self.padding.fill_ahead(group);
+            let ends = offsets[first..=last].array_windows::<2>();
+            let cells = ends.zip(group.chunks_exact_mut(block)).filter_map(|([start, end], cell)| {
+                let list = start.as_usize() - base..end.as_usize() - base;
+                let (leaves, values, padding) = shape.split_list(list, cell);
+                self.padding.write_in_group(padding);
+                (!leaves.is_empty()).then_some((leaves, values))
+            });
+            self.sink.write_lists(cells);
+            first = last;
         }
     }
 
     fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
-        let (block, capacity) = (self.plan.blocks[axis + 1], self.plan.shape[axis + 1]);
         let list = self.levels[axis].range(index);
-        let kept = list.len().min(capacity);
-        match self.plan.side {
-            PaddingSide::Right => {
-                let (values, padding) = out.split_at_mut(kept * block);
-                self.write_elements(axis + 1, list.start..list.start + kept, values);
-                self.write_padding(padding);
-            }
-            PaddingSide::Left => {
-                let (padding, values) = out.split_at_mut((capacity - kept) * block);
-                self.write_padding(padding);
-                self.write_elements(axis + 1, list.end - kept..list.end, values);
-            }
+        let (kept, values, padding) = self.plan.list_shape(axis).split_list(list, out);
+        match self.parallel {
+            true => self.padding.write_parallel(padding),
+            false => self.padding.write(padding),
         }
-    }
-
-    fn write_padding(&self, out: &mut [u8]) {
-        if self.parallel && out.len() > 4 * GRAIN {
-            out.par_chunks_mut(GRAIN).for_each(|out| self.sink.padding(out));
-        } else if !out.is_empty() {
-            self.sink.padding(out);
-        }
+        self.write_elements(axis + 1, kept, values);
     }
 }

@@ -6,6 +6,7 @@ use arrow::array::Array;
 use arrow::buffer::{Buffer, NullBuffer};
 
 use super::dense_plan::{DensePlan, DenseSink};
+use super::padding::PaddingBytes;
 use super::{BlockContents, DType, DenseOptions, DenseTensor, Fill, TensorElement, TensorMemory};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -222,63 +223,6 @@ pub(crate) fn plan_axes(
     Ok(DensePlan::new(layouts, shape, dtype.size(), options.side))
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum PaddingBytes {
-    /// Leaves the padding unwritten, because the memory is already zero.
-    Leave,
-    /// Sets every byte of the padding to this byte; used for fill values whose bytes are all equal.
-    Byte(u8),
-    /// Like `Byte`, but fills whole rows before their values are written, which is faster for many
-    /// short lists.
-    Ahead(u8),
-    /// Repeats the fill value: the array begins with its bytes, and the number is how many they are
-    /// (2, 4 or 8).
-    Element([u8; 8], usize),
-}
-
-impl PaddingBytes {
-    /// Returns how to write the padding if the memory has unknown contents.
-    pub(crate) fn from_fill(fill: &[u8]) -> Self {
-        match fill {
-            [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
-            _ => {
-                let mut bytes = [0; 8];
-                let n = fill.len().min(8);
-                bytes[..n].copy_from_slice(&fill[..n]);
-                Self::Element(bytes, n)
-            }
-        }
-    }
-
-    fn prefetch_if_sparse(self, plan: &DensePlan) -> Self {
-        match self {
-            Self::Byte(b) if plan.is_sparse() => Self::Ahead(b),
-            other => other,
-        }
-    }
-
-    pub(crate) fn begin(self, rows: &mut [u8]) {
-        if let Self::Ahead(b) = self {
-            rows.fill(b);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn write(self, out: &mut [u8]) {
-        fn repeat_element<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
-            let Some(element) = bytes.first_chunk::<W>() else { return };
-            out.as_chunks_mut::<W>().0.fill(*element);
-        }
-        match self {
-            Self::Leave | Self::Ahead(_) => {}
-            Self::Byte(b) => out.fill(b),
-            Self::Element(bytes, 2) => repeat_element::<2>(bytes, out),
-            Self::Element(bytes, 4) => repeat_element::<4>(bytes, out),
-            Self::Element(bytes, _) => repeat_element::<8>(bytes, out),
-        }
-    }
-}
-
 /// Creates a tensor: takes memory for it, and calls `write` with the plan, what to do with the
 /// padding, and the memory of the tensor.
 pub(crate) fn create_tensor(
@@ -296,16 +240,20 @@ pub(crate) fn create_tensor(
     // If `fill` is zero, also clear the bytes of the block after this tensor, because a later,
     // longer tensor in this block expects zeros there.
     let (block, contents) = memory.take_contents();
+    let written = || match plan.is_sparse() {
+        true => PaddingBytes::from_fill(fill).prefer_ahead(),
+        false => PaddingBytes::from_fill(fill),
+    };
     let padding = match contents {
-        _ if !zero => PaddingBytes::from_fill(fill).prefetch_if_sparse(&plan),
+        _ if !zero => written(),
         BlockContents::Zero => PaddingBytes::Leave,
         BlockContents::Values(before) => {
-            before.walk_lists(&ClearSink, block, options.parallel);
+            before.walk_lists(&ClearSink, PaddingBytes::Leave, block, options.parallel);
             PaddingBytes::Leave
         }
         BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
-            PaddingBytes::from_fill(fill).prefetch_if_sparse(&plan)
+            written()
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);
@@ -320,33 +268,21 @@ impl DenseSink for ClearSink {
     fn values(&self, _: Range<usize>, out: &mut [u8]) {
         out.fill(0);
     }
-
-    fn padding(&self, _: &mut [u8]) {}
 }
 
 struct CopySink<'a> {
     bytes: &'a [u8],
     size: usize,
-    padding: PaddingBytes,
 }
 
 impl DenseSink for CopySink<'_> {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
         out.copy_from_slice(&self.bytes[leaves.start * self.size..leaves.end * self.size]);
     }
-
-    fn padding(&self, out: &mut [u8]) {
-        self.padding.write(out);
-    }
-
-    fn begin(&self, rows: &mut [u8]) {
-        self.padding.begin(rows);
-    }
 }
 
 struct WidenSink<'a, T> {
     values: &'a [T],
-    padding: PaddingBytes,
 }
 
 impl<T: TensorElement + Into<i64>> DenseSink for WidenSink<'_, T> {
@@ -355,14 +291,6 @@ impl<T: TensorElement + Into<i64>> DenseSink for WidenSink<'_, T> {
             let wide: i64 = (*v).into();
             *out = wide.to_ne_bytes();
         }
-    }
-
-    fn padding(&self, out: &mut [u8]) {
-        self.padding.write(out);
-    }
-
-    fn begin(&self, rows: &mut [u8]) {
-        self.padding.begin(rows);
     }
 }
 
@@ -380,14 +308,6 @@ impl<S: DenseSink> DenseSink for NullFillSink<'_, S> {
             let at = (i - first) * self.fill.len();
             out[at..at + self.fill.len()].copy_from_slice(self.fill);
         }
-    }
-
-    fn padding(&self, out: &mut [u8]) {
-        self.inner.padding(out);
-    }
-
-    fn begin(&self, rows: &mut [u8]) {
-        self.inner.begin(rows);
     }
 }
 
@@ -425,35 +345,39 @@ impl LeafWriter {
     }
 
     fn write(&self, plan: &DensePlan, padding: PaddingBytes, out: &mut [u8], parallel: bool) {
-        fn widen_leaves<T: TensorElement + Into<i64>>(
-            leaves: &LeafWriter,
-            padding: PaddingBytes,
-        ) -> WidenSink<'_, T> {
+        fn widen_leaves<T: TensorElement + Into<i64>>(leaves: &LeafWriter) -> WidenSink<'_, T> {
             // The caller has checked that the leaves have the type `T`, so `view` does not return `None`.
-            WidenSink { values: T::view(leaves.values.buffer()).unwrap_or_default(), padding }
+            WidenSink { values: T::view(leaves.values.buffer()).unwrap_or_default() }
         }
         if self.values.dtype() == self.dtype {
-            let bytes = self.values.as_bytes();
-            let copied = CopySink { bytes, size: self.dtype.size(), padding };
-            return self.walk_plan(plan, copied, out, parallel);
+            let copied = CopySink { bytes: self.values.as_bytes(), size: self.dtype.size() };
+            return self.walk_plan(plan, copied, padding, out, parallel);
         }
         match self.values.dtype() {
             DType::U8 | DType::Bool => {
-                self.walk_plan(plan, widen_leaves::<u8>(self, padding), out, parallel);
+                self.walk_plan(plan, widen_leaves::<u8>(self), padding, out, parallel);
             }
-            DType::U16 => self.walk_plan(plan, widen_leaves::<u16>(self, padding), out, parallel),
-            DType::U32 => self.walk_plan(plan, widen_leaves::<u32>(self, padding), out, parallel),
-            DType::I8 => self.walk_plan(plan, widen_leaves::<i8>(self, padding), out, parallel),
-            DType::I16 => self.walk_plan(plan, widen_leaves::<i16>(self, padding), out, parallel),
-            _ => self.walk_plan(plan, widen_leaves::<i32>(self, padding), out, parallel),
+            DType::U16 => self.walk_plan(plan, widen_leaves::<u16>(self), padding, out, parallel),
+            DType::U32 => self.walk_plan(plan, widen_leaves::<u32>(self), padding, out, parallel),
+            DType::I8 => self.walk_plan(plan, widen_leaves::<i8>(self), padding, out, parallel),
+            DType::I16 => self.walk_plan(plan, widen_leaves::<i16>(self), padding, out, parallel),
+            _ => self.walk_plan(plan, widen_leaves::<i32>(self), padding, out, parallel),
         }
     }
 
-    fn walk_plan<S: DenseSink>(&self, plan: &DensePlan, inner: S, out: &mut [u8], parallel: bool) {
+    fn walk_plan<S: DenseSink>(
+        &self,
+        plan: &DensePlan,
+        inner: S,
+        padding: PaddingBytes,
+        out: &mut [u8],
+        parallel: bool,
+    ) {
         match &self.nulls {
-            None => plan.walk_lists(&inner, out, parallel),
+            None => plan.walk_lists(&inner, padding, out, parallel),
             Some(nulls) => {
-                plan.walk_lists(&NullFillSink { inner, nulls, fill: self.fill() }, out, parallel)
+                let sink = NullFillSink { inner, nulls, fill: self.fill() };
+                plan.walk_lists(&sink, padding, out, parallel);
             }
         }
     }

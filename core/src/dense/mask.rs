@@ -7,9 +7,8 @@ use arrow::array::{Array, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
 use super::dense_plan::DenseSink;
-use super::densify::{
-    PaddingBytes, check_out_len, create_tensor, densify_into_named, densify_named, plan_axes,
-};
+use super::densify::{check_out_len, create_tensor, densify_into_named, densify_named, plan_axes};
+use super::padding::PaddingBytes;
 use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
@@ -78,7 +77,7 @@ pub(crate) fn mask_axes(
 ) -> Result<DenseTensor> {
     let plan = plan_axes(rows, layouts, sizes, DType::Bool, options, "mask")?;
     create_tensor(plan, DType::Bool, &[0], options, |plan, padding, out| {
-        plan.walk_lists(&OneSink { padding }, out, options.parallel);
+        plan.walk_lists(&OneSink, padding, out, options.parallel);
     })
 }
 
@@ -92,7 +91,7 @@ pub(crate) fn mask_axes_into(
 ) -> Result<()> {
     let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
     check_out_len(&plan, DType::Bool, what, out)?;
-    plan.walk_lists(&OneSink { padding: PaddingBytes::from_fill(&[0]) }, out, options.parallel);
+    plan.walk_lists(&OneSink, PaddingBytes::from_fill(&[0]), out, options.parallel);
     Ok(())
 }
 
@@ -169,20 +168,10 @@ fn make_validity(
     Ok((array.with_leaves(valid)?, options))
 }
 
-struct OneSink {
-    padding: PaddingBytes,
-}
+struct OneSink;
 
 impl DenseSink for OneSink {
     fn values(&self, _: Range<usize>, out: &mut [u8]) {
         out.fill(1);
-    }
-
-    fn padding(&self, out: &mut [u8]) {
-        self.padding.write(out);
-    }
-
-    fn begin(&self, rows: &mut [u8]) {
-        self.padding.begin(rows);
     }
 }

@@ -9,6 +9,7 @@ mod dtype;
 mod index;
 pub mod mask;
 mod options;
+pub(crate) mod padding;
 mod table_tensors;
 mod tensor;
 

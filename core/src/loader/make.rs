@@ -27,7 +27,7 @@ impl EpochPlan {
         let draft = self.draft_batch(batch)?;
         let tensor = |output: &TensorOutput, work: &mut WorkBuffers| {
             let tensor = match &draft.select_lists(output.facts).grid {
-                Some(grid) => output.make_padded(inner, &draft, grid, work),
+                Some(grid) => output.make_padded(inner, &draft, grid, work, together),
                 None => output.make_packed(inner, &draft, work),
             };
             let tensor = tensor.map_err(|e| match e {
@@ -71,6 +71,7 @@ impl TensorOutput {
         draft: &BatchDraft,
         grid: &Arc<PaddedGrid>,
         work: &mut WorkBuffers,
+        together: bool,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
         // `draft_batch` checked the size of the batch, so the byte counts of its tensors do not overflow.
@@ -92,7 +93,7 @@ impl TensorOutput {
             return DenseTensor::try_new_trusted(self.dtype, shape, Buffer::from_vec(bytes));
         }
         let mut memory = self.shelf.take_block(slots.bytes(), largest)?;
-        let out = memory.clear_for_grid(grid);
+        let out = memory.clear_for_grid(grid, together);
         if self.what == TensorContent::Mask {
             slots.write_all(out, &mut WriteOnes);
             return DenseTensor::try_new_trusted(self.dtype, shape, memory.into_buffer(Some(grid)));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use arrow::buffer::Buffer;
 
 use super::grid::{PaddedGrid, WriteSlots};
-use crate::dense::densify::PaddingBytes;
+use crate::dense::padding::PaddingBytes;
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
@@ -98,8 +98,9 @@ impl ShelfBlock {
         self
     }
 
-    /// Pads the first `len` bytes, except where `next`, the grid of the next batch, has values.
-    fn clear(&mut self, shelf: &BlockShelf, len: usize, next: &PaddedGrid) {
+    /// Pads the first `len` bytes, except where `next`, the grid of the next batch, has values. If
+    /// `together` is set, the threads of the current pool share the work.
+    fn clear(&mut self, shelf: &BlockShelf, len: usize, next: &PaddedGrid, together: bool) {
         let bytes = self.block.as_mut_slice();
         let mut padding = PaddingBytes::from_fill(&shelf.fill[..shelf.size]);
         if let Some(grid) =
@@ -111,7 +112,11 @@ impl ShelfBlock {
         }
         let padded = &mut self.slots.padded;
         if *padded < len {
-            padding.write(&mut bytes[*padded..len]);
+            let unknown = &mut bytes[*padded..len];
+            match together {
+                true => padding.write_parallel(unknown),
+                false => padding.write(unknown),
+            }
             *padded = len;
         }
     }
@@ -136,11 +141,12 @@ pub(super) struct LentBlock {
 }
 
 impl LentBlock {
-    /// Returns the tensor's bytes: padding, except at the positions of `grid`, where the caller must write.
-    pub(super) fn clear_for_grid(&mut self, grid: &PaddedGrid) -> &mut [u8] {
+    /// Returns the tensor's bytes: padding, except at the positions of `grid`, where the caller must
+    /// write. If `together` is set, the threads of the current pool share the work.
+    pub(super) fn clear_for_grid(&mut self, grid: &PaddedGrid, together: bool) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
-                used.clear(&home, self.len, grid);
+                used.clear(&home, self.len, grid, together);
                 &mut used.block.as_mut_slice()[..self.len]
             }
             _ => &mut [],

@@ -9,7 +9,7 @@ use super::element_casts::{ElementCast, find_converter};
 use super::put::{write_finite, write_is_number};
 use crate::array::{Layout, Offsets};
 use crate::dense::dense_plan::DenseSink;
-use crate::dense::densify::{PaddingBytes, create_tensor, plan_axes};
+use crate::dense::densify::{create_tensor, plan_axes};
 use crate::dense::mask::mask_axes;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
@@ -151,18 +151,19 @@ impl<'a> TableStack<'a> {
             _ => (stored, LeafCopy::Stored),
         };
         let fill = [u8::from(matches!(copy, LeafCopy::IsNumber)); 8];
-        let mut starts = Vec::with_capacity(parts.len());
+        let mut starts = Vec::with_capacity(parts.len() + 1);
         let mut end = 0;
+        starts.push(end);
         for part in &parts {
-            starts.push(end);
             end += part.num_elements();
+            starts.push(end);
         }
         let layouts = self.layouts.iter().take(first.axis() + 1).cloned().collect();
         let plan = plan_axes(rows, layouts, None, dtype, options, &what)?;
         create_tensor(plan, dtype, &fill[..dtype.size()], options, |plan, padding, out| {
             let size = stored.size();
-            let sink = PartsSink { starts: &starts, parts: &parts, size, copy, padding };
-            plan.walk_lists(&sink, out, options.parallel);
+            let sink = PartsSink { starts: &starts, parts: &parts, size, copy };
+            plan.walk_lists(&sink, padding, out, options.parallel);
         })
     }
 }
@@ -180,23 +181,25 @@ enum LeafCopy {
 /// Writes the values of several tables to a tensor. All values of a list belong to one table, so
 /// one copy writes each list.
 struct PartsSink<'a> {
-    /// For each table, the number of values of the tables before it.
+    /// For each table, the number of values of the tables before it; then the number of all values.
     starts: &'a [usize],
     parts: &'a [DenseTensor],
     /// Size of a stored value in bytes.
     size: usize,
     copy: LeafCopy,
-    padding: PaddingBytes,
 }
 
-impl DenseSink for PartsSink<'_> {
-    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
-        if leaves.is_empty() {
-            return;
-        }
+impl PartsSink<'_> {
+    /// Returns the index of the table that has the value with this index.
+    fn find_part(&self, value: usize) -> usize {
         // An empty table starts at the same value as the next table. If several tables start at the
         // same value, all but the last are empty, so the last has the value.
-        let part = self.starts.partition_point(|start| *start <= leaves.start).saturating_sub(1);
+        let starts = &self.starts[..self.parts.len()];
+        starts.partition_point(|start| *start <= value).saturating_sub(1)
+    }
+
+    #[inline]
+    fn copy_values(&self, part: usize, leaves: Range<usize>, out: &mut [u8]) {
         let first = leaves.start - self.starts[part];
         let range = first * self.size..(first + leaves.len()) * self.size;
         let values = &self.parts[part].as_bytes()[range];
@@ -209,13 +212,24 @@ impl DenseSink for PartsSink<'_> {
             LeafCopy::IsNumber => write_is_number(values, out),
         }
     }
+}
 
-    fn padding(&self, out: &mut [u8]) {
-        self.padding.write(out);
+impl DenseSink for PartsSink<'_> {
+    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
+        if !leaves.is_empty() {
+            self.copy_values(self.find_part(leaves.start), leaves, out);
+        }
     }
 
-    fn begin(&self, rows: &mut [u8]) {
-        self.padding.begin(rows);
+    fn write_lists<'o>(&self, lists: impl Iterator<Item = (Range<usize>, &'o mut [u8])>) {
+        // Most lists belong to the same table as the list before them.
+        let mut part = 0;
+        for (leaves, out) in lists {
+            if !(self.starts[part]..self.starts[part + 1]).contains(&leaves.start) {
+                part = self.find_part(leaves.start);
+            }
+            self.copy_values(part, leaves, out);
+        }
     }
 }
 
@@ -282,6 +296,43 @@ mod tests {
             assert_eq!(found[1].as_slice::<f32>().unwrap(), finite);
             let flags: Vec<u8> = values.iter().map(|v| u8::from(!v.is_nan())).collect();
             assert_eq!(found[2].as_bytes(), flags);
+        }
+    }
+
+    #[test]
+    fn stacks_of_any_shape_share_memory_that_others_have_written() {
+        let pool = BufferPool::for_writers(256 << 20);
+        let mut last = Vec::new();
+        for (longest, side) in [(300u16, PaddingSide::Right), (700, PaddingSide::Left)].repeat(2) {
+            let rows = |i: u16| {
+                let length = |event: u16| match (i, event) {
+                    (5, 3) => longest,
+                    _ => (i + event) % 40,
+                };
+                let events: Vec<Vec<u16>> = (0..32).map(|e| (1..=length(e)).collect()).collect();
+                table(&events.iter().map(Vec::as_slice).collect::<Vec<_>>())
+            };
+            let tables: Vec<RaggedTable> = (0..64).map(rows).collect();
+            let stack = TableStack::new(&tables).unwrap().unwrap();
+            let dirty: Vec<_> = (0..6).map(|_| pool.take_memory(6 << 20)).collect();
+            for memory in dirty {
+                memory.unwrap().take_contents().0.fill(0xAB);
+            }
+            let wanted = [
+                StackTensor::Mask(2),
+                StackTensor::Values("code"),
+                StackTensor::Values("value"),
+                StackTensor::Tokens("code"),
+                StackTensor::Finite("value"),
+                StackTensor::IsNumber("value"),
+            ];
+            let fresh = DenseOptions { side, ..Default::default() };
+            let pooled = DenseOptions { pool: Some(pool.clone()), ..fresh.clone() };
+            let found = stack.to_tensors(&wanted, &pooled).unwrap();
+            assert_eq!(found[0].shape(), [64, 32, usize::from(longest)]);
+            assert!(found == stack.to_tensors(&wanted, &fresh).unwrap(), "{side:?} {longest}");
+            // A training loop drops a batch after it has made the next.
+            drop(std::mem::replace(&mut last, found));
         }
     }
 
