@@ -29,7 +29,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use crate::array::{leaf_type, list_depth};
 use crate::config::SerrateOptions;
-use crate::functions::SUM_STATE;
+use crate::functions::{LIST_KEY, SUM_STATE};
 use crate::sql::exec::{pass_through, replace_config};
 use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::table_provider::TableSource;
@@ -145,8 +145,13 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
         None => false,
     };
     // Excludes list columns with the metadata key `SUM_STATE`. They are states of partial sums with
-    // few elements, so smaller batches would cost more than they save.
-    let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
+    // few elements, so smaller batches would cost more than they save. A column with the metadata
+    // key `LIST_KEY` has the bytes of lists.
+    let is_long = |f: &Field| {
+        let metadata = f.metadata();
+        let is_list = is_list(f.data_type()) && !metadata.contains_key(SUM_STATE);
+        is_list || metadata.contains_key(LIST_KEY)
+    };
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
