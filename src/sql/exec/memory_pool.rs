@@ -252,12 +252,13 @@ impl MemoryRequest {
         }
     }
 
-    /// Returns how much of `most` bytes the rows of a sort may take twice, so that the rows and
-    /// their keys fit. The sorted rows take their size only once, but the keys come in addition.
+    /// Returns how many of `most` bytes a sort may reserve for its rows, so that the sorted rows
+    /// and their keys fit. A sort reserves twice the size of its rows. The sorted rows take their
+    /// size once; a tenth of this size is left for the batch that a merge returns.
     fn leave_for_keys(&self, most: usize) -> usize {
         match self.key_percent {
             0..=100 => most,
-            percent => (most / percent.saturating_add(100)).saturating_mul(200),
+            percent => (most / percent.saturating_add(110)).saturating_mul(200),
         }
     }
 
@@ -439,8 +440,8 @@ mod tests {
         };
         let bound = |key_percent| rows(key_percent).compute_share_bound(share, limit);
         assert_eq!((bound(0), bound(100)), (90 * MIB, 90 * MIB));
-        // Rows of 38 MiB are counted twice. With keys of 160 %, they take 38 + 61 MiB.
-        assert!((75 * MIB..77 * MIB).contains(&bound(160)), "{}", bound(160));
+        // Rows of 37 MiB are counted twice. With keys of 160 %, they take 37 + 59 MiB.
+        assert!((73 * MIB..75 * MIB).contains(&bound(160)), "{}", bound(160));
         assert!((55 * MIB..60 * MIB).contains(&bound(238)), "{}", bound(238));
         assert_eq!(bound(10_000), 25 * MIB);
     }
