@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::AsArray;
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{ScalarValue, exec_err};
 use datafusion::error::Result;
@@ -67,7 +67,10 @@ impl ScalarUDFImpl for ListToKey {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        call_on_arrays(self.name(), &args, |[lists]| Ok(Arc::new(encode_lists(&lists)?)))
+        call_on_arrays(self.name(), &args, |[lists]| {
+            let keys: ArrayRef = Arc::new(encode_lists(&lists)?);
+            Ok(keys)
+        })
     }
 }
 
