@@ -154,6 +154,9 @@ pub fn decode_lists(keys: &LargeBinaryArray, data_type: &DataType) -> Result<Arr
     for key in keys {
         let mut rest = key.unwrap_or(&[0]);
         lists.read_list(0, &mut rest)?;
+        if !rest.is_empty() {
+            return Err(make_error());
+        }
     }
     lists.build_lists(keys.len(), data_type)
 }
@@ -269,14 +272,14 @@ fn read_count(rest: &mut &[u8]) -> Result<usize> {
 }
 
 fn take_bytes<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
-    let bytes: &'a [u8] = rest;
+    let bytes: &'a [u8] = *rest;
     let (taken, left) = bytes.split_at_checked(count).ok_or_else(make_error)?;
     *rest = left;
     Ok(taken)
 }
 
 fn make_error() -> Error {
-    Error::invalid("internal error: the bytes of a list are not complete; please report it")
+    Error::invalid("internal error: the bytes of a list are damaged; please report it")
 }
 
 #[cfg(test)]
