@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, GenericStringArray, LargeBinaryArray, LargeStringArray,
-    NullBufferBuilder, OffsetSizeTrait, make_array,
+    Array, ArrayData, ArrayRef, AsArray, LargeBinaryArray, LargeStringArray, NullBufferBuilder,
+    make_array,
 };
 use arrow::buffer::{Buffer, MutableBuffer, OffsetBuffer};
 use arrow::compute::cast;
@@ -23,21 +23,36 @@ use crate::error::{Error, Result};
 const LIST_BYTES: usize = 10;
 
 /// Returns whether [`encode_lists`] accepts lists of this type: lists, at any depth, of numbers,
-/// times or strings.
+/// times, strings or booleans.
 pub fn has_byte_form(data_type: &DataType) -> bool {
-    let leaf = leaf_type(data_type);
-    let is_text = matches!(leaf, DataType::Utf8 | DataType::LargeUtf8);
-    list_depth(data_type) > 0 && (is_text || leaf.primitive_width().is_some())
+    list_depth(data_type) > 0 && find_stored_type(leaf_type(data_type)).is_some()
 }
 
-fn check_type(data_type: &DataType) -> Result<()> {
-    match has_byte_form(data_type) {
-        true => Ok(()),
-        false => Err(Error::type_of(
+/// Returns the type to which the innermost elements of lists are cast before they become bytes, or
+/// `None` if their type has no form as bytes.
+fn find_stored_type(leaf: &DataType) -> Option<DataType> {
+    match leaf {
+        DataType::Boolean => Some(DataType::UInt8),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::LargeUtf8),
+        other => other.primitive_width().map(|_| other.clone()),
+    }
+}
+
+fn choose_stored_type(data_type: &DataType) -> Result<DataType> {
+    let stored = find_stored_type(leaf_type(data_type)).filter(|_| list_depth(data_type) > 0);
+    stored.ok_or_else(|| {
+        Error::type_of(
             "internal error, please report it: the lists to convert to bytes",
-            "lists of numbers, times or strings",
+            "lists of numbers, times, strings or booleans",
             data_type,
-        )),
+        )
+    })
+}
+
+fn cast_leaves(leaves: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    match leaves.data_type() == to {
+        true => Ok(Arc::clone(leaves)),
+        false => Ok(cast(leaves, to)?),
     }
 }
 
@@ -47,9 +62,9 @@ fn check_type(data_type: &DataType) -> Result<()> {
 /// # Errors
 /// If the type is not one of [`has_byte_form`].
 pub fn encode_lists(lists: &ArrayRef) -> Result<LargeBinaryArray> {
-    check_type(lists.data_type())?;
+    let stored = choose_stored_type(lists.data_type())?;
     let lists = RaggedArray::try_from_arrow(lists)?;
-    let leaves = LeafBytes::new(lists.leaves());
+    let leaves = LeafBytes::new(cast_leaves(lists.leaves(), &stored)?);
     let size = lists.len().saturating_mul(LIST_BYTES).saturating_add(leaves.count_fixed_bytes());
     let mut bytes = Vec::with_capacity(size);
     let mut lengths = Vec::with_capacity(lists.len());
@@ -82,7 +97,7 @@ fn append_count(count: usize, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&(count as u64).to_le_bytes());
 }
 
-/// The innermost elements of lists.
+/// The innermost elements of lists: strings with 64-bit offsets, or values of fixed width.
 struct LeafBytes {
     leaves: ArrayRef,
     /// The bytes of all values, and the number of bytes per value. `None` for strings.
@@ -90,12 +105,12 @@ struct LeafBytes {
 }
 
 impl LeafBytes {
-    fn new(leaves: &ArrayRef) -> Self {
+    fn new(leaves: ArrayRef) -> Self {
         let fixed = leaves.data_type().primitive_width().map(|width| {
             let data = leaves.to_data();
             (data.buffers()[0].slice(data.offset() * width), width)
         });
-        Self { leaves: Arc::clone(leaves), fixed }
+        Self { leaves, fixed }
     }
 
     fn count_fixed_bytes(&self) -> usize {
@@ -122,19 +137,12 @@ impl LeafBytes {
                     }
                 }
             }
-            (None, _) => match self.leaves.data_type() {
-                DataType::Utf8 => append_texts(self.leaves.as_string::<i32>(), range, bytes),
-                _ => append_texts(self.leaves.as_string::<i64>(), range, bytes),
-            },
+            (None, _) => append_texts(self.leaves.as_string::<i64>(), range, bytes),
         }
     }
 }
 
-fn append_texts<O: OffsetSizeTrait>(
-    texts: &GenericStringArray<O>,
-    range: Range<usize>,
-    bytes: &mut Vec<u8>,
-) {
+fn append_texts(texts: &LargeStringArray, range: Range<usize>, bytes: &mut Vec<u8>) {
     for leaf in range {
         let text = if texts.is_valid(leaf) { texts.value(leaf) } else { "" };
         append_count(text.len(), bytes);
@@ -148,9 +156,9 @@ fn append_texts<O: OffsetSizeTrait>(
 /// # Errors
 /// If the type is not one of [`has_byte_form`], or the bytes are not those of such lists.
 pub fn decode_lists(keys: &LargeBinaryArray, data_type: &DataType) -> Result<ArrayRef> {
-    check_type(data_type)?;
+    let stored = choose_stored_type(data_type)?;
     let levels = (0..list_depth(data_type)).map(|_| LevelParts::default()).collect();
-    let mut lists = ListParts { levels, leaves: LeafParts::new(leaf_type(data_type)) };
+    let mut lists = ListParts { levels, leaves: LeafParts::new(&stored) };
     for key in keys {
         let mut rest = key.unwrap_or(&[0]);
         lists.read_list(0, &mut rest)?;
@@ -158,7 +166,7 @@ pub fn decode_lists(keys: &LargeBinaryArray, data_type: &DataType) -> Result<Arr
             return Err(make_error());
         }
     }
-    lists.build_lists(keys.len(), data_type)
+    lists.build_lists(keys.len(), &stored, data_type)
 }
 
 struct LevelParts {
@@ -194,13 +202,18 @@ impl ListParts {
         (0..count).try_for_each(|_| self.read_list(level + 1, rest))
     }
 
-    fn build_lists(self, rows: usize, data_type: &DataType) -> Result<ArrayRef> {
+    fn build_lists(
+        self,
+        rows: usize,
+        stored: &DataType,
+        data_type: &DataType,
+    ) -> Result<ArrayRef> {
         let mut axes = Vec::with_capacity(self.levels.len());
         for mut level in self.levels {
             let offsets = Offsets::from_lengths(level.lengths)?;
             axes.push(ListAxis::try_new(offsets, level.nulls.finish())?);
         }
-        let leaves = self.leaves.build_array(leaf_type(data_type))?;
+        let leaves = cast_leaves(&self.leaves.build_array(stored)?, leaf_type(data_type))?;
         RaggedArray::try_new(rows, axes, leaves)?.to_arrow_as(data_type)
     }
 }
@@ -253,11 +266,7 @@ impl LeafParts {
             return Ok(make_array(data.add_buffer(values).build()?));
         }
         let offsets = OffsetBuffer::<i64>::from_lengths(self.lengths);
-        let texts: ArrayRef = Arc::new(LargeStringArray::try_new(offsets, values, nulls)?);
-        match data_type {
-            DataType::LargeUtf8 => Ok(texts),
-            other => Ok(cast(&texts, other)?),
-        }
+        Ok(Arc::new(LargeStringArray::try_new(offsets, values, nulls)?))
     }
 }
 
@@ -284,7 +293,10 @@ fn make_error() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{FixedSizeListArray, Float64Array, Int16Array, ListArray, StringArray};
+    use arrow::array::{
+        BooleanArray, FixedSizeListArray, Float64Array, Int16Array, ListArray, StringArray,
+        StringViewArray,
+    };
     use arrow::buffer::NullBuffer;
     use arrow::datatypes::{Field, Float64Type};
 
@@ -322,7 +334,11 @@ mod tests {
         let nulls = NullBuffer::from(vec![true, false, true]);
         let pairs = FixedSizeListArray::try_new(item, 2, Arc::new(pairs), Some(nulls)).unwrap();
         let pairs: ArrayRef = Arc::new(pairs);
-        for lists in [flat, nested, texts, empty, pairs] {
+        let flags = BooleanArray::from(vec![Some(true), None, Some(false)]);
+        let flags = make_lists(&[2, 0, 1], &[true, false, true], Arc::new(flags));
+        let views = StringViewArray::from(vec![Some("a"), None, Some("a string of 22 letters")]);
+        let views = make_lists(&[0, 1, 2], &[true, true, true], Arc::new(views));
+        for lists in [flat, nested, texts, empty, pairs, flags, views] {
             assert_same(lists);
         }
     }
@@ -373,7 +389,7 @@ mod tests {
     #[test]
     fn other_types_are_refused() {
         assert!(!has_byte_form(&DataType::Int16));
-        assert!(!has_byte_form(&DataType::new_list(DataType::Boolean, true)));
+        assert!(!has_byte_form(&DataType::new_list(DataType::Binary, true)));
         let flat: ArrayRef = Arc::new(Int16Array::from(vec![1]));
         assert!(encode_lists(&flat).is_err());
     }

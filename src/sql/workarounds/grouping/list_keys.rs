@@ -11,8 +11,8 @@ use serrate_core::internal::has_byte_form;
 /// Logical optimizer rule: groups by the bytes of lists instead of lists.
 ///
 /// `GROUP BY x` of lists takes several times the memory limit without this rule; see
-/// `functions::list_keys`. Lists of other elements than numbers, times and strings stay, and so do
-/// keys of grouping sets, and lists with metadata, which bytes do not carry.
+/// `functions::list_keys`. Lists of other elements than numbers, times, strings and booleans stay,
+/// and so do keys of grouping sets, and lists with metadata, which bytes do not carry.
 pub(in crate::sql) fn group_by_bytes(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
