@@ -202,12 +202,7 @@ impl ListParts {
         (0..count).try_for_each(|_| self.read_list(level + 1, rest))
     }
 
-    fn build_lists(
-        self,
-        rows: usize,
-        stored: &DataType,
-        data_type: &DataType,
-    ) -> Result<ArrayRef> {
+    fn build_lists(self, rows: usize, stored: &DataType, data_type: &DataType) -> Result<ArrayRef> {
         let mut axes = Vec::with_capacity(self.levels.len());
         for mut level in self.levels {
             let offsets = Offsets::from_lengths(level.lengths)?;

@@ -502,7 +502,8 @@ mod tests {
         let merge = new_merge_request(2 * MIB, 60 * MIB, 60 * MIB);
         assert!(!merge.fits_bound(merge.compute_share_bound(share, limit)));
         // The rows take 30 MiB, and the keys 48 MiB.
-        let merge = MemoryRequest { key_percent: 160, ..new_merge_request(17 * MIB, 60 * MIB, 60 * MIB) };
+        let merge =
+            MemoryRequest { key_percent: 160, ..new_merge_request(17 * MIB, 60 * MIB, 60 * MIB) };
         assert!(merge.fits_bound(merge.compute_share_bound(share, limit)));
     }
 

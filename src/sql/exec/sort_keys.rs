@@ -93,9 +93,7 @@ fn estimate_percent(schema: &Schema, keys: &[DataType]) -> usize {
 fn estimate_other_percent(key: &DataType) -> usize {
     let width = leaf_type(key).primitive_width();
     match width {
-        Some(width) if list_depth(key) > 0 => {
-            (1 + (width + 1).div_ceil(8) * 9) * 100 / width
-        }
+        Some(width) if list_depth(key) > 0 => (1 + (width + 1).div_ceil(8) * 9) * 100 / width,
         _ if is_text(key) => TEXT_PERCENT,
         _ => OTHER_PERCENT,
     }

@@ -75,10 +75,7 @@ pub(crate) fn limit_leaves(
 
 /// Lowers the batch size of the outermost sorts and aggregates, and of the plans below them, to
 /// `rows`. A [`BatchSizeExec`] above them has lowered it already.
-fn limit_spilled_rows(
-    plan: Arc<dyn ExecutionPlan>,
-    rows: usize,
-) -> Result<Arc<dyn ExecutionPlan>> {
+fn limit_spilled_rows(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         if node.is::<BatchSizeExec>() {
             return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));

@@ -64,11 +64,7 @@ impl SpillBatches {
 
 /// Adds the number of sorts and aggregates of `plan`, each once per partition, to `operators`.
 /// Raises `row_bytes` to the number of bytes of their largest rows, without lists.
-fn measure_operators(
-    plan: &Arc<dyn ExecutionPlan>,
-    operators: &mut usize,
-    row_bytes: &mut usize,
-) {
+fn measure_operators(plan: &Arc<dyn ExecutionPlan>, operators: &mut usize, row_bytes: &mut usize) {
     if is_spilling(plan) {
         *operators += plan.output_partitioning().partition_count();
         *row_bytes = (*row_bytes).max(estimate_row_bytes(&plan.schema()));

@@ -34,8 +34,9 @@ pub(in crate::sql) fn group_by_bytes(
         let (relation, name) = (column.relation.clone(), column.name.clone());
         let column = Expr::Column(column);
         columns.push(match keys.contains(&at) {
-            true => restore_list(column, schema.field(at).data_type())?
-                .alias_qualified(relation, name),
+            true => {
+                restore_list(column, schema.field(at).data_type())?.alias_qualified(relation, name)
+            }
             false => column,
         });
     }
