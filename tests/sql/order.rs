@@ -585,7 +585,8 @@ async fn stock_sorts_still_count_shared_buffers() {
 #[tokio::test]
 async fn sorts_with_large_keys_announce_them() {
     let ctx = serrate::sql::session();
-    let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 2, [3], 'a'), (4, 5, [6], 'b')) v(a, b, x, s)";
+    let table =
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 2, [3], 'a'), (4, 5, [6], 'b')) v(a, b, x, s)";
     query_batches(&ctx, table).await.unwrap();
     for (columns, keys, percent) in [
         ("a, b", "b, a", Some(162)),
