@@ -50,7 +50,7 @@ impl FromStr for NrtNan {
 /// Name and description of each optimizer rule that `SET serrate.rule.NAME = false` switches off.
 /// These rules change the speed of a query, never its answer. [`DisabledRules`] can also switch off
 /// rules without which answers may be wrong.
-pub(crate) const RULES: [(&str, &str); 9] = [
+pub(crate) const RULES: [(&str, &str); 10] = [
     ("asof_projections", "Evaluate columns of a query in scans of meds_asof"),
     ("below_joins", "Evaluate functions that shrink lists below joins"),
     (
@@ -62,6 +62,7 @@ pub(crate) const RULES: [(&str, &str); 9] = [
     ("leaf_partitions", "Divide files of few rows and many leaves among the partitions"),
     ("lengths_below", "Evaluate functions of list lengths right above the scan"),
     ("lengths_into_scan", "Evaluate functions of list lengths in the scan"),
+    ("list_keys", "Group by the bytes of lists instead of lists"),
     ("offset_into_scan", "Skip the rows of an OFFSET in the scan"),
 ];
 

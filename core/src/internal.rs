@@ -28,6 +28,8 @@ pub use crate::kernels::canonical::{holds_float, to_canonical_floats};
 #[cfg(feature = "sql")]
 pub use crate::kernels::elementwise::spans::{choose_span_type, compute_spans, is_span};
 pub use crate::kernels::levels::find_leaf_lists;
+#[cfg(feature = "sql")]
+pub use crate::kernels::list_bytes::{decode_lists, encode_lists, has_byte_form};
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};
 pub use crate::kernels::secret_hash::SecretHashState;

@@ -22,7 +22,8 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanP
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    build_masked_fields, build_span_operations, get_precision_check, list_range_checks,
+    build_masked_fields, build_span_operations, get_precision_check, list_key_functions,
+    list_range_checks,
 };
 use crate::sql::exec::given_values::GIVEN_VALUE;
 use crate::sql::exec::merged_order::MergedOrderExec;
@@ -61,7 +62,7 @@ pub(crate) use crate::sql::sources::meds::MedsScan;
 /// Nodes and sources that must run in the process of the session, each with the reason that
 /// messages to the user give. A test in `tests/layers` checks that every other node and source can
 /// run on workers.
-pub(crate) const STAYS: [(&str, &str); 25] = [
+pub(crate) const STAYS: [(&str, &str); 26] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -108,6 +109,10 @@ pub(crate) const STAYS: [(&str, &str); 25] = [
         "internal error: the plan still contains a source that only the optimizer uses; please report it",
     ),
     ("SharedExec", "a subquery whose rows are used twice runs in the session"),
+    (
+        "SortKeysExec",
+        "internal error: the plan still contains a node that only sessions use; please report it",
+    ),
     ("SortedExec", "the session itself sorts the rows"),
     ("TableSource", "workers cannot read a ragged table in memory; write the table to a file"),
     ("UploadExec", "the session itself writes files"),
@@ -501,6 +506,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(Arc::clone(&GIVEN_VALUE));
     functions.extend(build_span_operations());
     functions.push(get_precision_check());
+    functions.extend(list_key_functions());
     functions.extend(list_range_checks());
     functions
 }

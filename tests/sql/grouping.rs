@@ -640,3 +640,66 @@ async fn stock_any_value_still_ignores_its_order() {
     let found = rows[0].column(0).as_primitive::<Int64Type>().value(0);
     assert_eq!(found, 1, "DataFusion is fixed");
 }
+
+/// Lists with equal lists, NULL, empty lists, NULL elements, strings and inner lists.
+const LISTS: &str = "CREATE TABLE t AS SELECT * FROM (VALUES
+    (1, [1, 2], [['a'], []]), (2, [1, 2], [['a'], []]), (3, []::BIGINT[], [['a']]),
+    (4, NULL, NULL), (5, NULL, [['a']]), (6, [1, NULL], [['b', 'a']])) v(id, x, y)";
+
+#[tokio::test]
+async fn equal_lists_are_one_group() {
+    let cases = [
+        (
+            "SELECT x, count(*), min(id) FROM t GROUP BY x ORDER BY 3",
+            "[1, 2] 2 1; [] 1 3; NULL 2 4; [1, ] 1 6",
+        ),
+        (
+            "SELECT y, count(*), min(id) FROM t GROUP BY y ORDER BY 3",
+            "[[a], []] 2 1; [[a]] 2 3; NULL 1 4; [[b, a]] 1 6",
+        ),
+        (
+            "SELECT y, x, min(id) FROM t GROUP BY x, y ORDER BY 3",
+            "[[a], []] [1, 2] 1; [[a]] [] 3; NULL NULL 4; [[a]] NULL 5; [[b, a]] [1, ] 6",
+        ),
+        (
+            "SELECT x, id % 2 AS k, count(*) FROM t GROUP BY x, k ORDER BY min(id)",
+            "[1, 2] 1 1; [1, 2] 0 1; [] 1 1; NULL 0 1; NULL 1 1; [1, ] 0 1",
+        ),
+        ("SELECT count(*) FROM (SELECT DISTINCT x, y FROM t)", "5"),
+        ("SELECT count(DISTINCT x), count(DISTINCT y) FROM t", "3 3"),
+        ("SELECT x FROM t GROUP BY x HAVING x = [1, 2]", "[1, 2]"),
+        ("SELECT x FROM t GROUP BY x HAVING max(id) > 5", "[1, ]"),
+        ("SELECT DISTINCT x FROM t WHERE id < 3 LIMIT 1", "[1, 2]"),
+        ("SELECT x[1:1] AS k, count(*) FROM t GROUP BY k ORDER BY 2, 1", "[] 1; NULL 2; [1] 3"),
+        (
+            "SELECT [-0.0, id % 2] AS k, count(*) FROM t GROUP BY k ORDER BY 1",
+            "[0.0, 0.0] 3; [0.0, 1.0] 3",
+        ),
+        ("SELECT count(*) FROM (SELECT x FROM t UNION SELECT x FROM t)", "4"),
+        (
+            "SELECT arrow_cast(x, 'FixedSizeList(2, Int64)') AS f, count(*) FROM t WHERE id < 3 GROUP BY f",
+            "[1, 2] 2",
+        ),
+        ("SELECT x, count(*) FROM t GROUP BY ROLLUP (x) ORDER BY 2, 1 LIMIT 1", "[] 1"),
+        (
+            "SELECT [[id > 1]] AS k, count(*) FROM t GROUP BY k ORDER BY 2",
+            "[[false]] 1; [[true]] 5",
+        ),
+    ];
+    expect_rows(&[LISTS], &cases).await;
+    expect_rows(&[LISTS, "SET serrate.rule.list_keys = false"], &cases).await;
+}
+
+#[tokio::test]
+async fn groups_of_lists_keep_types_and_names() {
+    let ctx = create_parallel_session();
+    query_batches(&ctx, LISTS).await.unwrap();
+    let sql = "SELECT x, id FROM t";
+    let lists = query_batches(&ctx, sql).await.unwrap()[0].schema();
+    for by in ["GROUP BY x, id", "GROUP BY 1, 2"] {
+        let grouped = query_batches(&ctx, &format!("{sql} {by}")).await.unwrap()[0].schema();
+        assert_eq!(grouped, lists);
+    }
+    let plan = query_text(&ctx, "EXPLAIN SELECT x, count(*) FROM t GROUP BY x").await;
+    assert!(plan.contains("list_to_key(") && plan.contains("key_to_list("), "{plan}");
+}

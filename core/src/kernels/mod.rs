@@ -49,6 +49,8 @@ pub(crate) mod bits;
 mod filter_values;
 mod flags;
 pub(crate) mod levels;
+#[cfg(feature = "sql")]
+pub(crate) mod list_bytes;
 pub(crate) mod lookup;
 mod native;
 mod row_arg;

@@ -14,8 +14,9 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
     ReplaceChildrenOptions,
 };
-use futures::stream::StreamExt;
+use futures::{TryStreamExt, stream};
 
+use crate::sql::exec::cut_rows::cut_batch;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// A column of strings whose buffers have at most this number of bytes is not copied, because a
@@ -54,8 +55,8 @@ fn has_views(schema: &SchemaRef) -> bool {
     schema.fields().iter().any(|field| is_view(field.data_type()))
 }
 
-/// Returns the rows of its input. Copies a column of strings if the strings take less than half of
-/// the buffers to which the column refers.
+/// Returns the rows of its input in batches of at most the batch size of the session. Copies a
+/// column of strings if the strings take less than half of the buffers to which the column refers.
 #[derive(Debug)]
 pub(in crate::sql) struct CompactTextsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -90,8 +91,11 @@ impl ExecutionPlan for CompactTextsExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rows = self.input.execute(partition, context)?;
-        let compact = rows.map(|batch| batch.and_then(compact_batch));
+        let rows = self.input.execute(partition, Arc::clone(&context))?;
+        let size = context.session_config().batch_size();
+        let compact = rows
+            .map_ok(move |batch| stream::iter(cut_batch(batch, size).map(compact_batch)))
+            .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), compact)))
     }
 
@@ -141,5 +145,14 @@ mod tests {
         let compact = compact_batch(part.clone()).unwrap();
         assert_eq!(compact, part);
         assert!(compact.get_array_memory_size() < 20_000 && part.get_array_memory_size() > 400_000);
+    }
+
+    #[test]
+    fn strings_of_a_part_of_a_batch_are_counted_once() {
+        let strings: StringViewArray = (0..1000).map(|i| Some(format!("{i:0500}"))).collect();
+        let batch = RecordBatch::try_from_iter([("s", Arc::new(strings) as ArrayRef)]).unwrap();
+        let parts = cut_batch(batch.clone(), 300).map(|part| compact_batch(part).unwrap());
+        let size: usize = parts.map(|part| part.get_array_memory_size()).sum();
+        assert!(size < 2 * batch.get_array_memory_size(), "{size}");
     }
 }

@@ -21,6 +21,8 @@ use futures::stream::StreamExt;
 
 #[cfg(feature = "cluster")]
 use crate::sql::exec::compact_texts::CompactTextsExec;
+#[cfg(feature = "cluster")]
+use crate::sql::exec::sort_keys::SortKeysExec;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// Physical optimizer rule: if the first input of a hash join or a cross join has lists, makes the
@@ -51,16 +53,18 @@ pub(in crate::sql) fn reserve_copies(
     Ok(plan.data)
 }
 
-/// Removes from a plan the nodes that [`reserve_copies`] and [`compact_texts`] insert, because
-/// worker processes run plans without these nodes.
+/// Removes from a plan the nodes that [`reserve_copies`], [`compact_texts`] and
+/// [`reserve_sort_keys`] insert, because worker processes run plans without these nodes.
 ///
 /// [`compact_texts`]: crate::sql::exec::compact_texts::compact_texts
+/// [`reserve_sort_keys`]: crate::sql::exec::sort_keys::reserve_sort_keys
 #[cfg(feature = "cluster")]
 pub(crate) fn remove_memory_nodes(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         let copied = node.downcast_ref::<CopiedExec>().map(|copied| &copied.input);
         let compact = || node.downcast_ref::<CompactTextsExec>().map(CompactTextsExec::get_input);
-        Ok(match copied.or_else(compact).map(Arc::clone) {
+        let keys = || node.downcast_ref::<SortKeysExec>().map(SortKeysExec::get_input);
+        Ok(match copied.or_else(compact).or_else(keys).map(Arc::clone) {
             Some(input) => Transformed::yes(input),
             None => Transformed::no(node),
         })

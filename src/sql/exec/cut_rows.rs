@@ -101,7 +101,11 @@ impl ExecutionPlan for CutRowsExec {
     }
 }
 
-fn cut_batch(batch: RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> + Send {
+/// Returns the rows of a batch in batches of at most `rows` rows.
+pub(in crate::sql) fn cut_batch(
+    batch: RecordBatch,
+    rows: usize,
+) -> impl Iterator<Item = RecordBatch> + Send {
     let all = batch.num_rows();
     // A batch without rows stays one batch.
     (0..all.max(1)).step_by(rows).map(move |at| batch.slice(at, rows.min(all - at)))

@@ -4,7 +4,8 @@
 //! batches, but filters, joins and repartitioning collect rows up to the session's batch size
 //! again, and Parquet scans limit only rows. The rule [`limit_leaves`] lowers the batch size of a
 //! plan with lists to about `serrate.leaf_batch_size` leaves, unless the scans of the plan already
-//! limit the leaves.
+//! limit the leaves. It also lowers the batch size of sorts and aggregates if their shares of the
+//! memory limit are small; see [`SpillBatches`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,12 +30,14 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use crate::array::{leaf_type, list_depth};
 use crate::config::SerrateOptions;
-use crate::functions::SUM_STATE;
+use crate::functions::{LIST_KEY, SUM_STATE};
 use crate::sql::exec::{pass_through, replace_config};
 use crate::sql::order::SourceOrderExec;
+use crate::sql::pushdown::spill_batches::{SpillBatches, is_spilling};
 use crate::sql::sources::table_provider::TableSource;
 
-/// Physical optimizer rule: lowers the batch size of the subplans that return lists.
+/// Physical optimizer rule: lowers the batch size of the subplans that return lists, and of sorts
+/// and aggregates with a small share of the memory limit.
 ///
 /// Without this rule, `SELECT * FROM 't.parquet' WHERE id > 5` makes batches of 8,192 rows, however
 /// long their lists are.
@@ -42,8 +45,13 @@ pub(crate) fn limit_leaves(
     plan: Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let leaves = SerrateOptions::of(config).leaf_batch_size;
-    let batch_size: usize = config.execution.batch_size.get();
+    let mut leaves = SerrateOptions::of(config).leaf_batch_size;
+    let configured: usize = config.execution.batch_size.get();
+    let mut batch_size = configured;
+    if let Some(most) = SpillBatches::find(&plan) {
+        leaves = leaves.min(most.leaves);
+        batch_size = batch_size.min(most.rows);
+    }
     let mut rows = batch_size;
     plan.apply(|node| {
         if let Some(scan) = node.downcast_ref::<DataSourceExec>()
@@ -53,12 +61,32 @@ pub(crate) fn limit_leaves(
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    if rows >= batch_size {
-        return Ok(plan);
+    let plan = match rows < batch_size {
+        // Subplans without lists (`unnest`, GROUP BY) keep the size `batch_size`: with the smaller
+        // size `rows`, their batches would be tiny.
+        true => raise_batch_size(plan, rows, batch_size)?,
+        false => plan,
+    };
+    match batch_size < configured {
+        true => limit_spilled_rows(plan, batch_size),
+        false => Ok(plan),
     }
-    // Subplans without lists (`unnest`, GROUP BY) keep the size `batch_size`: with the smaller size
-    // `rows`, their batches would be tiny.
-    raise_batch_size(plan, rows, batch_size)
+}
+
+/// Lowers the batch size of the outermost sorts and aggregates, and of the plans below them, to
+/// `rows`. A [`BatchSizeExec`] above them has lowered it already.
+fn limit_spilled_rows(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        if node.is::<BatchSizeExec>() {
+            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+        }
+        if !is_spilling(&node) {
+            return Ok(Transformed::no(node));
+        }
+        let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input: node, rows });
+        Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump))
+    })?;
+    Ok(plan.data)
 }
 
 /// Whether all batches of a plan come from scans that limit the leaves (innermost list elements)
@@ -145,8 +173,13 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
         None => false,
     };
     // Excludes list columns with the metadata key `SUM_STATE`. They are states of partial sums with
-    // few elements, so smaller batches would cost more than they save.
-    let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
+    // few elements, so smaller batches would cost more than they save. A column with the metadata
+    // key `LIST_KEY` has the bytes of lists.
+    let is_long = |f: &Field| {
+        let metadata = f.metadata();
+        let is_list = is_list(f.data_type()) && !metadata.contains_key(SUM_STATE);
+        is_list || metadata.contains_key(LIST_KEY)
+    };
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
@@ -299,6 +332,9 @@ impl ExecutionPlan for BatchSizeExec {
     ) -> Result<SendableRecordBatchStream> {
         // A `BatchSizeExec` above may have lowered the batch size; this node may raise it again.
         let config = context.session_config().clone().with_batch_size(self.rows);
+        // A sort would combine small batches, sort them as one, and divide the rows into batches
+        // again. For each of these, it would reserve memory for the strings of all.
+        let config = config.with_sort_in_place_threshold_bytes(0);
         self.input.execute(partition, replace_config(&context, config))
     }
 

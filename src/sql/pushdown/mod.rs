@@ -7,3 +7,4 @@ pub(in crate::sql) mod leaf_limit;
 pub(in crate::sql) mod lengths;
 pub(in crate::sql) mod offset;
 pub(in crate::sql) mod partitions;
+mod spill_batches;

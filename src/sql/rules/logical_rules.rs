@@ -7,7 +7,7 @@ use super::session_rule::UpstreamIssue::DataFusion;
 use super::session_rule::{RemovalCondition, RuleStep, SessionRule, UpstreamReport};
 use crate::sql::pushdown::{below_joins, flat_filters, lengths};
 use crate::sql::workarounds::expressions::{computed_lists, hidden_values, in_lists};
-use crate::sql::workarounds::grouping::{computed_keys, float_keys, nested_constants};
+use crate::sql::workarounds::grouping::{computed_keys, float_keys, list_keys, nested_constants};
 use crate::sql::workarounds::guards::{conditions, failing_rules};
 use crate::sql::workarounds::joins_and_unions::{dictionary_keys, lone_branches, null_equal_joins};
 use crate::sql::workarounds::sorting::{repeated_orders, sort_keys};
@@ -181,6 +181,14 @@ pub(super) static LOGICAL_RULES: &[SessionRule] = &[
         without: "`ORDER BY length(s) > 1` over several partitions fails, and windows by `abs(v), k` if `v` equals another column",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
+    },
+    SessionRule {
+        name: "serrate_list_keys",
+        // Must run after `serrate_float_keys`, because the bytes of floats must be canonical.
+        step: RuleStep::LastLogical(ApplyOrder::BottomUp, list_keys::group_by_bytes),
+        without: "GROUP BY a list takes several times the memory limit",
+        upstream: UpstreamReport::Ours,
+        until: RemovalCondition::Speed,
     },
     SessionRule {
         name: "serrate_dictionary_keys",

@@ -10,6 +10,7 @@ pub(in crate::sql) mod filtered_aggregates;
 pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod joined_groups;
 mod kept_nodes;
+pub(in crate::sql) mod list_keys;
 pub(in crate::sql) mod nested_constants;
 pub(in crate::sql) mod topk;
 pub(in crate::sql) mod unnested_names;
