@@ -18,6 +18,7 @@ pub use crate::io::hidden_names::{is_hidden, is_hidden_name};
 pub use crate::io::lease::{NameLease, remove_temporaries};
 pub use crate::io::natural_order::{make_natural_key, make_text_key};
 pub use crate::io::reader_panics::find_panic_text;
+pub use crate::io::repeated_names::{find_repeated, find_repeated_name};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::FileStamp;
 pub use crate::kernels::align::{align_arrays, share_lists};

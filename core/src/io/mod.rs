@@ -16,6 +16,7 @@ mod memory_map;
 pub(crate) mod natural_order;
 pub mod nrt;
 pub(crate) mod reader_panics;
+pub(crate) mod repeated_names;
 pub mod safetensors;
 #[cfg(feature = "sql")]
 pub(crate) mod span_columns;

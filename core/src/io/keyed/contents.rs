@@ -11,6 +11,7 @@ use crate::dok::{Coo, Dictionary, DokTensor, DuplicateEntries, Fallback, MapOpti
 use crate::error::{Error, Result};
 use crate::io::dictionary;
 use crate::io::dok::DokFile;
+use crate::io::repeated_names::find_repeated;
 use crate::io::safetensors::{SafetensorsFile, SaveOptions};
 use crate::kernels::text::is_text;
 
@@ -130,7 +131,7 @@ impl KeyedContents {
             None => default_names(ndim),
             Some(names) => serde_json::from_str::<Vec<String>>(&names)
                 .ok()
-                .filter(|n| n.len() == ndim + 1 && find_first_double(n).is_none())
+                .filter(|n| n.len() == ndim + 1 && find_repeated(n).is_none())
                 .ok_or_else(|| {
                     Error::file(
                         path,
@@ -410,11 +411,6 @@ fn make_tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
         Field::new(name, of, false)
     };
     Arc::new(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>()))
-}
-
-/// Returns the first name that repeats an earlier name; `None` if all names are distinct.
-pub fn find_first_double(names: &[String]) -> Option<&String> {
-    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
 
 fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
