@@ -9,7 +9,7 @@ use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, Values};
 
 use super::expressions::holds_type;
-use crate::functions::move_all_dates;
+use crate::functions::{find_finest_unit, move_all_dates};
 use crate::sql::workarounds::types::value_columns::{cast_cells, remove_cast, set_column_types};
 
 /// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and
@@ -59,18 +59,14 @@ fn find_common_type<'a>(
 }
 
 /// Returns the timestamp type with the finest unit of `types`. Returns `None` unless all of `types`
-/// are dates or timestamps without a zone, some are timestamps, and none has nanoseconds.
+/// are dates, timestamps without a zone or NULL, some are timestamps, and none has nanoseconds.
 fn find_finest_timestamp(types: &[DataType]) -> Option<DataType> {
-    let mut finest: Option<TimeUnit> = None;
-    for t in types {
-        match t {
-            DataType::Date32 | DataType::Date64 => {}
-            DataType::Timestamp(unit, None) => finest = finest.max(Some(*unit)),
-            _ => return None,
-        }
-    }
-    let finest = finest.filter(|unit| *unit != TimeUnit::Nanosecond)?;
-    Some(DataType::Timestamp(finest, None))
+    let is_date = |t: &&DataType| matches!(t, DataType::Date32 | DataType::Date64);
+    let times: Vec<&DataType> = types.iter().filter(|t| !is_date(t)).collect();
+    let is_coarse = |t: &DataType| {
+        matches!(t, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond)
+    };
+    find_finest_unit(&times).filter(is_coarse)
 }
 
 /// Returns `cell` without the cast to `planned` that the planner has added.
