@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{cannot_fail, declare, take_first};
+use crate::sql::base::subquery_parts::is_subquery_test;
 
 /// The volatile function `evaluated_here`, which returns its first argument, a condition that must not move.
 static HERE: LazyLock<Arc<ScalarUDF>> =
@@ -109,9 +110,7 @@ impl HeldConditions {
 ///
 /// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
-    let joins = condition
-        .exists(|e| Ok(matches!(e, Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))))
-        .unwrap_or(true);
+    let joins = condition.exists(|e| Ok(is_subquery_test(e))).unwrap_or(true);
     joins || (!condition.is_volatile() && cannot_fail(condition, schema).unwrap_or(false))
 }
 
