@@ -7,6 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
+use serrate_core::internal::is_span;
 
 use super::def::Def;
 
@@ -270,10 +271,6 @@ fn write_span(value: &ScalarValue) -> Option<String> {
 fn write_count(count: i128, fraction: &str, unit: &str) -> String {
     let plural = if count.abs() == 1 && fraction.is_empty() { "" } else { "s" };
     format!("{count}{fraction} {unit}{plural}")
-}
-
-fn is_span(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
 }
 
 /// Writes a timestamp as in SQL: with a blank in place of `T`, and only the date if the time is midnight.

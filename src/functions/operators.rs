@@ -11,11 +11,12 @@ use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
 use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
+use super::reduce::compute_reduction;
 use super::unsigned::WIDE;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, BinaryOp, Operand, OperandType, OperationTypes};
-use crate::kernels::reduce::{self, Reduction};
+use crate::kernels::reduce::Reduction;
 
 /// Returns when an operator can fail: on lists of unequal lengths and, for arithmetic, on overflow.
 const fn find_operator_fails(op: BinaryOp) -> FailureCase {
@@ -549,7 +550,7 @@ pub(super) static ANY: Def = Def {
         example: example!("ragged_any"),
     },
     plan: plan_quantifier,
-    call: |call| compute_quantifier(call, Reduction::Any),
+    call: |call| compute_reduction(call, Reduction::Any),
     fails: FailureCase::Never,
     facts: FunctionFacts { instead_of: &["bool_or"], ..FunctionFacts::REDUCES },
     ..Def::DEFAULTS
@@ -568,7 +569,7 @@ pub(super) static ALL: Def = Def {
         example: example!("ragged_all"),
     },
     plan: plan_quantifier,
-    call: |call| compute_quantifier(call, Reduction::All),
+    call: |call| compute_reduction(call, Reduction::All),
     fails: FailureCase::Never,
     facts: FunctionFacts { instead_of: &["bool_and"], ..FunctionFacts::REDUCES },
     ..Def::DEFAULTS
@@ -581,8 +582,4 @@ fn plan_quantifier(plan: &CallPlan<'_>) -> Result<FieldRef> {
         None => DataType::Boolean,
         Some(axis) => lists.to_plain_fields().remove_level(axis - 1, DataType::Boolean),
     }))
-}
-
-fn compute_quantifier(call: &BatchCall<'_>, how: Reduction) -> Result<ArrayRef> {
-    call.to_lists(&reduce::reduce(&call.read_ragged(0)?, how, call.read_integer(1))?)
 }

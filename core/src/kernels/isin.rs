@@ -13,7 +13,8 @@ use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
 use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type};
 
 use super::canonical::to_canonical_floats;
-use super::dictionary_predicate::{look_up, over_values};
+use super::dictionary_predicate::{look_up, over_values, value_type};
+use super::elementwise::spans::is_span;
 use super::text::{is_overflow, is_text};
 use super::time_texts::complete_texts;
 use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_parsed_type};
@@ -195,19 +196,8 @@ fn convert_local_values(values: &ArrayRef, leaf: &DataType) -> Result<ArrayRef> 
     Ok(filter(&instants, &is_not_null(&instants)?)?)
 }
 
-fn is_span(t: &DataType) -> bool {
-    matches!(t, DataType::Duration(_) | DataType::Interval(_))
-}
-
 fn is_timestamp(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(..))
-}
-
-fn value_type(t: &DataType) -> &DataType {
-    match t {
-        DataType::Dictionary(_, values) => value_type(values),
-        other => other,
-    }
 }
 
 /// The values to search for, in the type of the leaves and without nulls.

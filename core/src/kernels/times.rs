@@ -11,6 +11,7 @@ use arrow::datatypes::{
 };
 
 use super::span_texts::make_span_formatter;
+use super::text::is_text;
 pub use super::time_units::count_nanoseconds;
 use super::zones::{local_to_instants, may_change};
 use crate::error::{Error, Result};
@@ -280,13 +281,6 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
 fn is_local_time(t: &DataType) -> bool {
     use DataType::{Date32, Date64, Timestamp};
     matches!(t, Timestamp(_, None) | Date32 | Date64) || t.is_string()
-}
-
-fn is_text(t: &DataType) -> bool {
-    match t {
-        DataType::Dictionary(_, values) => is_text(values),
-        t => t.is_string(),
-    }
 }
 
 fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {

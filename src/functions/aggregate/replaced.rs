@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::FieldRef;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::any_value::any_value_udaf;
 use datafusion::functions_aggregate::approx_distinct::approx_distinct_udaf;
@@ -29,6 +29,7 @@ use super::adapter::GroupedAccumulator;
 use super::picked_rows::{PickedRows, picks_rows};
 use super::{quantile, sliding_frames};
 use crate::functions::delegate;
+use crate::kernels::text::is_text;
 
 pub(crate) fn build_udafs() -> [AggregateUDF; 14] {
     let stock = [
@@ -85,13 +86,6 @@ fn find_sorted_argument(
         value.eq(key) && key.data_type(args.schema).is_ok_and(|from| is_text(&from))
     };
     Arc::clone(args.exprs.first().filter(is_cast_key).unwrap_or(key))
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => values.is_string(),
-        other => other.is_string(),
-    }
 }
 
 /// A DataFusion aggregate whose results are corrected in six cases:

@@ -7,6 +7,8 @@ use datafusion::common::exec_err;
 use datafusion::error::Result;
 use regex::Regex;
 
+use crate::kernels::text::is_text;
+
 /// The strings that represent NULL in a CSV file that is written, and the columns whose values may
 /// nevertheless be such strings.
 #[derive(Clone, Debug)]
@@ -48,12 +50,5 @@ impl NullTexts {
             }
         }
         Ok(())
-    }
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => values.is_string(),
-        other => other.is_string(),
     }
 }

@@ -11,6 +11,7 @@ use super::spans::{choose_span_type, choose_span_types, is_span};
 use super::{BinaryOp, SideValues, apply_op};
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
+use crate::kernels::dictionary_predicate::value_type;
 use crate::kernels::text::is_overflow;
 use crate::kernels::time_texts::complete_texts;
 use crate::kernels::times::{
@@ -214,13 +215,6 @@ impl<'a> OperandType<'a> {
                 v.len()
             ))),
         }
-    }
-}
-
-fn value_type(t: &DataType) -> &DataType {
-    match t {
-        DataType::Dictionary(_, values) => values,
-        other => other,
     }
 }
 
