@@ -13,6 +13,7 @@ pub mod json;
 pub(crate) mod keyed;
 pub(crate) mod lease;
 mod memory_map;
+mod named_columns;
 pub(crate) mod natural_order;
 pub mod nrt;
 pub(crate) mod reader_panics;
