@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use super::read_functions::{self, FORMATS};
 use crate::sql::base::syntax::{to_plain_name, unquote_text};
-use crate::sql::base::tokens::quote_text;
+use crate::sql::base::tokens::{begins_query, quote_text};
 
 pub(super) const OVER_QUERIES: [&str; 4] =
     ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
@@ -116,9 +116,7 @@ fn is_query(text: &str) -> bool {
         return true;
     }
     let word: String = text.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
-    let queries = ["SELECT", "WITH", "FROM", "VALUES", "TABLE"];
-    text[word.len()..].starts_with(char::is_whitespace)
-        && queries.iter().any(|q| word.eq_ignore_ascii_case(q))
+    text[word.len()..].starts_with(char::is_whitespace) && begins_query(&word)
 }
 
 /// Returns a name in the syntax of FROM: a call unchanged, a file in quotes, a table without quotes.

@@ -17,7 +17,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::base::syntax::{is_star, parse_query};
-use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name};
+use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name, is_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::CteScopes;
 
@@ -187,10 +187,6 @@ impl VisitorMut for StarVisitor {
         self.name_columns(select);
         ControlFlow::Continue(())
     }
-}
-
-fn is_name(expr: &Expr) -> bool {
-    find_last_name(expr).is_some()
 }
 
 fn find_last_name(expr: &Expr) -> Option<&Ident> {

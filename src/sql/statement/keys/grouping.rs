@@ -11,6 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::base::syntax::is_star;
+use crate::sql::statement::columns::set_names::is_name;
 use crate::sql::statement::names::cast_arguments::{is_aggregate, is_unnest};
 use crate::sql::statement::names::order_aliases::fold_names;
 use crate::sql::statement::names::select_names::find_aliased;
@@ -149,7 +150,6 @@ fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec
 
 /// Whether an element of GROUP BY is a column, or the position or alias of a column in SELECT.
 fn is_column(group: &Expr, columns: &[SelectItem]) -> bool {
-    let is_name = |e: &Expr| matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     match group {
         Expr::Identifier(name) => columns.iter().all(|item| match item {
             SelectItem::ExprWithAlias { expr, alias } => {
