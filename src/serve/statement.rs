@@ -72,7 +72,7 @@ impl PreparedStatement {
     }
 }
 
-pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
+fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statements = crate::sql::parse(ctx, text)?;
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) => Ok(statement),

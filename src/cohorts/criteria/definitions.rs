@@ -159,7 +159,7 @@ pub(super) fn read_number(source: &ConfigFile, key: &str, node: &YamlNode) -> Re
     }
 }
 
-pub(super) fn read_other(
+fn read_other(
     source: &ConfigFile,
     key: &str,
     entry: &YamlEntry,

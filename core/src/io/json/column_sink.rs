@@ -198,7 +198,7 @@ impl ColumnSink {
         format_path(&self.name, self.first_row, &self.at)
     }
 
-    pub(super) fn make_varying_depth_error(&self, expected: &str, found: &str) -> Error {
+    fn make_varying_depth_error(&self, expected: &str, found: &str) -> Error {
         Error::DepthVaries {
             path: self.current_path(),
             expected: expected.to_owned(),

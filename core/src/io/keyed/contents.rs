@@ -101,7 +101,7 @@ fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     Ok((1..count).all(|i| first_other(i) == Some(Ordering::Less)))
 }
 
-pub(crate) fn default_names(ndim: usize) -> Vec<String> {
+fn default_names(ndim: usize) -> Vec<String> {
     let axes = (0..ndim).map(|axis| format!("axis{axis}"));
     axes.chain(["value".into()]).collect()
 }

@@ -120,7 +120,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
 
 /// Wraps conditions in one call, which evaluates each condition only for rows for which all
 /// conditions before it are true. Returns `None` if there are no conditions.
-pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
+fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all =
         conditions.into_iter().rev().reduce(|rest, first| make_conditional_and(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
@@ -197,7 +197,7 @@ fn list_conjuncts(held: Expr) -> Vec<Expr> {
 ///
 /// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
 /// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a CASE with an operand.
-pub(super) fn make_conditional_and(first: Expr, then: Expr) -> Expr {
+fn make_conditional_and(first: Expr, then: Expr) -> Expr {
     make_case(first, vec![(lit(true), then)], lit(false))
 }
 
