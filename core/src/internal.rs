@@ -36,6 +36,7 @@ pub use crate::kernels::text_lists::parse_lists;
 #[cfg(feature = "sql")]
 pub use crate::kernels::time_parts::{TimePart, extract_time_part};
 pub use crate::loader::save::check_target;
+pub use crate::locks::lock_mutex;
 
 /// Checks of Arrow IPC data before it is read, and conversions of batches before they are written.
 pub mod arrow_ipc {

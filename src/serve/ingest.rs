@@ -1,7 +1,7 @@
 //! Reads the batches that clients send: rows to write to a table, and values of parameters.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -19,6 +19,7 @@ use datafusion::prelude::SessionContext;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use tonic::Status;
+use serrate_core::internal::lock_mutex;
 
 use super::sessions::draw_random_key;
 use super::status::{to_invalid, to_status};
@@ -82,7 +83,7 @@ impl PartitionStream for IncomingBatches {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let taken = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = lock_mutex(&self.batches).take();
         let batches = taken.unwrap_or_else(|| {
             stream::once(async { exec_err!("internal error: the batches that the client sent are read twice; please report it") }).boxed()
         });

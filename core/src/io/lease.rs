@@ -13,13 +13,14 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempPath;
 use walkdir::WalkDir;
 
+use crate::locks::lock_mutex;
 use crate::access;
 
 const PREFIX: &str = ".serrate-";
@@ -38,11 +39,6 @@ static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
 /// only the next writer may remove the files.
 type HeldFolder = Option<PathBuf>;
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data in every mutex here is always consistent, so poisoning does not matter.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use datafusion::common::config::Dialect;
@@ -18,6 +18,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
     Cmd, ConditionalEventHandler, Context, Event, EventContext, Helper, Hinter, RepeatCount,
 };
+use serrate_core::internal::lock_mutex;
 
 use crate::access;
 
@@ -142,14 +143,14 @@ impl SourceColumns {
     }
 
     fn clear(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock_mutex(&self.known).clear();
     }
 
     /// Returns the names of the columns of `source`. The list is empty if the source cannot be
     /// read, or not within [`PATIENCE`].
     fn columns(&self, source: &str) -> Vec<String> {
         let look_up =
-            || self.known.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
+            || lock_mutex(&self.known).get(source).cloned();
         if let Some(columns) = look_up() {
             return columns;
         }
@@ -162,7 +163,7 @@ impl SourceColumns {
                 frame.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>()
             });
             let columns = columns.unwrap_or_default();
-            known.lock().unwrap_or_else(PoisonError::into_inner).insert(source, columns.clone());
+            lock_mutex(&known).insert(source, columns.clone());
             let _ = done.send(columns);
         });
         wait.recv_timeout(PATIENCE).unwrap_or_default()
