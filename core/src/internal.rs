@@ -4,6 +4,7 @@
 //! Methods of public types that only the SQL layer calls are `#[doc(hidden)]`.
 
 pub use crate::array::arrow::build_lists_as;
+pub use crate::array::exact_casts::cast_strictly;
 #[cfg(feature = "sql")]
 pub use crate::array::exact_casts::check_decimal_precision;
 #[cfg(feature = "sql")]

@@ -2,9 +2,10 @@
 //! lists call.
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array};
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
 use serrate_core::internal::times::cast_time;
+use serrate_core::internal::cast_strictly;
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
@@ -333,8 +334,7 @@ fn truncate_quotients(quotients: &RaggedArray, to: &DataType) -> Result<RaggedAr
     let whole: Decimal128Array =
         leaves.as_primitive::<Decimal128Type>().unary(|quotient| quotient / unit);
     let whole = whole.with_precision_and_scale(38, 0)?;
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    quotients.with_leaves(cast_with_options(&whole, to, &options)?)
+    quotients.with_leaves(cast_strictly(&whole, to)?)
 }
 
 /// Returns the types to which both operands are cast. In a comparison, they can depend on the value
@@ -456,10 +456,9 @@ impl BatchOperand {
     }
 
     pub(super) fn cast_leaves(self, to: &DataType) -> Result<Self> {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |values: &ArrayRef| match cast_time(values, to) {
             Some(exact) => exact,
-            None => Ok(cast_with_options(values, to, &options)?),
+            None => Ok(cast_strictly(values, to)?),
         };
         Ok(match self {
             same if same.data_type() == to => same,

@@ -19,6 +19,7 @@ use super::text::{is_overflow, is_text};
 use super::time_texts::complete_texts;
 use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_parsed_type};
 use super::zones::local_to_instants;
+use crate::array::exact_casts::cast_strictly;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -215,11 +216,10 @@ impl SearchSet {
         }
         let parsed = find_parsed_type(leaf);
         if is_text(values.data_type()) && (parsed != *leaf || is_timestamp(leaf)) {
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
             let texts = complete_texts(&values, &parsed)?;
             values = match cast_time(&texts, &parsed) {
                 Some(found) => found?,
-                None => cast_with_options(&texts, &parsed, &strict)?,
+                None => cast_strictly(&texts, &parsed)?,
             };
             // Leaves have microseconds or a coarser unit, so none equals a time with nanoseconds.
             if matches!(parsed, DataType::Timestamp(TimeUnit::Microsecond, _)) {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array};
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Decimal128Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
@@ -14,6 +14,7 @@ use super::span_texts::make_span_formatter;
 use super::text::is_text;
 pub use super::time_units::count_nanoseconds;
 use super::zones::{local_to_instants, may_change};
+use crate::array::exact_casts::cast_strictly;
 use crate::error::{Error, Result};
 
 /// Type to which dates, timestamps, durations and intervals without months are converted for
@@ -80,13 +81,12 @@ pub fn to_exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 /// # Errors
 /// For a string that is not a time.
 pub fn parse_exact_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
     // Nanoseconds do not cover all years: parse microseconds, and add the other digits later.
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let instants = match cast_time(&texts, &wide) {
         Some(instants) => instants?,
-        None => cast_with_options(&texts, &wide, &strict)?,
+        None => cast_strictly(&texts, &wide)?,
     };
     let whole = to_nanoseconds(&instants, None)?;
     let pairs = whole.iter().zip(texts.as_string::<i32>().iter());
@@ -292,14 +292,13 @@ fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
 /// interval with months is an error.
 fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let per = match values.data_type() {
         Timestamp(unit, _) | Duration(unit) => count_nanoseconds(*unit),
         Date32 => NANOSECONDS_PER_DAY,
         Date64 => count_nanoseconds(TimeUnit::Millisecond),
         Interval(_) => {
             let to = Interval(IntervalUnit::MonthDayNano);
-            let values = cast_with_options(values, &to, &strict)?;
+            let values = cast_strictly(values, &to)?;
             let spans = values.as_primitive::<IntervalMonthDayNanoType>();
             if days_per_month.is_none()
                 && let Some(row) =

@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::compute::kernels::merge::merge;
 use arrow::compute::{
-    CastOptions, cast_with_options, concat_batches, filter, not, sort_to_indices, take,
+    concat_batches, filter, not, sort_to_indices, take,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
@@ -21,6 +21,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures::TryStreamExt;
 use serrate_core::internal::lock_mutex;
+use serrate_core::internal::cast_strictly;
 
 /// Name of the column with the position of each row in the table that DELETE or UPDATE changes.
 pub(in crate::sql) const ROW: &str = "__serrate_row";
@@ -119,8 +120,7 @@ pub(in crate::sql) fn replace_values(
     mask: &BooleanArray,
     new: &ArrayRef,
 ) -> Result<ArrayRef> {
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let new = cast_with_options(new, column.data_type(), &strict)?;
+    let new = cast_strictly(new, column.data_type())?;
     let kept = filter(column, &not(mask)?)?;
     Ok(merge(mask, &new, &kept)?)
 }

@@ -3,9 +3,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
-use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null, take};
+use arrow::compute::{cast, filter, is_not_null, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 
+use crate::array::exact_casts::cast_strictly;
 use crate::dense::{DType, DenseTensor};
 use crate::dok::{Coo, Dictionary, DokTensor, DuplicateEntries, Fallback, MapOptions};
 use crate::error::{Error, Result};
@@ -443,8 +444,7 @@ fn append_coordinates(
         ));
     }
     refuse_nulls(column, name, before)?;
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let wide = cast_with_options(column, &DataType::Int64, &options).map_err(|e| {
+    let wide = cast_strictly(column, &DataType::Int64).map_err(|e| {
         Error::invalid(format!("a coordinate of axis {name:?} does not fit int64; correct it: {e}"))
     })?;
     let wide = wide.as_primitive::<Int64Type>().values();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum, Scalar};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::{cmp, numeric};
-use arrow::compute::{CastOptions, and_kleene, cast, cast_with_options, or_kleene};
+use arrow::compute::{and_kleene, cast, or_kleene};
 use arrow::datatypes::{
     DataType, Float16Type, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit,
 };
@@ -27,6 +27,7 @@ use super::dictionary_predicate::over_values;
 use super::time_texts::complete_texts;
 use super::times::{NANOSECONDS_PER_DAY, cast_time, count_nanoseconds};
 use super::zones;
+use crate::array::exact_casts::cast_strictly;
 use crate::array::RaggedArray;
 use crate::array::exact_casts::check_decimal_precision;
 use crate::error::{Error, Result};
@@ -333,13 +334,12 @@ impl SideValues {
     }
 
     fn cast_values(self, to: &DataType) -> Result<Self> {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |v: ArrayRef| -> Result<ArrayRef> {
             let v = complete_texts(&v, to)?;
             match cast_time(&v, to) {
                 _ if v.data_type() == to => Ok(v),
                 Some(exact) => exact,
-                None => Ok(cast_with_options(&v, to, &options)?),
+                None => Ok(cast_strictly(&v, to)?),
             }
         };
         Ok(match self {

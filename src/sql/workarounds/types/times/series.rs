@@ -14,7 +14,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, GenericListArray, Int64Array, NullBufferBuilder, RecordBatch,
 };
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Field, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
     Schema, SchemaRef, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
@@ -28,6 +28,7 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUD
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
+use serrate_core::internal::cast_strictly;
 
 use crate::functions::{are_scalars, charge_series, delegate, to_columnar};
 
@@ -173,8 +174,7 @@ fn count_units_since_epoch(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef>
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
     };
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let times = cast_with_options(times, &DataType::Timestamp(unit, zone), &strict)?;
+    let times = cast_strictly(times, &DataType::Timestamp(unit, zone))?;
     Ok(cast(&times, &DataType::Int64)?)
 }
 

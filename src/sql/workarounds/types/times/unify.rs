@@ -1,5 +1,4 @@
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -7,6 +6,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use serrate_core::internal::times::{
     complete_times, convert_all_exactly, is_instant_or_span, parse_exact_seconds,
 };
+use serrate_core::internal::cast_strictly;
 
 use super::clock;
 use super::functions::ComparableForm;
@@ -373,8 +373,7 @@ fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
 }
 
 fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(values, to, &options).ok()
+    cast_strictly(values, to).ok()
 }
 
 /// Returns an error if a literal interval with months is compared with a duration, because a month
