@@ -14,7 +14,6 @@ use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
-use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
 };
@@ -119,19 +118,7 @@ impl MendedAggregate {
 }
 
 impl AggregateUDFImpl for MendedAggregate {
-    delegate!(stock: name, aliases, signature, coerce_types, return_type, is_nullable, default_value, documentation);
-
-    fn schema_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.schema_name(params)
-    }
-
-    fn display_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.display_name(params)
-    }
-
-    fn human_display(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.human_display(params)
-    }
+    delegate!(stock: name, aliases, aggregate_names, signature, coerce_types, return_type, is_nullable, default_value, documentation);
 
     fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
         self.stock.return_field(fields)
