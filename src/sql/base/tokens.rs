@@ -31,6 +31,11 @@ pub(in crate::sql) fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
 }
 
 /// Returns the string literal of a text: `'it''s'` for `it's`.
-pub(in crate::sql) fn quote_text(text: &str) -> String {
+pub(crate) fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Returns a name in double quotes, with which SQL keeps its case.
+pub(crate) fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
