@@ -26,7 +26,7 @@ pub use crate::kernels::align::{align_arrays, share_lists};
 #[cfg(feature = "sql")]
 pub use crate::kernels::argument_casts::cast_exactly;
 #[cfg(feature = "sql")]
-pub use crate::kernels::canonical::{holds_float, to_canonical_floats};
+pub use crate::array::canonical::{holds_float, to_canonical_floats};
 #[cfg(feature = "sql")]
 pub use crate::kernels::elementwise::spans::{choose_span_type, compute_spans, is_span};
 pub use crate::kernels::levels::find_leaf_lists;

@@ -2,6 +2,10 @@
 
 pub(crate) mod arrow;
 mod axis;
+// The functions of `canonical` are `pub`, because `serrate_core::internal` (feature `sql`)
+// re-exports them.
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
+pub(crate) mod canonical;
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod exact_casts;
 #[cfg(feature = "sql")]

@@ -12,13 +12,13 @@ use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
 use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type};
 
-use super::canonical::to_canonical_floats;
 use super::dictionary_predicate::{look_up, over_values, value_type};
 use super::elementwise::spans::is_span;
 use super::text::{is_overflow, is_text};
 use super::time_texts::complete_texts;
 use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_parsed_type};
 use super::zones::local_to_instants;
+use crate::array::canonical::to_canonical_floats;
 use crate::array::exact_casts::cast_strictly;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};

@@ -13,7 +13,7 @@ use super::window_extremes::find_extremes;
 use super::window_sums::WindowSums;
 use crate::error::{Error, Result};
 use crate::kernels::bits::RankedBitmap;
-use crate::kernels::canonical::to_canonical_floats;
+use crate::array::canonical::to_canonical_floats;
 use crate::kernels::reduce::Reduction;
 use crate::kernels::reduce::quantile::check_quantile;
 
