@@ -9,6 +9,7 @@ pub use crate::array::exact_casts::cast_strictly;
 pub use crate::array::exact_casts::check_decimal_precision;
 #[cfg(feature = "sql")]
 pub use crate::array::extent::{trim_extent, trim_nulls, trim_offsets};
+pub use crate::array::nested_types::holds_type;
 pub use crate::array::nulls::{find_true_bits, replace_validity};
 #[cfg(feature = "sql")]
 pub use crate::index::index_parser::find_item_positions;

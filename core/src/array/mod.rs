@@ -10,6 +10,7 @@ pub(crate) mod canonical;
 pub(crate) mod exact_casts;
 #[cfg(feature = "sql")]
 pub(crate) mod extent;
+pub(crate) mod nested_types;
 pub(crate) mod nulls;
 mod offsets;
 pub(crate) mod prefetch;

@@ -7,8 +7,8 @@ use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, Values};
+use serrate_core::internal::holds_type;
 
-use super::expressions::holds_type;
 use crate::functions::{find_finest_unit, move_all_dates};
 use crate::sql::workarounds::types::value_columns::{cast_cells, remove_cast, set_column_types};
 
