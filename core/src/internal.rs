@@ -79,7 +79,7 @@ pub mod times {
     pub use crate::kernels::span_texts::{has_spans, make_span_formatter, write_spans};
     pub use crate::kernels::time_texts::{complete_time, complete_times, has_texts};
     pub use crate::kernels::times::{
-        EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, compare_exactly, convert_all_exactly,
+        EXACT_SECONDS, INTERVAL_NANOSECONDS, NANOSECONDS_PER_DAY, cast_time, compare_exactly, convert_all_exactly,
         convert_exactly, count_nanoseconds, is_instant_or_span, parse_exact_seconds,
         to_exact_nanoseconds, to_exact_seconds,
     };

@@ -10,9 +10,9 @@ use arrow::datatypes::{
 };
 use datafusion::error::Result;
 use serrate_core::internal::holds_type;
+use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
 const DAYS_PER_MONTH: i128 = 30;
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const NANOSECONDS_PER_MONTH: i128 = DAYS_PER_MONTH * NANOSECONDS_PER_DAY;
 const MILLISECONDS_PER_DAY: i128 = 86_400_000;
 

@@ -5,13 +5,12 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FunctionFacts, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::{plan_retyped_field, plan_same_field};
 use crate::error::Result;
 use crate::kernels::sort::{self, SortOrder};
 
-const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const ORDER: (&str, &str) = (
     "order",
     "`'asc'` (default) or `'desc'`, followed by `' nulls first'` if NULL shall come first, a literal",

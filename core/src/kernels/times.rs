@@ -25,7 +25,8 @@ pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 /// 30 days, and a day 24 hours.
 pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 
-pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+/// Number of nanoseconds in a day of 24 hours.
+pub const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
 /// Returns whether [`to_exact_seconds`] converts a type: dates, timestamps, durations, intervals.

@@ -29,10 +29,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 use serrate_core::internal::cast_strictly;
+use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
 use crate::functions::{are_scalars, charge_series, delegate, to_columnar};
 
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 31;
 
 #[derive(Debug, PartialEq, Eq, Hash)]

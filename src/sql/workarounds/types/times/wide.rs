@@ -30,7 +30,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
-use serrate_core::internal::times::count_nanoseconds;
+use serrate_core::internal::times::{NANOSECONDS_PER_DAY, count_nanoseconds};
 use serrate_core::internal::{TimePart, extract_time_part};
 use serrate_core::internal::cast_strictly;
 
@@ -493,7 +493,6 @@ fn find_calendar_part(name: &str) -> Option<TimePart> {
 /// Number of days in 400 years, after which dates and weekdays repeat.
 const CYCLE_DAYS: i128 = 146_097;
 const CYCLE_MONTHS: i32 = 4800;
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 /// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
