@@ -118,8 +118,11 @@ pub mod parquet {
     pub use crate::io::parquet::stored_types::{to_stored, to_stored_schema};
 }
 
-/// Makes the first request for a safetensors file in an object store, and converts store errors.
+/// Makes the first request for a safetensors file in an object store, merges the ranges of further
+/// requests, and converts store errors.
 #[cfg(feature = "object_store")]
 pub mod safetensors {
-    pub use crate::io::safetensors::object::{convert_store_error, make_first_request};
+    pub use crate::io::safetensors::object::{
+        coalesce_ranges, convert_store_error, make_first_request,
+    };
 }

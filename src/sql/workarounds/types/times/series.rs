@@ -33,7 +33,7 @@ use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
 use crate::functions::{are_scalars, charge_series, delegate, to_columnar};
 
-const DAYS_PER_MONTH: i128 = 31;
+const MOST_DAYS_PER_MONTH: i128 = 31;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesList {
@@ -217,7 +217,7 @@ impl SeriesTimestamps {
             // long.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
             let (a, b) =
-                (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
+                (months * 28 * NANOSECONDS_PER_DAY, months * MOST_DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
             (a.min(b) + rest, a.max(b) + rest)
         };
         if least <= 0 && most >= 0 {
@@ -256,7 +256,7 @@ impl SeriesTimestamps {
         }
         let per: u128 = if self.unit == TimeUnit::Nanosecond { 1 } else { 1000 };
         let span = i128::from(self.bounds.stop) - i128::from(self.bounds.start);
-        let days = i128::from(self.step.months) * DAYS_PER_MONTH + i128::from(self.step.days);
+        let days = i128::from(self.step.months) * MOST_DAYS_PER_MONTH + i128::from(self.step.days);
         let step = days * NANOSECONDS_PER_DAY + i128::from(self.step.nanoseconds);
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
