@@ -4,6 +4,8 @@
 //! Methods of public types that only the SQL layer calls are `#[doc(hidden)]`.
 
 pub use crate::array::arrow::build_lists_as;
+#[cfg(feature = "sql")]
+pub use crate::array::canonical::{holds_float, to_canonical_floats};
 pub use crate::array::exact_casts::cast_strictly;
 #[cfg(feature = "sql")]
 pub use crate::array::exact_casts::check_decimal_precision;
@@ -26,8 +28,6 @@ pub use crate::io::stamp::FileStamp;
 pub use crate::kernels::align::{align_arrays, share_lists};
 #[cfg(feature = "sql")]
 pub use crate::kernels::argument_casts::cast_exactly;
-#[cfg(feature = "sql")]
-pub use crate::array::canonical::{holds_float, to_canonical_floats};
 #[cfg(feature = "sql")]
 pub use crate::kernels::elementwise::spans::{choose_span_type, compute_spans, is_span};
 pub use crate::kernels::levels::find_leaf_lists;
@@ -79,9 +79,9 @@ pub mod times {
     pub use crate::kernels::span_texts::{has_spans, make_span_formatter, write_spans};
     pub use crate::kernels::time_texts::{complete_time, complete_times, has_texts};
     pub use crate::kernels::times::{
-        EXACT_SECONDS, INTERVAL_NANOSECONDS, NANOSECONDS_PER_DAY, cast_time, compare_exactly, convert_all_exactly,
-        convert_exactly, count_nanoseconds, is_instant_or_span, parse_exact_seconds,
-        to_exact_nanoseconds, to_exact_seconds,
+        EXACT_SECONDS, INTERVAL_NANOSECONDS, NANOSECONDS_PER_DAY, cast_time, compare_exactly,
+        convert_all_exactly, convert_exactly, count_nanoseconds, is_instant_or_span,
+        parse_exact_seconds, to_exact_nanoseconds, to_exact_seconds,
     };
 }
 

@@ -13,13 +13,13 @@ use datafusion_distributed::{
     ChannelResolver, GetWorkerInfoRequest, GetWorkerInfoResponse, WorkerChannel, WorkerResolver,
 };
 use futures::future::join_all;
+use serrate_core::internal::lock_mutex;
 use tokio::runtime::Handle;
 use tonic::body::Body;
 use tonic::codegen::http::HeaderValue;
 use tonic::codegen::{Service, http};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use url::Url;
-use serrate_core::internal::lock_mutex;
 
 use super::VERSION;
 use super::losses::{find_sentence, make_loss};

@@ -396,8 +396,8 @@ impl<'a> BatchCall<'a> {
     }
 
     fn cast_integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
-        let cast = cast_strictly(array, &DataType::Int64)
-            .map_err(|e| self.make_overflow_error(i, e))?;
+        let cast =
+            cast_strictly(array, &DataType::Int64).map_err(|e| self.make_overflow_error(i, e))?;
         Ok(cast.as_primitive::<Int64Type>().clone())
     }
 

@@ -57,10 +57,7 @@ pub(crate) fn to_canonical_intervals(values: &ArrayRef) -> Result<ArrayRef> {
 /// days and nanoseconds differ, such as 1 month and 30 days.
 fn has_interval(t: &DataType) -> bool {
     // An interval in months has only a number of months, so equal intervals are identical.
-    holds_type(
-        t,
-        |t| matches!(t, DataType::Interval(unit) if *unit != IntervalUnit::YearMonth),
-    )
+    holds_type(t, |t| matches!(t, DataType::Interval(unit) if *unit != IntervalUnit::YearMonth))
 }
 
 fn carry_to_months(value: IntervalMonthDayNano) -> IntervalMonthDayNano {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
-use serrate_core::internal::lookup::{self, LookupIndex};
 use serrate_core::internal::lock_mutex;
+use serrate_core::internal::lookup::{self, LookupIndex};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FunctionFacts, TableArgument, make_nullable};

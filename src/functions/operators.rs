@@ -4,8 +4,8 @@
 use arrow::array::{ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
-use serrate_core::internal::times::cast_time;
 use serrate_core::internal::cast_strictly;
+use serrate_core::internal::times::cast_time;
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FailureCase, FunctionFacts, make_nullable};

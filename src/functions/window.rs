@@ -4,8 +4,8 @@
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
-use serrate_core::internal::times::{count_nanoseconds, make_span_formatter};
 use serrate_core::internal::cast_strictly;
+use serrate_core::internal::times::{count_nanoseconds, make_span_formatter};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FailureCase, FunctionFacts, make_nullable};

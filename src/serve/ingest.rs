@@ -18,8 +18,8 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
-use tonic::Status;
 use serrate_core::internal::lock_mutex;
+use tonic::Status;
 
 use super::sessions::draw_random_key;
 use super::status::{to_invalid, to_status};

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
+use serrate_core::internal::lock_mutex;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Status};
-use serrate_core::internal::lock_mutex;
 
 use super::metrics::ServerMetrics;
 use super::ready_result::ReadyResult;

@@ -9,8 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, Statement as Sql
 use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
-use tonic::Status;
 use serrate_core::internal::lock_mutex;
+use tonic::Status;
 
 use super::status::{to_invalid, to_status};
 use super::wire_types::to_wire_schema;

@@ -4,8 +4,8 @@ use arrow::buffer::{Buffer, MutableBuffer};
 use memmap2::{MmapMut, MmapOptions};
 
 use super::dense_plan::DensePlan;
-use crate::locks::lock_mutex;
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 
 /// Minimum bytes of a block with its own memory mapping; smaller blocks are on the heap.
 pub(crate) const MAPPED: usize = 4 << 20;

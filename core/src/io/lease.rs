@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempPath;
 use walkdir::WalkDir;
 
-use crate::locks::lock_mutex;
 use crate::access;
+use crate::locks::lock_mutex;
 
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";

@@ -7,8 +7,8 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use super::elementwise::{OperandPair, pair_arrays};
 use super::times::find_parsed_type;
 use super::zones::local_to_instants;
-use crate::array::exact_casts::cast_strictly;
 use crate::array::RaggedArray;
+use crate::array::exact_casts::cast_strictly;
 use crate::error::{Error, Result};
 
 /// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as
@@ -25,9 +25,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
             "{what} cannot be converted exactly to {to}{why}; give a value that this type can represent"
         ))
     };
-    let cast = |from: &ArrayRef, to| {
-        cast_strictly(from, to).map_err(|e| refuse(format!(": {e}")))
-    };
+    let cast = |from: &ArrayRef, to| cast_strictly(from, to).map_err(|e| refuse(format!(": {e}")));
     if let DataType::Timestamp(unit, Some(_)) = to
         && matches!(from, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64)
     {

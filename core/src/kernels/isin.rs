@@ -18,9 +18,9 @@ use super::text::{is_overflow, is_text};
 use super::time_texts::complete_texts;
 use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_parsed_type};
 use super::zones::local_to_instants;
+use crate::array::RaggedArray;
 use crate::array::canonical::to_canonical_floats;
 use crate::array::exact_casts::cast_strictly;
-use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 macro_rules! among_primitives {

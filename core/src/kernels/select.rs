@@ -11,8 +11,8 @@ use super::elementwise::{
 };
 use super::times::cast_time;
 use super::zones::{local_to_instants, may_change};
-use crate::array::exact_casts::cast_strictly;
 use crate::array::RaggedArray;
+use crate::array::exact_casts::cast_strictly;
 use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
 

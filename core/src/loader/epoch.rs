@@ -8,8 +8,8 @@ use rayon::ThreadPool;
 
 use super::batch::Batch;
 use super::epoch_plan::EpochPlan;
-use crate::locks::lock_mutex;
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 
 /// The batches of one epoch, in order.
 ///

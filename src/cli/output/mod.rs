@@ -18,10 +18,10 @@ use super::arguments::OutputFormat;
 use super::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
-use serrate_core::internal::{AtomicFile, find_repeated_name};
 use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
+use serrate_core::internal::{AtomicFile, find_repeated_name};
 
 pub(super) use cell::group_digits;
 pub(super) use charset::Charset;

@@ -149,8 +149,7 @@ impl SourceColumns {
     /// Returns the names of the columns of `source`. The list is empty if the source cannot be
     /// read, or not within [`PATIENCE`].
     fn columns(&self, source: &str) -> Vec<String> {
-        let look_up =
-            || lock_mutex(&self.known).get(source).cloned();
+        let look_up = || lock_mutex(&self.known).get(source).cloned();
         if let Some(columns) = look_up() {
             return columns;
         }
@@ -332,8 +331,10 @@ fn complete_name(
     let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
     // After an open quote, omits qualified names such as `"s"."t"`, because their quotes close
     // within the name.
-    let tables =
-        names.tables.iter().filter(|(name, quoted)| !in_quotes || quote_if_needed(name) == **quoted);
+    let tables = names
+        .tables
+        .iter()
+        .filter(|(name, quoted)| !in_quotes || quote_if_needed(name) == **quoted);
     let tables = tables.map(|(name, quoted)| match in_quotes {
         true => (name, write(name)),
         false => (name, quoted.clone()),

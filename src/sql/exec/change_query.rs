@@ -7,9 +7,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, RecordBatch, UInt64Array,
 };
 use arrow::compute::kernels::merge::merge;
-use arrow::compute::{
-    concat_batches, filter, not, sort_to_indices, take,
-};
+use arrow::compute::{concat_batches, filter, not, sort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::internal_err;
@@ -20,8 +18,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures::TryStreamExt;
-use serrate_core::internal::lock_mutex;
 use serrate_core::internal::cast_strictly;
+use serrate_core::internal::lock_mutex;
 
 /// Name of the column with the position of each row in the table that DELETE or UPDATE changes.
 pub(in crate::sql) const ROW: &str = "__serrate_row";

@@ -78,12 +78,7 @@ fn is_with_lists(data_type: &DataType) -> bool {
     holds_type(data_type, |t| {
         matches!(
             t,
-            List(_)
-                | LargeList(_)
-                | FixedSizeList(..)
-                | ListView(_)
-                | LargeListView(_)
-                | Map(..)
+            List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_) | Map(..)
         )
     })
 }

@@ -12,8 +12,8 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
-use serrate_core::internal::to_canonical_floats;
 use serrate_core::internal::lock_mutex;
+use serrate_core::internal::to_canonical_floats;
 
 use crate::functions::to_canonical_intervals;
 use crate::sql::exec::pass_through;

@@ -10,12 +10,12 @@ use arrow::array::{
     PrimitiveArray, Scalar, StringArray, StructArray, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
+use arrow::compute::cast;
 use arrow::compute::kernels::cast_utils::{
     Parser, parse_decimal, parse_interval_month_day_nano, string_to_datetime,
 };
 use arrow::compute::kernels::cmp::neq;
 use arrow::compute::kernels::numeric::add;
-use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Fields,
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -207,11 +207,9 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         }
         (List(_), List(field)) => convert_list::<i32>(array, field, rules),
         (LargeList(_), LargeList(field)) => convert_list::<i64>(array, field, rules),
-        (LargeList(from) | FixedSizeList(from, _), List(_)) => convert_marked(
-            &cast_strictly(array, &List(Arc::clone(from)))?,
-            to,
-            rules,
-        ),
+        (LargeList(from) | FixedSizeList(from, _), List(_)) => {
+            convert_marked(&cast_strictly(array, &List(Arc::clone(from)))?, to, rules)
+        }
         (List(from) | FixedSizeList(from, _), LargeList(_)) => {
             let large = LargeList(Arc::clone(from));
             convert_marked(&cast_strictly(array, &large)?, to, rules)

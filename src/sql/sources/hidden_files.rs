@@ -20,9 +20,9 @@ use object_store::{
     OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, RenameOptions, coalesce_ranges,
 };
+use serrate_core::internal::lock_mutex;
 use tokio::runtime::Handle;
 use url::{Position, Url};
-use serrate_core::internal::lock_mutex;
 
 use crate::access;
 use crate::sql::sources::created_folders::{CreatedFolders, FolderWrite, LocalUpload};

@@ -128,9 +128,8 @@ async fn infer_file(
         Ok::<_, ArrowError>((schema.fields, read))
     };
     let location = object.location.clone();
-    let infer = move || {
-        infer().map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&location)))
-    };
+    let infer =
+        move || infer().map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&location)));
     let inferred = run_blocking(infer).await;
     drop(running);
     inferred

@@ -13,8 +13,8 @@ use object_store::{
     Error as StoreError, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt,
 };
 use serrate_core::internal::NameLease;
-use url::Url;
 use serrate_core::internal::lock_mutex;
+use url::Url;
 
 use crate::access;
 use crate::sql::sources::stores::open_from_environment;

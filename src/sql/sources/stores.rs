@@ -33,8 +33,8 @@ use object_store::{
     GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
     PutOptions, PutPayload, PutResult, RenameOptions, RetryConfig, UploadPart,
 };
-use url::{Position, Url};
 use serrate_core::internal::lock_mutex;
+use url::{Position, Url};
 
 use crate::access;
 use crate::sql::sources::hidden_files::make_store_error;

@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 
-use crate::locks::lock_mutex;
 use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsReadOptions, NeededColumns};
 use crate::io::meds_torch::MedsFolder;
+use crate::locks::lock_mutex;
 use compute::LabelAt;
 use feature_spec::WindowSpan;
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use super::contents::KeyedContents;
-use crate::locks::lock_mutex;
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
 use crate::io::stamp::FileStamp;
+use crate::locks::lock_mutex;
 use crate::memory::MemoryCharge;
 
 /// Maximum number, and maximum size in bytes, of the recently opened files that stay in memory

@@ -9,8 +9,8 @@ use arrow::datatypes::{DataType, Field};
 use super::distinct_subjects::has_distinct_subjects;
 use super::file::MedsFile;
 use super::vocabulary::Vocabulary;
-use crate::locks::lock_mutex;
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 use crate::table::UnsortedRows;
 
 /// Columns that are computed on reading. A column of a file must not have such a name.

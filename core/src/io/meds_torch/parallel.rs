@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::locks::lock_mutex;
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 
 /// Computes `work(i)` for every `i` below `count` in `jobs` threads, and passes the results to
 /// `take` in the order of `i`. At most two results per thread wait, so memory does not depend on

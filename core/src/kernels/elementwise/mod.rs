@@ -16,9 +16,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::{cmp, numeric};
 use arrow::compute::{and_kleene, cast, or_kleene};
-use arrow::datatypes::{
-    DataType, IntervalMonthDayNanoType, IntervalUnit,
-};
+use arrow::datatypes::{DataType, IntervalMonthDayNanoType, IntervalUnit};
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 

@@ -19,9 +19,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 
-use crate::sql::base::syntax::{
-    list_changed_tables, list_relations, list_selects, to_plain_name,
-};
+use crate::sql::base::syntax::{list_changed_tables, list_relations, list_selects, to_plain_name};
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::scopes::CteScopes;

@@ -14,9 +14,7 @@ use datafusion::logical_expr::{
 
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::base::plan_nodes::{has_node, keeps_side};
-use crate::sql::base::subquery_parts::{
-    find_query, has_one_row, has_query, is_subquery_test,
-};
+use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query, is_subquery_test};
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.

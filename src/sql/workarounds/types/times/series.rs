@@ -216,8 +216,10 @@ impl SeriesTimestamps {
             // A month has 28 to 31 days, so the step is between `least` and `most` nanoseconds
             // long.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
-            let (a, b) =
-                (months * 28 * NANOSECONDS_PER_DAY, months * MOST_DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
+            let (a, b) = (
+                months * 28 * NANOSECONDS_PER_DAY,
+                months * MOST_DAYS_PER_MONTH * NANOSECONDS_PER_DAY,
+            );
             (a.min(b) + rest, a.max(b) + rest)
         };
         if least <= 0 && most >= 0 {

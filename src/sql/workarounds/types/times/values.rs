@@ -63,9 +63,8 @@ fn find_common_type<'a>(
 fn find_finest_timestamp(types: &[DataType]) -> Option<DataType> {
     let is_date = |t: &&DataType| matches!(t, DataType::Date32 | DataType::Date64);
     let times: Vec<&DataType> = types.iter().filter(|t| !is_date(t)).collect();
-    let is_coarse = |t: &DataType| {
-        matches!(t, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond)
-    };
+    let is_coarse =
+        |t: &DataType| matches!(t, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond);
     find_finest_unit(&times).filter(is_coarse)
 }
 

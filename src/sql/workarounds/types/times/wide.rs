@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, new_empty_array};
 use arrow::compute::kernels::numeric::add;
-use arrow::compute::{
-    DatePart, cast, concat, date_part, partition,
-};
+use arrow::compute::{DatePart, cast, concat, date_part, partition};
 use arrow::datatypes::{
     DataType, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
@@ -30,9 +28,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
+use serrate_core::internal::cast_strictly;
 use serrate_core::internal::times::{NANOSECONDS_PER_DAY, count_nanoseconds};
 use serrate_core::internal::{TimePart, extract_time_part};
-use serrate_core::internal::cast_strictly;
 
 use super::series::{SeriesList, SeriesTable};
 use crate::functions::{coerce_arguments, delegate, find_unit_of_text, to_columnar};
