@@ -457,7 +457,7 @@ fn find_group_limit(root: &Path) -> Option<u64> {
 
 /// Parses a memory limit, and returns it in bytes: a number of bytes, a share of the memory such as
 /// `80%`, or `unlimited`, which is `usize::MAX`. Any other string, and a limit of 0, is an error.
-pub(crate) fn parse_memory(text: &str) -> Result<usize> {
+fn parse_memory(text: &str) -> Result<usize> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("unlimited") {
         return Ok(usize::MAX);

@@ -24,20 +24,21 @@ const CORE: &[Layer] = &[
     ("access", &["error"]),
     ("memory", &["error"]),
     ("limit", &["error"]),
+    ("locks", &[]),
     ("index", &["error"]),
     ("array", &["error"]),
     ("table", &["array", "error", "index"]),
     ("kernels", &["array", "error", "index", "limit", "table"]),
-    ("dense", &["array", "error", "index", "kernels", "limit", "table"]),
+    ("dense", &["array", "error", "index", "kernels", "limit", "locks", "table"]),
     ("batching", &["array", "dense", "error", "index", "kernels", "limit", "table"]),
     ("het", &["array", "dense", "error", "index", "kernels", "limit", "table"]),
     ("dok", &["array", "dense", "error", "index", "kernels", "limit"]),
-    ("io", &["access", "array", "dense", "dok", "error", "kernels", "memory", "table"]),
+    ("io", &["access", "array", "dense", "dok", "error", "kernels", "locks", "memory", "table"]),
     ("generate", &["access", "array", "error", "io", "table"]),
     ("audit", &["access", "array", "error", "io", "table"]),
-    ("loader", &["access", "array", "dense", "error", "io", "kernels", "table"]),
+    ("loader", &["access", "array", "dense", "error", "io", "kernels", "locks", "table"]),
     // Items of these modules that only SQL needs.
-    ("internal", &["array", "index", "io", "kernels", "loader"]),
+    ("internal", &["array", "index", "io", "kernels", "loader", "locks"]),
 ];
 
 /// The modules of the root package. Each uses only modules that come before it, and all modules of

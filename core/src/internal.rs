@@ -5,9 +5,13 @@
 
 pub use crate::array::arrow::build_lists_as;
 #[cfg(feature = "sql")]
+pub use crate::array::canonical::{holds_float, to_canonical_floats};
+pub use crate::array::exact_casts::cast_strictly;
+#[cfg(feature = "sql")]
 pub use crate::array::exact_casts::check_decimal_precision;
 #[cfg(feature = "sql")]
 pub use crate::array::extent::{trim_extent, trim_nulls, trim_offsets};
+pub use crate::array::nested_types::holds_type;
 pub use crate::array::nulls::{find_true_bits, replace_validity};
 #[cfg(feature = "sql")]
 pub use crate::index::index_parser::find_item_positions;
@@ -18,13 +22,12 @@ pub use crate::io::hidden_names::{is_hidden, is_hidden_name};
 pub use crate::io::lease::{NameLease, remove_temporaries};
 pub use crate::io::natural_order::{make_natural_key, make_text_key};
 pub use crate::io::reader_panics::find_panic_text;
+pub use crate::io::repeated_names::{find_repeated, find_repeated_name};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::FileStamp;
 pub use crate::kernels::align::{align_arrays, share_lists};
 #[cfg(feature = "sql")]
 pub use crate::kernels::argument_casts::cast_exactly;
-#[cfg(feature = "sql")]
-pub use crate::kernels::canonical::{holds_float, to_canonical_floats};
 #[cfg(feature = "sql")]
 pub use crate::kernels::elementwise::spans::{choose_span_type, compute_spans, is_span};
 pub use crate::kernels::levels::find_leaf_lists;
@@ -37,6 +40,7 @@ pub use crate::kernels::text_lists::parse_lists;
 #[cfg(feature = "sql")]
 pub use crate::kernels::time_parts::{TimePart, extract_time_part};
 pub use crate::loader::save::check_target;
+pub use crate::locks::lock_mutex;
 
 /// Checks of Arrow IPC data before it is read, and conversions of batches before they are written.
 pub mod arrow_ipc {
@@ -77,9 +81,9 @@ pub mod times {
     pub use crate::kernels::span_texts::{has_spans, make_span_formatter, write_spans};
     pub use crate::kernels::time_texts::{complete_time, complete_times, has_texts};
     pub use crate::kernels::times::{
-        EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, compare_exactly, convert_all_exactly,
-        convert_exactly, count_nanoseconds, is_instant_or_span, parse_exact_seconds,
-        to_exact_nanoseconds, to_exact_seconds,
+        EXACT_SECONDS, INTERVAL_NANOSECONDS, NANOSECONDS_PER_DAY, cast_time, compare_exactly,
+        convert_all_exactly, convert_exactly, count_nanoseconds, is_instant_or_span,
+        parse_exact_seconds, to_exact_nanoseconds, to_exact_seconds,
     };
 }
 
@@ -116,8 +120,11 @@ pub mod parquet {
     pub use crate::io::parquet::stored_types::{to_stored, to_stored_schema};
 }
 
-/// Makes the first request for a safetensors file in an object store, and converts store errors.
+/// Makes the first request for a safetensors file in an object store, merges the ranges of further
+/// requests, and converts store errors.
 #[cfg(feature = "object_store")]
 pub mod safetensors {
-    pub use crate::io::safetensors::object::{convert_store_error, make_first_request};
+    pub use crate::io::safetensors::object::{
+        coalesce_ranges, convert_store_error, make_first_request,
+    };
 }

@@ -21,6 +21,7 @@ pub mod io;
 pub mod kernels;
 mod limit;
 pub mod loader;
+mod locks;
 pub mod memory;
 pub mod table;
 

@@ -33,7 +33,10 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Histogr
     let mut bins = match (max - min).checked_add(1) {
         Some(values) if values <= most => split_evenly(min, max, 1),
         _ if is_skewed(counts, max) => split_geometrically(min, max, most),
-        _ => split_evenly(min, max, choose_width(min, max, most)),
+        _ => {
+            let fits = |width: u64| max / width - min / width < most;
+            split_evenly(min, max, find_round_number(fits))
+        }
     };
     let mut at = 0;
     for (value, count) in counts {
@@ -59,13 +62,15 @@ fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     median.is_some_and(|(median, _)| max / 6 >= (*median).max(1))
 }
 
-fn choose_width(min: u64, max: u64, most: u64) -> u64 {
+/// Returns the first of the numbers 1, 2, 5, 10, 20, 50, .. that `fits` accepts. It must accept all
+/// large numbers.
+pub(super) fn find_round_number(fits: impl Fn(u64) -> bool) -> u64 {
     let mut unit: u64 = 1;
     loop {
         for factor in [1, 2, 5] {
-            let width = unit.saturating_mul(factor);
-            if max / width - min / width < most {
-                return width;
+            let number = unit.saturating_mul(factor);
+            if fits(number) {
+                return number;
             }
         }
         unit = unit.saturating_mul(10);

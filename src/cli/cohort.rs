@@ -18,6 +18,7 @@ use crate::cohorts::{Attrition, Cohort, CohortColumn, CohortCriteria, CohortRows
 use crate::io::meds::{LabelKind, Labels};
 use crate::io::meds_torch::MedsFolder;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+use crate::sql::quote_text;
 use serrate_core::internal::AtomicFiles;
 
 const EXAMPLES: &str = "\
@@ -255,7 +256,7 @@ fn explain_criteria(args: &CohortArgs, criteria: &CohortCriteria) -> Outcome {
     let mut selected = vec!["subject_id"];
     selected.extend(criteria.has_index_timestamp().then_some("index_timestamp AS prediction_time"));
     selected.extend(criteria.has_label().then_some("label > 0 AS boolean_value"));
-    let quote = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "''"));
+    let quote = |path: &Path| quote_text(&path.display().to_string());
     let mut from = vec![quote(&args.input), quote(&args.config)];
     from.extend(args.predicates.iter().map(|path| format!("predicates => {}", quote(path))));
     print_line("query:")?;

@@ -326,7 +326,7 @@ fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     }
 }
 
-pub(super) fn choose_part(format: FileFormat) -> MedsPart {
+fn choose_part(format: FileFormat) -> MedsPart {
     match format {
         FileFormat::Parquet | FileFormat::Arrow => MedsPart::All,
         FileFormat::Json | FileFormat::Ndjson | FileFormat::Meds => MedsPart::Events,

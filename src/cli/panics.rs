@@ -1,7 +1,9 @@
 //! Converts a panic to the error of one statement, so that the shell can go on.
 
 use std::any::Any;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use serrate_core::internal::lock_mutex;
 
 use super::command_failure::Failure;
 use serrate_core::internal::find_panic_text;
@@ -15,7 +17,7 @@ pub(super) fn install_hook() {
     let loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string);
-        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        *lock_mutex(&PLACE) = place;
         if loud {
             print(info);
         }
@@ -23,7 +25,7 @@ pub(super) fn install_hook() {
 }
 
 pub(super) fn to_failure(panic: &(dyn Any + Send)) -> Failure {
-    let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let place = lock_mutex(&PLACE).take();
     let place = place.unwrap_or_else(|| "an unknown location".into());
     Failure::from_message(format!(
         "stopped by an internal error at {place}: {}; please report it with the statement and the file",

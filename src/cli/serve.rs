@@ -17,6 +17,7 @@ use crate::access;
 use crate::config::parse_bytes;
 use crate::io::meds_torch::TensorizedCohort;
 use crate::serve::{AttachSession, ServeConfig, TlsIdentity, serve_clients};
+use crate::sql::{quote_name, quote_text};
 
 /// Maximum value of `--max-queries` and `--max-sessions`.
 const MOST: usize = 1 << 16;
@@ -185,13 +186,13 @@ fn declare_table(table: &str) -> Outcome<String> {
             "--table {table} does not have the form NAME=PATH; write one such as visits=/data/visits.nrt"
         )));
     };
-    let quoted = path.replace('\'', "''");
+    let quoted = quote_text(path);
     let folder = Path::new(path);
     let source = match TensorizedCohort::is_at(folder) || access::is_dir(folder.join("data")) {
-        true => format!("meds('{quoted}')"),
-        false => format!("'{quoted}'"),
+        true => format!("meds({quoted})"),
+        false => quoted,
     };
-    Ok(format!("CREATE VIEW \"{}\" AS SELECT * FROM {source}", name.replace('"', "\"\"")))
+    Ok(format!("CREATE VIEW {} AS SELECT * FROM {source}", quote_name(name)))
 }
 
 fn default_queries() -> usize {

@@ -213,7 +213,7 @@ impl GroupProfile for DurationHistogram {
 
 /// Returns the column `time` if it has timestamps or dates, else the first column that has
 /// timestamps or dates. Returns `None` if there is no such column.
-pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
+fn find_time_column(table: &RaggedTable) -> Option<&Column> {
     let is_time = |c: &&Column| {
         matches!(c.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
     };

@@ -1,7 +1,7 @@
 //! [`Cluster`]: the workers of a session.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use datafusion_distributed::{
     ChannelResolver, GetWorkerInfoRequest, GetWorkerInfoResponse, WorkerChannel, WorkerResolver,
 };
 use futures::future::join_all;
+use serrate_core::internal::lock_mutex;
 use tokio::runtime::Handle;
 use tonic::body::Body;
 use tonic::codegen::http::HeaderValue;
@@ -141,10 +142,6 @@ impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cluster").field("workers", &self.shared.all).finish_non_exhaustive()
     }
-}
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn show_address(url: &Url) -> String {

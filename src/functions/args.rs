@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, new_empty_array};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::ColumnarValue;
+use serrate_core::internal::cast_strictly;
 
 use super::def::Def;
 use super::lists::NestedListType;
@@ -396,9 +396,8 @@ impl<'a> BatchCall<'a> {
     }
 
     fn cast_integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
-        let options = CastOptions { safe: false, ..Default::default() };
-        let cast = cast_with_options(array, &DataType::Int64, &options)
-            .map_err(|e| self.make_overflow_error(i, e))?;
+        let cast =
+            cast_strictly(array, &DataType::Int64).map_err(|e| self.make_overflow_error(i, e))?;
         Ok(cast.as_primitive::<Int64Type>().clone())
     }
 

@@ -5,6 +5,7 @@
 /// traits have in common with `ScalarUDFImpl`.
 ///
 /// `delegate!(inner: name, aliases, signature);` defines `name`, `aliases` and `signature`.
+/// `aggregate_names` defines the three methods that name a call of an aggregate.
 macro_rules! delegate {
     ($field:ident: $($method:ident),+) => {
         $($crate::functions::delegate!(@ $field $method);)+
@@ -25,6 +26,29 @@ macro_rules! delegate {
             args: &[datafusion::logical_expr::Expr],
         ) -> datafusion::error::Result<String> {
             self.$field.schema_name(args)
+        }
+    };
+    // The names of a call of an aggregate, which gets the arguments as `AggregateFunctionParams`.
+    (@ $field:ident aggregate_names) => {
+        fn schema_name(
+            &self,
+            params: &datafusion::logical_expr::expr::AggregateFunctionParams,
+        ) -> datafusion::error::Result<String> {
+            self.$field.schema_name(params)
+        }
+
+        fn display_name(
+            &self,
+            params: &datafusion::logical_expr::expr::AggregateFunctionParams,
+        ) -> datafusion::error::Result<String> {
+            self.$field.display_name(params)
+        }
+
+        fn human_display(
+            &self,
+            params: &datafusion::logical_expr::expr::AggregateFunctionParams,
+        ) -> datafusion::error::Result<String> {
+            self.$field.human_display(params)
         }
     };
     (@ $field:ident signature) => {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::CastOptions;
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
+use serrate_core::internal::cast_strictly;
 
 use super::args::{BatchCall, CallPlan};
 use super::choose::cast_scalar;
@@ -379,11 +379,7 @@ fn read_row_sizes(call: &BatchCall<'_>, axes: usize) -> Result<Vec<RowArg>> {
             level.layout().length(row)
         )));
     }
-    let numbers = arrow::compute::cast_with_options(
-        sizes.leaves(),
-        &DataType::Int64,
-        &CastOptions { safe: false, ..CastOptions::default() },
-    )?;
+    let numbers = cast_strictly(sizes.leaves(), &DataType::Int64)?;
     let numbers = numbers.as_primitive::<Int64Type>();
     let of = |row: usize, axis: usize| {
         let at = level.layout().range(row).start + axis;

@@ -86,6 +86,9 @@ impl FunctionSection {
     }
 }
 
+/// The argument `x` of functions that take lists of any depth, for [`Doc::args`].
+pub(super) const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doc {
     pub(crate) section: FunctionSection,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options, take};
+use arrow::compute::{can_cast_types, cast, take};
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
+use serrate_core::internal::cast_strictly;
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{ANY, Def, FunctionFacts, make_nullable};
@@ -289,12 +290,11 @@ impl DefaultValue {
     /// Returns the default as an array of type `of`, and whether the array has one value for all
     /// rows instead of one per row.
     fn cast_default(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
             Self::One(value) => (value.to_array_of_size(1)?, true),
             Self::Rows(values) => (Arc::clone(values), false),
         };
-        let values = cast_with_options(&values, of, &options).map_err(|e| {
+        let values = cast_strictly(&values, of).map_err(|e| {
             Error::invalid(format!("dok_get: the default cannot be cast to {of}, the type of the values: {e}; give another default"))
         })?;
         Ok((values, one))

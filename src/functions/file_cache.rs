@@ -1,7 +1,9 @@
 //! Cache of files that functions read. A file that changes is read again.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use serrate_core::internal::lock_mutex;
 
 use crate::access;
 use crate::error::{Error, Result};
@@ -24,10 +26,6 @@ struct CacheEntry<T> {
 /// that partitions that start together read it only once. Readers of other files do not wait.
 type CacheSlot<T> = Arc<Mutex<Option<(FileStamp, Arc<T>)>>>;
 
-pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<T> FileCache<T> {
     pub(super) const fn new() -> Self {
         Self { files: Mutex::new(Vec::new()) }
@@ -37,7 +35,7 @@ impl<T> FileCache<T> {
     pub(super) fn get(&self, path: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<Arc<T>> {
         let full = access::canonicalize_path(path).map_err(|e| Error::io(path, e))?;
         let slot = self.touch_slot(&full);
-        let mut slot = lock_ignoring_poison(&slot);
+        let mut slot = lock_mutex(&slot);
         let stamp = FileStamp::of(&full).map_err(|e| Error::io(path, e))?;
         if let Some((known, value)) = slot.as_ref()
             && *known == stamp
@@ -54,7 +52,7 @@ impl<T> FileCache<T> {
     /// Marks a file as most recently used. Returns its slot in the cache, which is empty before the
     /// first read.
     fn touch_slot(&self, full: &Path) -> CacheSlot<T> {
-        let mut files = lock_ignoring_poison(&self.files);
+        let mut files = lock_mutex(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {
             Some(at) => files.remove(at),
             None => CacheEntry { path: full.to_path_buf(), slot: CacheSlot::default() },
@@ -134,7 +132,7 @@ mod tests {
             let cache = &cache;
             let reader = scope.spawn(move || {
                 cache.get(&slow, |p| {
-                    lock_ignoring_poison(&wait).recv().unwrap();
+                    lock_mutex(&wait).recv().unwrap();
                     fs::read_to_string(p).map_err(|e| Error::io(p, e))
                 })
             });

@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FailureCase, FunctionFacts};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::{plan_retyped_field, plan_same_field};
 use super::lists::NestedListType;
@@ -13,7 +13,6 @@ use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
 use crate::kernels::filter;
 
-const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const MASK: (&str, &str) = ("mask", "lists of booleans with the same lengths");
 
 pub(super) static FILTER: Def = Def {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{ANY, Def, FailureCase, FunctionFacts, ListPart, ReadParts, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::lists::NestedListType;
 use crate::error::Result;
@@ -18,7 +18,6 @@ use crate::kernels::search::{self, SearchSide};
 use crate::kernels::{RowArg, at};
 use serrate_core::internal::find_item_positions;
 
-const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const WHERE_AXIS: (&str, &str) =
     ("axis", "the axis to slice, a literal; 1, the outermost list of a row, by default");
 const ROWS: &str = "use LIMIT and OFFSET for rows";

@@ -9,9 +9,10 @@ use arrow::datatypes::{
     IntervalUnit,
 };
 use datafusion::error::Result;
+use serrate_core::internal::holds_type;
+use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
 const DAYS_PER_MONTH: i128 = 30;
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const NANOSECONDS_PER_MONTH: i128 = DAYS_PER_MONTH * NANOSECONDS_PER_DAY;
 const MILLISECONDS_PER_DAY: i128 = 86_400_000;
 
@@ -55,21 +56,8 @@ pub(crate) fn to_canonical_intervals(values: &ArrayRef) -> Result<ArrayRef> {
 /// Whether values of a type are, or contain, intervals that can be equal although their months,
 /// days and nanoseconds differ, such as 1 month and 30 days.
 fn has_interval(t: &DataType) -> bool {
-    use DataType::{
-        Dictionary, FixedSizeList, Interval, LargeList, LargeListView, List, ListView, Map,
-        RunEndEncoded, Struct,
-    };
-    match t {
-        // An interval of this unit has only a number of months, so equal intervals are identical.
-        Interval(unit) => *unit != IntervalUnit::YearMonth,
-        List(f) | LargeList(f) | ListView(f) | LargeListView(f) | FixedSizeList(f, _) => {
-            has_interval(f.data_type())
-        }
-        Map(f, _) | RunEndEncoded(_, f) => has_interval(f.data_type()),
-        Dictionary(_, values) => has_interval(values),
-        Struct(fields) => fields.iter().any(|f| has_interval(f.data_type())),
-        _ => false,
-    }
+    // An interval in months has only a number of months, so equal intervals are identical.
+    holds_type(t, |t| matches!(t, DataType::Interval(unit) if *unit != IntervalUnit::YearMonth))
 }
 
 fn carry_to_months(value: IntervalMonthDayNano) -> IntervalMonthDayNano {

@@ -7,7 +7,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, UInt64Array, new_null_array,
 };
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{CastOptions, SortOptions, cast_with_options, concat, is_null, take};
+use arrow::compute::{SortOptions, concat, is_null, take};
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{ScalarValue, exec_err, plan_err};
 use datafusion::error::Result;
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
+use serrate_core::internal::cast_strictly;
 
 /// Returns `lead` and `lag`, which evaluate a whole partition at once if they ignore NULL.
 ///
@@ -214,8 +215,7 @@ impl PartitionEvaluator for ColumnOffset {
                 "internal error: an offset of lead or lag is missing; please report it"
             );
         };
-        let checked = CastOptions { safe: false, ..CastOptions::default() };
-        let offsets = cast_with_options(offsets, &DataType::Int64, &checked)?;
+        let offsets = cast_strictly(offsets, &DataType::Int64)?;
         let count = u64::try_from(rows).unwrap_or(u64::MAX);
         let mut missing = BooleanBufferBuilder::new(rows);
         let places = offsets.as_primitive::<Int64Type>().iter().zip(0i64..).map(|(offset, row)| {
@@ -233,7 +233,7 @@ impl PartitionEvaluator for ColumnOffset {
         });
         let found = take(shifted, &places.collect::<UInt64Array>(), None)?;
         let defaults = match defaults {
-            [column] => cast_with_options(column, found.data_type(), &checked)?,
+            [column] => cast_strictly(column, found.data_type())?,
             _ if self.default.is_null() => return Ok(found),
             _ => self.default.cast_to(found.data_type())?.to_array_of_size(rows)?,
         };
@@ -260,8 +260,7 @@ struct ColumnDefault {
 impl ColumnDefault {
     /// Replaces the results of rows for which `lead` or `lag` found no value with the defaults of these rows.
     fn fill_missing(&self, found: &ArrayRef, defaults: &ArrayRef) -> Result<ArrayRef> {
-        let checked = CastOptions { safe: false, ..CastOptions::default() };
-        let defaults = cast_with_options(defaults, found.data_type(), &checked)?;
+        let defaults = cast_strictly(defaults, found.data_type())?;
         if self.ignores_nulls {
             // If NULLs are ignored, a value that was found is never NULL, so a NULL means that no
             // value was found.

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, Weak};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
+use serrate_core::internal::lock_mutex;
 use serrate_core::internal::lookup::{self, LookupIndex};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FunctionFacts, TableArgument, make_nullable};
 use super::doc::{Doc, FunctionSection};
 use super::example;
-use super::file_cache::{FileCache, lock_ignoring_poison};
+use super::file_cache::FileCache;
 use super::lists::NestedListType;
 use super::vocabulary_codes::find_local_codes;
 use crate::access;
@@ -45,7 +46,7 @@ fn make_table(
     slot: &TableSlot,
     make: impl FnOnce() -> Result<LookupTable>,
 ) -> Result<Arc<LookupTable>> {
-    let mut slot = lock_ignoring_poison(slot);
+    let mut slot = lock_mutex(slot);
     if let Some(table) = slot.as_ref() {
         return Ok(Arc::clone(table));
     }
@@ -107,7 +108,7 @@ impl LookupFile {
     }
 
     fn find_slot(&self, columns: [&str; 2]) -> TableSlot {
-        let mut made = lock_ignoring_poison(&self.made);
+        let mut made = lock_mutex(&self.made);
         Arc::clone(made.entry(columns.map(str::to_owned)).or_default())
     }
 }
@@ -125,7 +126,7 @@ fn make_subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
 }
 
 fn find_given_slot(list: &Arc<ListArray>) -> TableSlot {
-    let mut tables = lock_ignoring_poison(&GIVEN);
+    let mut tables = lock_mutex(&GIVEN);
     tables.retain(|(known, _)| known.strong_count() > 0);
     let same = |(known, _): &&(Weak<ListArray>, TableSlot)| known.as_ptr() == Arc::as_ptr(list);
     if let Some((_, slot)) = tables.iter().find(same) {

@@ -92,6 +92,7 @@ pub(crate) use aggregate::{
 pub(crate) use chain::is_chain;
 pub(crate) use clipped_element::build_clipped_element;
 pub(crate) use clipped_slice::build_clipped_slice;
+pub(crate) use common_unit::{find_finest_clock, find_finest_unit};
 #[cfg(feature = "cluster")]
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};

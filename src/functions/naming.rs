@@ -7,6 +7,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
+use serrate_core::internal::is_span;
+use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
 use super::def::Def;
 
@@ -232,7 +234,6 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
 /// Writes an interval or a duration as in SQL: `1 month`, `2 days 6 hours`. Returns `None` if
 /// `value` is NULL or cannot be cast to an interval.
 fn write_span(value: &ScalarValue) -> Option<String> {
-    const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let nanoseconds = match value {
         ScalarValue::DurationSecond(Some(n)) => Some(i128::from(*n) * 1_000_000_000),
@@ -270,10 +271,6 @@ fn write_span(value: &ScalarValue) -> Option<String> {
 fn write_count(count: i128, fraction: &str, unit: &str) -> String {
     let plural = if count.abs() == 1 && fraction.is_empty() { "" } else { "s" };
     format!("{count}{fraction} {unit}{plural}")
-}
-
-fn is_span(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
 }
 
 /// Writes a timestamp as in SQL: with a blank in place of `T`, and only the date if the time is midnight.

@@ -2,8 +2,9 @@
 //! lists call.
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array};
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
+use serrate_core::internal::cast_strictly;
 use serrate_core::internal::times::cast_time;
 
 use super::args::{BatchCall, CallPlan};
@@ -11,11 +12,12 @@ use super::def::{Def, FailureCase, FunctionFacts, make_nullable};
 use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
+use super::reduce::compute_reduction;
 use super::unsigned::WIDE;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, BinaryOp, Operand, OperandType, OperationTypes};
-use crate::kernels::reduce::{self, Reduction};
+use crate::kernels::reduce::Reduction;
 
 /// Returns when an operator can fail: on lists of unequal lengths and, for arithmetic, on overflow.
 const fn find_operator_fails(op: BinaryOp) -> FailureCase {
@@ -332,8 +334,7 @@ fn truncate_quotients(quotients: &RaggedArray, to: &DataType) -> Result<RaggedAr
     let whole: Decimal128Array =
         leaves.as_primitive::<Decimal128Type>().unary(|quotient| quotient / unit);
     let whole = whole.with_precision_and_scale(38, 0)?;
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    quotients.with_leaves(cast_with_options(&whole, to, &options)?)
+    quotients.with_leaves(cast_strictly(&whole, to)?)
 }
 
 /// Returns the types to which both operands are cast. In a comparison, they can depend on the value
@@ -455,10 +456,9 @@ impl BatchOperand {
     }
 
     pub(super) fn cast_leaves(self, to: &DataType) -> Result<Self> {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |values: &ArrayRef| match cast_time(values, to) {
             Some(exact) => exact,
-            None => Ok(cast_with_options(values, to, &options)?),
+            None => Ok(cast_strictly(values, to)?),
         };
         Ok(match self {
             same if same.data_type() == to => same,
@@ -549,7 +549,7 @@ pub(super) static ANY: Def = Def {
         example: example!("ragged_any"),
     },
     plan: plan_quantifier,
-    call: |call| compute_quantifier(call, Reduction::Any),
+    call: |call| compute_reduction(call, Reduction::Any),
     fails: FailureCase::Never,
     facts: FunctionFacts { instead_of: &["bool_or"], ..FunctionFacts::REDUCES },
     ..Def::DEFAULTS
@@ -568,7 +568,7 @@ pub(super) static ALL: Def = Def {
         example: example!("ragged_all"),
     },
     plan: plan_quantifier,
-    call: |call| compute_quantifier(call, Reduction::All),
+    call: |call| compute_reduction(call, Reduction::All),
     fails: FailureCase::Never,
     facts: FunctionFacts { instead_of: &["bool_and"], ..FunctionFacts::REDUCES },
     ..Def::DEFAULTS
@@ -581,8 +581,4 @@ fn plan_quantifier(plan: &CallPlan<'_>) -> Result<FieldRef> {
         None => DataType::Boolean,
         Some(axis) => lists.to_plain_fields().remove_level(axis - 1, DataType::Boolean),
     }))
-}
-
-fn compute_quantifier(call: &BatchCall<'_>, how: Reduction) -> Result<ArrayRef> {
-    call.to_lists(&reduce::reduce(&call.read_ragged(0)?, how, call.read_integer(1))?)
 }

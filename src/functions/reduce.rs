@@ -320,6 +320,6 @@ fn refuse_leaf(plan: &CallPlan<'_>, how: Reduction, leaf: &DataType) -> Error {
     )
 }
 
-fn compute_reduction(call: &BatchCall<'_>, how: Reduction) -> Result<ArrayRef> {
+pub(super) fn compute_reduction(call: &BatchCall<'_>, how: Reduction) -> Result<ArrayRef> {
     call.to_lists(&reduce::reduce(&call.read_ragged(0)?, how, call.read_integer(1))?)
 }

@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 
 use super::args::CallPlan;
 use super::def::{Def, FailureCase, FunctionFacts, ListPart, ReadParts, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::plan_retyped_field;
 use crate::error::{Error, Result};
@@ -64,8 +64,6 @@ pub(super) static FLATTEN: Def = Def {
     },
     ..Def::DEFAULTS
 };
-
-const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
 pub(super) static SQUEEZE: Def = Def {
     name: "ragged_squeeze",

@@ -5,7 +5,7 @@ use arrow::datatypes::FieldRef;
 use super::args::CallPlan;
 use super::choose::cast_scalar;
 use super::def::{Def, FunctionFacts, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::plan_retyped_field;
 use super::lists::NestedListType;
@@ -13,7 +13,6 @@ use crate::array::list_depth;
 use crate::error::Result;
 use crate::kernels::running::{self, RunningOp};
 
-const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const AXIS: (&str, &str) = (
     "axis",
     "the axis to run along, a literal; -1, each innermost list, by default. Along an outer axis, the values at the same position of its lists form a sequence",

@@ -4,12 +4,12 @@ use arrow::datatypes::DataType;
 
 use super::choose::check_fits;
 use super::def::{Def, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::plan_same_field;
 use super::lists::NestedListType;
 use super::operators::as_booleans;
-use super::take::{X, check_counts, check_integers, read_count, read_integers, wrap_leaf};
+use super::take::{check_counts, check_integers, read_count, read_integers, wrap_leaf};
 use crate::kernels::scatter::{self, DuplicateWrites};
 use crate::kernels::{CountArgument, indices};
 

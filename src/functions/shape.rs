@@ -7,14 +7,13 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FailureCase, FunctionFacts, ListPart, ReadParts, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use crate::array::{RaggedArray, list_depth, list_of};
 use crate::error::Result;
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::shape;
 
-const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const AXIS: (&str, &str) = (
     "axis",
     "an axis, a literal: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",

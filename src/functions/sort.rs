@@ -5,13 +5,12 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FunctionFacts, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::{plan_retyped_field, plan_same_field};
 use crate::error::Result;
 use crate::kernels::sort::{self, SortOrder};
 
-const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const ORDER: (&str, &str) = (
     "order",
     "`'asc'` (default) or `'desc'`, followed by `' nulls first'` if NULL shall come first, a literal",
@@ -42,7 +41,7 @@ pub(super) static SORT: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
-        let (by, order) = locate_arguments(plan.len(), |i| is_text(plan.data_type(i)));
+        let (by, order) = locate_arguments(plan.len(), |i| plan.data_type(i).is_string());
         check_order(plan, order)?;
         let Some(by) = by else {
             check_comparable(plan, 0, lists.leaf())?;
@@ -62,7 +61,7 @@ pub(super) static SORT: Def = Def {
     },
     call: |call| {
         let x = call.read_ragged(0)?;
-        let (by, order) = locate_arguments(call.len(), |i| is_text(&call.find_array_type(i)));
+        let (by, order) = locate_arguments(call.len(), |i| call.find_array_type(i).is_string());
         let order = parse_order(order.and_then(|i| call.read_text(i))).unwrap_or_default();
         call.to_lists(&match by {
             None => sort::sort(&x, order)?,
@@ -83,10 +82,6 @@ fn locate_arguments(
         2 => (Some(1), None),
         _ => (Some(1), Some(2)),
     }
-}
-
-fn is_text(t: &DataType) -> bool {
-    matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// Parses a sort order. Without a text, the order is ascending. Returns `None` if the text is invalid.

@@ -5,15 +5,13 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FailureCase, FunctionFacts, ReadParts, make_nullable};
-use super::doc::{Doc, FunctionSection};
+use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::plan_same_field;
 use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::{CountArgument, repeat, take};
-
-pub(super) const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
 pub(super) static TAKE: Def = Def {
     name: "ragged_take",

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, DictionaryArray, ListBuilder, StringArray, StringBuilder, UInt32Array,
 };
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
+use serrate_core::internal::cast_strictly;
 
 use super::args::{BatchCall, CallPlan};
 use super::def::{Def, FunctionFacts, make_nullable};
@@ -221,8 +222,7 @@ pub(super) static DECODE: Def = Def {
     call: |call| {
         let x = call.read_ragged(0)?;
         let (path, codes) = plan_vocabulary(call)?;
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
+        let tokens = cast_strictly(x.leaves(), &DataType::UInt32).map_err(|e| {
             Error::invalid(format!(
                 "{}: argument 1 has a value that is not a token ({e}); give only integers from 0 to 4294967295",
                 call.name()

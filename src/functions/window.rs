@@ -2,9 +2,9 @@
 //! consecutive elements.
 
 use arrow::array::{ArrayRef, new_empty_array};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
+use serrate_core::internal::cast_strictly;
 use serrate_core::internal::times::{count_nanoseconds, make_span_formatter};
 
 use super::args::{BatchCall, CallPlan};
@@ -403,8 +403,7 @@ fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     if !at.leaf_type().is_string() || !is_time(to) {
         return Ok(at);
     }
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    at.with_leaves(cast_with_options(at.leaves(), to, &strict)?)
+    at.with_leaves(cast_strictly(at.leaves(), to)?)
 }
 
 fn plan_window(plan: &CallPlan<'_>) -> Result<FieldRef> {

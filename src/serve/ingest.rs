@@ -1,7 +1,7 @@
 //! Reads the batches that clients send: rows to write to a table, and values of parameters.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -18,10 +18,12 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
+use serrate_core::internal::lock_mutex;
 use tonic::Status;
 
 use super::sessions::draw_random_key;
 use super::status::{to_invalid, to_status};
+use crate::sql::quote_name;
 
 /// Maximum size in bytes of the parameter values in one request.
 const BOUND: usize = 64 << 20;
@@ -82,7 +84,7 @@ impl PartitionStream for IncomingBatches {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let taken = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = lock_mutex(&self.batches).take();
         let batches = taken.unwrap_or_else(|| {
             stream::once(async { exec_err!("internal error: the batches that the client sent are read twice; please report it") }).boxed()
         });
@@ -158,7 +160,7 @@ impl IngestTarget {
         let options = command.table_definition_options.unwrap_or_default();
         let creates = options.if_not_exist() != TableNotExistOption::Fail;
         let parts = [&catalog, &schema, &command.table];
-        let name = parts.map(|part| format!("\"{}\"", part.replace('"', "\"\""))).join(".");
+        let name = parts.map(|part| quote_name(part)).join(".");
         Ok(Self {
             name,
             reference: TableReference::full(catalog, schema, command.table.clone()),
@@ -173,9 +175,8 @@ impl IngestTarget {
         let (name, replace) = (&self.name, if self.replaces { "OR REPLACE " } else { "" });
         if exists && self.appends {
             let columns = ctx.table_provider(TableReference::bare(source)).await?.schema();
-            let columns = columns.fields().iter().map(|field| field.name().replace('"', "\"\""));
-            let columns: Vec<String> = columns.map(|name| format!("\"{name}\"")).collect();
-            let columns = columns.join(", ");
+            let columns = columns.fields().iter().map(|field| quote_name(field.name()));
+            let columns = columns.collect::<Vec<_>>().join(", ");
             let insert =
                 format!("INSERT INTO {name} ({columns}) SELECT {columns} FROM \"{source}\"");
             let batches = crate::sql::sql(ctx, &insert).await?.collect().await?;

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
+use serrate_core::internal::lock_mutex;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tonic::metadata::MetadataMap;
@@ -76,10 +77,6 @@ impl fmt::Debug for ServerSession {
         // Omits the key, which is a secret.
         f.debug_struct("ServerSession").field("open", &self.open).finish_non_exhaustive()
     }
-}
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns 128 random bits in hexadecimal.

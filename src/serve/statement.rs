@@ -1,6 +1,6 @@
 //! Parses and plans statements of clients, and refuses settings that belong to the server.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::plan_err;
@@ -9,6 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, Statement as Sql
 use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
+use serrate_core::internal::lock_mutex;
 use tonic::Status;
 
 use super::status::{to_invalid, to_status};
@@ -47,7 +48,7 @@ pub(super) struct PreparedTypes {
 
 impl PreparedStatement {
     pub(super) fn set_rows(&self, rows: Vec<Vec<SqlExpr>>) {
-        *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+        *lock_mutex(&self.rows) = rows;
     }
 
     /// Returns one copy of the statement for each row that the client has bound. In each copy, the
@@ -56,7 +57,7 @@ impl PreparedStatement {
         if self.count == 0 {
             return Ok(vec![self.statement.clone()]);
         }
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = lock_mutex(&self.rows);
         if rows.is_empty() {
             return Err(to_invalid(format!(
                 "the statement has {} parameter(s) without values; bind a row of values first",
@@ -72,7 +73,7 @@ impl PreparedStatement {
     }
 }
 
-pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
+fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statements = crate::sql::parse(ctx, text)?;
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) => Ok(statement),

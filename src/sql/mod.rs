@@ -28,6 +28,8 @@ pub(crate) mod sources;
 mod statement;
 mod workarounds;
 
+#[cfg(feature = "cli")]
+pub(crate) use base::tokens::{quote_name, quote_text};
 #[cfg(feature = "cluster")]
 pub(crate) use exec::copied::remove_memory_nodes;
 #[cfg(feature = "cluster")]

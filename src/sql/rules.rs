@@ -63,7 +63,7 @@ fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
     Arc::new(FunctionRule { name: rule.name, is_switched, function })
 }
 
-pub(in crate::sql) fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
+fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     list_rules().filter_map(|rule| match rule.step {
         RuleStep::BeforeCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
         _ => None,

@@ -267,6 +267,7 @@ async fn changes_may_have_with_queries_and_aliases() {
         ),
         ("DELETE FROM t AS m WHERE m.a = 1", "w; y; z"),
         ("DELETE FROM t m WHERE EXISTS (SELECT 1 FROM u WHERE u.a = m.a)", "w; x"),
+        ("DELETE FROM t m WHERE EXISTS (SELECT 1 FROM u AS \"M\" WHERE \"M\".a = m.a)", "w; x"),
         ("DELETE FROM t AS m", ""),
         ("DELETE FROM t AS z WHERE z.a > (SELECT avg(a) FROM t)", "w; x; y"),
         ("DELETE FROM t z WHERE a NOT IN (SELECT a FROM t WHERE a > 1)", "w; y; z"),
@@ -291,6 +292,9 @@ async fn changes_may_have_with_queries_and_aliases() {
     let refused = "DELETE FROM t AS m WHERE EXISTS (SELECT 1 FROM t WHERE t.a > m.a)";
     let refused = rows_or_error(&ctx, refused).await;
     assert!(refused.contains("give t an alias of its own in the subquery"), "{refused}");
+    // The alias is quoted, so `m` is another name.
+    let unknown = rows_or_error(&ctx, "DELETE FROM t AS \"M\" WHERE m.a = 1").await;
+    assert!(unknown.contains("m.a"), "{unknown}");
     assert!(
         rows_or_error(
             &ctx,

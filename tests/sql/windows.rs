@@ -476,6 +476,27 @@ async fn windows_may_be_partitioned_by_columns_that_a_join_equates() {
 }
 
 #[tokio::test]
+async fn quoted_names_of_windows_keep_their_case() {
+    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(x)"];
+    let windows = "WINDOW \"W\" AS (ORDER BY x), w AS (), v AS (w)";
+    let sum = |name: &str| format!("SELECT sum(x) OVER {name} FROM t {windows} ORDER BY x");
+    let cases = [
+        (sum("w"), "3; 3"),
+        (sum("W"), "3; 3"),
+        (sum("\"w\""), "3; 3"),
+        (sum("\"W\""), "1; 3"),
+        (sum("v"), "3; 3"),
+        (sum("(\"W\" ROWS UNBOUNDED PRECEDING)"), "1; 3"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    let unknown = "SELECT sum(x) OVER \"W\" FROM (SELECT 1 AS x) WINDOW w AS ()";
+    let unknown = rows_or_error(&ctx, unknown).await;
+    assert!(unknown.contains("the window W is not defined"), "{unknown}");
+}
+
+#[tokio::test]
 async fn frames_may_have_products_of_intervals_as_bounds() {
     let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES
         (DATE '2020-01-01', 1), (DATE '2020-01-02', 2), (DATE '2020-01-04', 4)) v(d, x)"];

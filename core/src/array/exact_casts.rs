@@ -40,9 +40,27 @@ pub(crate) fn find_first_null(values: &dyn Array) -> Option<usize> {
     nulls.iter().position(|valid| !valid)
 }
 
-pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, InexactCast> {
+/// Casts values with Arrow's cast. A value that does not fit is an error, not NULL.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::array::Int32Array;
+/// use arrow::datatypes::DataType;
+/// use serrate::internal::cast_strictly;
+/// assert_eq!(cast_strictly(&Int32Array::from(vec![7]), &DataType::Int8)?.len(), 1);
+/// assert!(cast_strictly(&Int32Array::from(vec![700]), &DataType::Int8).is_err());
+/// # Ok::<(), arrow::error::ArrowError>(())
+/// ```
+///
+/// # Errors
+/// If a value does not fit `to`, or Arrow has no such cast.
+pub fn cast_strictly(values: &dyn Array, to: &DataType) -> Result<ArrayRef, ArrowError> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(values, to, &options).map_err(InexactCast::Cast)
+    cast_with_options(values, to, &options)
+}
+
+pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, InexactCast> {
+    cast_strictly(values, to).map_err(InexactCast::Cast)
 }
 
 pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, InexactCast> {

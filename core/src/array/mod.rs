@@ -2,10 +2,15 @@
 
 pub(crate) mod arrow;
 mod axis;
+// The functions of `canonical` are `pub`, because `serrate_core::internal` (feature `sql`)
+// re-exports them.
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
+pub(crate) mod canonical;
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod exact_casts;
 #[cfg(feature = "sql")]
 pub(crate) mod extent;
+pub(crate) mod nested_types;
 pub(crate) mod nulls;
 mod offsets;
 pub(crate) mod prefetch;

@@ -27,6 +27,18 @@ pub(crate) fn merge_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Ra
     out
 }
 
+/// Returns an error if a range exceeds the `len` rows, or starts after its own end.
+pub(crate) fn check_row_range(rows: &Range<usize>, len: usize) -> Result<()> {
+    if rows.start > rows.end || rows.end > len {
+        return Err(Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(rows.start.max(rows.end)).unwrap_or(i64::MAX),
+            size: len,
+        });
+    }
+    Ok(())
+}
+
 pub(crate) fn count_values(ranges: &[Range<usize>]) -> Result<usize> {
     ranges
         .iter()

@@ -1,10 +1,11 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arrow::buffer::{Buffer, MutableBuffer};
 use memmap2::{MmapMut, MmapOptions};
 
 use super::dense_plan::DensePlan;
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 
 /// Minimum bytes of a block with its own memory mapping; smaller blocks are on the heap.
 pub(crate) const MAPPED: usize = 4 << 20;
@@ -90,7 +91,7 @@ impl<C> FreeBlocks<C> {
             return None;
         }
         // No panic can leave the list half-changed, so a poisoned lock is still usable.
-        Some(self.blocks.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(lock_mutex(&self.blocks))
     }
 
     /// Takes the smallest block whose size in bytes satisfies `fits`. If several blocks have this

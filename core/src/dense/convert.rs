@@ -5,7 +5,6 @@ use arrow::array::{
     PrimitiveArray, make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, ScalarBuffer};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     DataType, Field, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -13,6 +12,7 @@ use arrow::datatypes::{
 use half::bf16;
 
 use super::{DType, DenseTensor};
+use crate::array::exact_casts::cast_strictly;
 use crate::error::{Error, Result};
 
 fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
@@ -311,8 +311,7 @@ impl DenseTensor {
         if source.data_type() == &dtype.to_arrow() {
             return Self::from_flat(&source, "a cast")?.reshape(shape);
         }
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        let out = cast_with_options(&source, &dtype.to_arrow(), &options)?;
+        let out = cast_strictly(&source, &dtype.to_arrow())?;
         // `safe: false` reports values that do not fit as errors, so `out` has no nulls.
         let out = make_array(out.to_data());
         Self::from_flat(&out, "a cast")?.reshape(shape)

@@ -6,7 +6,7 @@ use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::table::RaggedTable;
 
 impl SyntheticPatients {
-    pub(super) fn make_empty_table(&self) -> Result<RaggedTable> {
+    fn make_empty_table(&self) -> Result<RaggedTable> {
         self.source().draw_patients(0..0).into_table()
     }
 

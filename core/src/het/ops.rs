@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, make_array};
 use arrow::buffer::NullBuffer;
-use arrow::compute::{CastOptions, cast_with_options};
 
 use super::promote::{find_arrow_type, find_division_type, promote_dtypes, promote_number};
 use super::{HetTensor, HetValue};
+use crate::array::exact_casts::cast_strictly;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -296,8 +296,7 @@ fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
     if *array.leaf_type() == to {
         return Ok(array.clone());
     }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    array.with_leaves(cast_with_options(array.leaves(), &to, &options)?)
+    array.with_leaves(cast_strictly(array.leaves(), &to)?)
 }
 
 fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {

@@ -13,7 +13,7 @@ pub(super) enum TypeCategory {
     Float,
 }
 
-pub(super) fn find_type_category(dtype: DType) -> TypeCategory {
+fn find_type_category(dtype: DType) -> TypeCategory {
     match dtype {
         DType::Bool => TypeCategory::Bool,
         d if d.is_integer() => TypeCategory::Integer,

@@ -13,7 +13,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use tempfile::TempPath;
 use walkdir::WalkDir;
 
 use crate::access;
+use crate::locks::lock_mutex;
 
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
@@ -38,11 +39,6 @@ static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
 /// only the next writer may remove the files.
 type HeldFolder = Option<PathBuf>;
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data in every mutex here is always consistent, so poisoning does not matter.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())

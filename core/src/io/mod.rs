@@ -13,9 +13,11 @@ pub mod json;
 pub(crate) mod keyed;
 pub(crate) mod lease;
 mod memory_map;
+mod named_columns;
 pub(crate) mod natural_order;
 pub mod nrt;
 pub(crate) mod reader_panics;
+pub(crate) mod repeated_names;
 pub mod safetensors;
 #[cfg(feature = "sql")]
 pub(crate) mod span_columns;

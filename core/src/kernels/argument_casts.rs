@@ -8,6 +8,7 @@ use super::elementwise::{OperandPair, pair_arrays};
 use super::times::find_parsed_type;
 use super::zones::local_to_instants;
 use crate::array::RaggedArray;
+use crate::array::exact_casts::cast_strictly;
 use crate::error::{Error, Result};
 
 /// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as
@@ -24,10 +25,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
             "{what} cannot be converted exactly to {to}{why}; give a value that this type can represent"
         ))
     };
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let cast = |from: &ArrayRef, to| {
-        cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
-    };
+    let cast = |from: &ArrayRef, to| cast_strictly(from, to).map_err(|e| refuse(format!(": {e}")));
     if let DataType::Timestamp(unit, Some(_)) = to
         && matches!(from, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64)
     {
@@ -138,7 +136,6 @@ pub(crate) fn cast_arg_integers(what: &str, values: &ArrayRef) -> Result<Int64Ar
     if !values.data_type().is_integer() && !values.data_type().is_null() {
         return Err(Error::type_of(what, "integers (cast the values first)", values.data_type()));
     }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let wide = cast_with_options(values, &DataType::Int64, &options)?;
+    let wide = cast_strictly(values, &DataType::Int64)?;
     Ok(wide.as_primitive::<Int64Type>().clone())
 }

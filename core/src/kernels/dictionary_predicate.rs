@@ -179,6 +179,14 @@ fn collect_bits<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
     BooleanBuffer::new(Buffer::from_vec(words), 0, keys.len())
 }
 
+/// Returns the type of the values: that of the values of a dictionary, or `t` itself.
+pub(crate) fn value_type(t: &DataType) -> &DataType {
+    match t {
+        DataType::Dictionary(_, values) => value_type(values),
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -12,13 +12,15 @@ use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
 use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type};
 
-use super::canonical::to_canonical_floats;
-use super::dictionary_predicate::{look_up, over_values};
+use super::dictionary_predicate::{look_up, over_values, value_type};
+use super::elementwise::spans::is_span;
 use super::text::{is_overflow, is_text};
 use super::time_texts::complete_texts;
 use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_parsed_type};
 use super::zones::local_to_instants;
 use crate::array::RaggedArray;
+use crate::array::canonical::to_canonical_floats;
+use crate::array::exact_casts::cast_strictly;
 use crate::error::{Error, Result};
 
 macro_rules! among_primitives {
@@ -195,19 +197,8 @@ fn convert_local_values(values: &ArrayRef, leaf: &DataType) -> Result<ArrayRef> 
     Ok(filter(&instants, &is_not_null(&instants)?)?)
 }
 
-fn is_span(t: &DataType) -> bool {
-    matches!(t, DataType::Duration(_) | DataType::Interval(_))
-}
-
 fn is_timestamp(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(..))
-}
-
-fn value_type(t: &DataType) -> &DataType {
-    match t {
-        DataType::Dictionary(_, values) => value_type(values),
-        other => other,
-    }
 }
 
 /// The values to search for, in the type of the leaves and without nulls.
@@ -225,11 +216,10 @@ impl SearchSet {
         }
         let parsed = find_parsed_type(leaf);
         if is_text(values.data_type()) && (parsed != *leaf || is_timestamp(leaf)) {
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
             let texts = complete_texts(&values, &parsed)?;
             values = match cast_time(&texts, &parsed) {
                 Some(found) => found?,
-                None => cast_with_options(&texts, &parsed, &strict)?,
+                None => cast_strictly(&texts, &parsed)?,
             };
             // Leaves have microseconds or a coarser unit, so none equals a time with nanoseconds.
             if matches!(parsed, DataType::Timestamp(TimeUnit::Microsecond, _)) {

@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 use arrow::util::display::array_value_to_string;
 
 use super::align::share_lists;
+use super::dictionary_predicate::value_type;
 use super::secret_hash::SecretHashState;
 use super::text::is_text;
 use super::times::{compare_exactly, to_exact_seconds};
@@ -88,13 +89,6 @@ pub fn check_comparable(values: &DataType, keys: &DataType) -> Result<()> {
         _ => Err(Error::invalid(format!(
             "values of type {values} cannot be looked up among keys of type {keys}; cast one of them"
         ))),
-    }
-}
-
-fn value_type(t: &DataType) -> &DataType {
-    match t {
-        DataType::Dictionary(_, values) => value_type(values),
-        t => t,
     }
 }
 

@@ -7,9 +7,6 @@
 pub mod at;
 pub mod between;
 pub mod broadcast;
-// The functions of `canonical` are `pub`, because `serrate_core::internal` (feature `sql`) re-exports them.
-#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
-pub(crate) mod canonical;
 pub mod concat;
 pub mod coords;
 pub mod dictionary_predicate;

@@ -7,7 +7,7 @@ use arrow::array::{
     make_comparator,
 };
 use arrow::buffer::NullBuffer;
-use arrow::compute::{CastOptions, SortOptions, cast, cast_with_options};
+use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{
     DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -19,6 +19,7 @@ use super::times::{
     are_whole_microseconds, compare_exactly, find_parsed_type, parse_exact_seconds,
     to_exact_seconds,
 };
+use crate::array::exact_casts::cast_strictly;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -178,8 +179,7 @@ fn find_positions(
     }
     let parsed = find_parsed_type(leaves.data_type());
     if needles.data_type().is_string() && parsed != *leaves.data_type() {
-        let strict = CastOptions { safe: false, ..CastOptions::default() };
-        needles = cast_with_options(&needles, &parsed, &strict)?;
+        needles = cast_strictly(&needles, &parsed)?;
     }
     let search = ListSearch { level, which, side };
     let (leaf, needle) = (leaves.data_type().clone(), needles.data_type().clone());

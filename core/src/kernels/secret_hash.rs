@@ -21,6 +21,16 @@ pub(crate) fn fold_product(a: u64, b: u64) -> u64 {
     low ^ high
 }
 
+/// Derives the start of a hash and two factors from a seed.
+pub(crate) fn derive_factors(seed: u64) -> [u64; 3] {
+    let a = mix_bits(seed);
+    let b = mix_bits(a);
+    let c = mix_bits(b);
+    // An odd factor gives different inputs different products. Its top bit makes the product of
+    // every input above 1 longer than 64 bits, so that both halves depend on the input.
+    [a, b | (1 << 63) | 1, c | (1 << 63) | 1]
+}
+
 pub(crate) fn draw_random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
@@ -35,12 +45,8 @@ pub struct SecretHashState {
 
 impl SecretHashState {
     fn new(seed: u64) -> Self {
-        let a = mix_bits(seed);
-        let b = mix_bits(a);
-        let c = mix_bits(b);
-        // An odd factor gives different inputs different products. Its top bit makes the product of
-        // every input above 1 longer than 64 bits, so that both halves depend on the input.
-        Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
+        let [start, step, last] = derive_factors(seed);
+        Self { start, step, last }
     }
 }
 

@@ -12,6 +12,7 @@ use super::elementwise::{
 use super::times::cast_time;
 use super::zones::{local_to_instants, may_change};
 use crate::array::RaggedArray;
+use crate::array::exact_casts::cast_strictly;
 use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
 
@@ -112,8 +113,7 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if let Some(cast) = cast_time(values, to) {
         return cast;
     }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    Ok(cast_with_options(values, to, &options)?)
+    Ok(cast_strictly(values, to)?)
 }
 
 /// Replaces null leaves with `value`.

@@ -5,14 +5,16 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array};
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Decimal128Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 
 use super::span_texts::make_span_formatter;
+use super::text::is_text;
 pub use super::time_units::count_nanoseconds;
 use super::zones::{local_to_instants, may_change};
+use crate::array::exact_casts::cast_strictly;
 use crate::error::{Error, Result};
 
 /// Type to which dates, timestamps, durations and intervals without months are converted for
@@ -23,7 +25,8 @@ pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 /// 30 days, and a day 24 hours.
 pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 
-pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+/// Number of nanoseconds in a day of 24 hours.
+pub const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
 /// Returns whether [`to_exact_seconds`] converts a type: dates, timestamps, durations, intervals.
@@ -79,13 +82,12 @@ pub fn to_exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 /// # Errors
 /// For a string that is not a time.
 pub fn parse_exact_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
     // Nanoseconds do not cover all years: parse microseconds, and add the other digits later.
     let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let instants = match cast_time(&texts, &wide) {
         Some(instants) => instants?,
-        None => cast_with_options(&texts, &wide, &strict)?,
+        None => cast_strictly(&texts, &wide)?,
     };
     let whole = to_nanoseconds(&instants, None)?;
     let pairs = whole.iter().zip(texts.as_string::<i32>().iter());
@@ -282,13 +284,6 @@ fn is_local_time(t: &DataType) -> bool {
     matches!(t, Timestamp(_, None) | Date32 | Date64) || t.is_string()
 }
 
-fn is_text(t: &DataType) -> bool {
-    match t {
-        DataType::Dictionary(_, values) => is_text(values),
-        t => t.is_string(),
-    }
-}
-
 fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
     Ok(Arc::new(values.with_data_type(to.clone())))
 }
@@ -298,14 +293,13 @@ fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
 /// interval with months is an error.
 fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let per = match values.data_type() {
         Timestamp(unit, _) | Duration(unit) => count_nanoseconds(*unit),
         Date32 => NANOSECONDS_PER_DAY,
         Date64 => count_nanoseconds(TimeUnit::Millisecond),
         Interval(_) => {
             let to = Interval(IntervalUnit::MonthDayNano);
-            let values = cast_with_options(values, &to, &strict)?;
+            let values = cast_strictly(values, &to)?;
             let spans = values.as_primitive::<IntervalMonthDayNanoType>();
             if days_per_month.is_none()
                 && let Some(row) =

@@ -9,6 +9,7 @@ use rayon::ThreadPool;
 use super::batch::Batch;
 use super::epoch_plan::EpochPlan;
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 
 /// The batches of one epoch, in order.
 ///
@@ -269,7 +270,7 @@ impl EpochState {
     fn lock_state(&self) -> MutexGuard<'_, EpochProgress> {
         // No code panics between two changes of the state that belong together, so the state is
         // consistent even if a panic has poisoned the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_mutex(&self.state)
     }
 
     /// Builds the next batch (if `together`, with all threads); returns `false` if no batch before

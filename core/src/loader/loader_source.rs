@@ -89,7 +89,7 @@ pub(super) struct StaticFacts {
 }
 
 impl StaticFacts {
-    pub(super) fn find_facts_prefix(&self, shard: usize, row: usize) -> FactsPrefix {
+    fn find_facts_prefix(&self, shard: usize, row: usize) -> FactsPrefix {
         let facts = || self.source.shards[shard].layouts[0].length(row);
         match self.place {
             FactsPlace::Beside => FactsPrefix::default(),

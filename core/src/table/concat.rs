@@ -2,10 +2,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait, RecordBatch};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::{CastOptions, cast_with_options, concat};
+use arrow::compute::concat;
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 
 use super::{Column, RaggedTable};
+use crate::array::exact_casts::cast_strictly;
 use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
@@ -211,8 +212,7 @@ fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     if values.data_type() == target {
         return Ok(values.clone());
     }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    Ok(cast_with_options(values, target, &options)?)
+    Ok(cast_strictly(values, target)?)
 }
 
 /// Returns the promoted type of two types by NumPy's rules for arrays; `None` if there is none.

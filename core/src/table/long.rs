@@ -172,7 +172,7 @@ impl RaggedTable {
         options: &NestOptions,
     ) -> Result<Self> {
         let columns = self.collect_key_columns(keys)?;
-        match find_runs::<O>(&canonicalize_keys(&columns))? {
+        match find_runs::<O>(&canonicalize_keys(&columns)?)? {
             Ok(found) => self.add_key_axes(keys, &columns, found),
             Err(at) if options.unsorted == UnsortedRows::Refuse => {
                 Err(describe_descent(&columns, keys, at))
@@ -180,7 +180,7 @@ impl RaggedTable {
             Err(_) => {
                 let sorted = self.take(&sort_rows(&columns, &vec![ORDER; columns.len()])?)?;
                 let columns = sorted.collect_key_columns(keys)?;
-                match find_runs::<O>(&canonicalize_keys(&columns))? {
+                match find_runs::<O>(&canonicalize_keys(&columns)?)? {
                     Ok(found) => sorted.add_key_axes(keys, &columns, found),
                     Err(at) => Err(describe_descent(&columns, keys, at)),
                 }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use ::arrow::array::Array;
 
+use crate::array::ranges::check_row_range;
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
@@ -726,13 +727,7 @@ impl RaggedTable {
     /// # Errors
     /// [`Error::OutOfRange`] when the range exceeds the rows, or starts after its own end.
     pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
-        if rows.start > rows.end || rows.end > self.rows {
-            return Err(Error::OutOfRange {
-                axis: 0,
-                index: i64::try_from(rows.start.max(rows.end)).unwrap_or(i64::MAX),
-                size: self.rows,
-            });
-        }
+        check_row_range(&rows, self.rows)?;
         let mut windows = Vec::with_capacity(self.ndim());
         let mut window = rows;
         for axis in &self.axes {

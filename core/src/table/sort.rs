@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef};
 use arrow::compute::SortOptions;
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
-use half::f16;
 use rayon::prelude::*;
 
 use super::RaggedTable;
+use crate::array::canonical::to_canonical_floats;
 use crate::error::{Error, Result};
 
 /// A column to sort rows by.
@@ -110,35 +109,16 @@ pub(super) fn sort_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Ve
         .zip(options)
         .map(|(k, o)| SortField::new_with_options(k.data_type().clone(), *o))
         .collect();
-    let converted = RowConverter::new(fields)?.convert_columns(&canonicalize_keys(keys))?;
+    let converted = RowConverter::new(fields)?.convert_columns(&canonicalize_keys(keys)?)?;
     let mut rows: Vec<usize> = (0..converted.num_rows()).collect();
     rows.par_sort_by(|a, b| converted.row(*a).cmp(&converted.row(*b)));
     Ok(rows)
 }
 
-pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
-    keys.iter().map(canonicalize_floats).collect()
-}
-
-/// Replaces -0 with 0 and every NaN with the same positive NaN, because Arrow's row format
-/// distinguishes -0 from 0, and sorts a NaN first if its sign bit is set.
-fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
-    match key.data_type() {
-        DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(
-            |v| {
-                if v.is_nan() { f16::NAN } else { v + f16::ZERO }
-            },
-        )),
-        DataType::Float32 => Arc::new(
-            key.as_primitive::<Float32Type>()
-                .unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 }),
-        ),
-        DataType::Float64 => Arc::new(
-            key.as_primitive::<Float64Type>()
-                .unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }),
-        ),
-        _ => Arc::clone(key),
-    }
+/// Makes the floats of keys canonical, because Arrow's row format distinguishes -0 from 0, and
+/// sorts a NaN first if its sign bit is set.
+pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    keys.iter().map(to_canonical_floats).collect()
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ mod new_folders;
 use std::path::Path;
 
 use arrow::array::RecordBatch;
-use arrow::compute::CastOptions;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use clap::ValueEnum;
+use serrate_core::internal::cast_strictly;
 
 use super::command_failure::{Failure, Outcome};
 use crate::access;
@@ -221,7 +221,6 @@ pub(super) fn conform_batch(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<
     if batch.schema_ref() == schema {
         return Ok(batch.clone());
     }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
     let columns = schema
         .fields()
         .iter()
@@ -236,7 +235,7 @@ pub(super) fn conform_batch(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<
             })?;
             Ok(match column.data_type() == field.data_type() {
                 true => column.clone(),
-                false => arrow::compute::cast_with_options(column, field.data_type(), &options)?,
+                false => cast_strictly(column, field.data_type())?,
             })
         })
         .collect::<Outcome<Vec<_>>>()?;

@@ -6,7 +6,6 @@ mod lines;
 mod number_texts;
 mod result_table;
 
-use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,10 +18,10 @@ use super::arguments::OutputFormat;
 use super::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
-use serrate_core::internal::AtomicFile;
 use serrate_core::internal::arrow_ipc::{as_schema, remove_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::spans::{convert_spans_to_texts, make_span_text_schema};
+use serrate_core::internal::{AtomicFile, find_repeated_name};
 
 pub(super) use cell::group_digits;
 pub(super) use charset::Charset;
@@ -127,12 +126,10 @@ pub(super) enum ResultWriter<'a> {
 /// Returns an error if two columns have the same name: a JSON object would contain this name twice,
 /// and readers of JSON keep only one of the values.
 fn check_distinct(schema: &SchemaRef) -> Outcome {
-    let mut seen = HashSet::new();
-    match schema.fields().iter().find(|field| !seen.insert(field.name())) {
+    match find_repeated_name(schema.fields()) {
         None => Ok(()),
         Some(twice) => Err(Failure::from_message(format!(
-            "the result has two columns named {:?}, of which readers of JSON keep only one; rename one of them with AS",
-            twice.name()
+            "the result has two columns named {twice:?}, of which readers of JSON keep only one; rename one of them with AS"
         ))),
     }
 }

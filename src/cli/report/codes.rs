@@ -13,6 +13,7 @@ use crate::cli::code_prefixes::count_prefixes;
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::io::meds::MedsSummary;
+use crate::sql::{quote_name, quote_text};
 
 /// Maximum number of periods of a [`CodeTrend`].
 const PERIODS: usize = 48;
@@ -235,7 +236,7 @@ fn build_query(
     let code = quote_name(&column.name);
     let index = write_period_index(time, first, period);
     let is = |facts: &CodeFacts| match column.kind {
-        ValueKind::Text => format!("{code} = '{}'", facts.code.replace('\'', "''")),
+        ValueKind::Text => format!("{code} = {}", quote_text(&facts.code)),
         _ => format!("{code} = {}", facts.code),
     };
     let (all, each): (String, Vec<String>) = if column.axis == 0 {
@@ -276,10 +277,6 @@ fn write_period_index(time: &ColumnProfile, first: f64, period: f64) -> String {
         (_, false) => format!("CAST({name} AS BIGINT)"),
     };
     format!("({integers} - ({first:.0})) // {period:.0}")
-}
-
-fn quote_name(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 async fn run_query(context: SessionContext, sql: String) -> Outcome<Vec<RecordBatch>> {

@@ -2,6 +2,7 @@
 //! the window without scaling its text.
 
 use super::html::HtmlWriter;
+use crate::cli::bins::find_round_number;
 use crate::cli::output::{format_percent, group_digits};
 
 /// Height of the area of bars and lines in a chart, in pixels.
@@ -417,16 +418,8 @@ fn write_line(html: &mut HtmlWriter, class: &str, from: (f64, f64), to: (f64, f6
 /// Returns the counts to label on the vertical axis: 0, and up to five multiples of a round step
 /// such as 20, none above `most`.
 fn choose_ticks(most: u64) -> Vec<u64> {
-    let mut unit: u64 = 1;
-    loop {
-        for factor in [1, 2, 5] {
-            let step = unit.saturating_mul(factor);
-            if most / step <= 5 {
-                return (0..=most / step).map(|i| i * step).collect();
-            }
-        }
-        unit = unit.saturating_mul(10);
-    }
+    let step = find_round_number(|step| most / step <= 5);
+    (0..=most / step).map(|i| i * step).collect()
 }
 
 /// Writes a round count for an axis, such as `20k`.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use datafusion::common::config::Dialect;
@@ -18,6 +18,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
     Cmd, ConditionalEventHandler, Context, Event, EventContext, Helper, Hinter, RepeatCount,
 };
+use serrate_core::internal::lock_mutex;
 
 use crate::access;
 
@@ -25,7 +26,7 @@ use super::help;
 use super::prompts::{COMMANDS, CONTINUATION, INDENT};
 use crate::cli::script;
 use crate::cli::statement_runner::StatementRunner;
-use crate::sql::{find_parser_dialect, list_shorthand_names};
+use crate::sql::{find_parser_dialect, list_shorthand_names, quote_name};
 
 /// Keywords that the shell completes, but that SQL does not reserve.
 const MORE_KEYWORDS: &[&str] = &[
@@ -64,15 +65,15 @@ impl SessionNames {
                         let columns = table.schema();
                         names.columns.extend(columns.fields().iter().map(|f| f.name().clone()));
                     }
-                    let quoted = quote_name(&table_name);
+                    let quoted = quote_if_needed(&table_name);
                     match default {
                         true => names.tables.insert(table_name, quoted),
                         false => names.tables.insert(
                             format!("{catalog_name}.{schema_name}.{table_name}"),
                             format!(
                                 "{}.{}.{quoted}",
-                                quote_name(&catalog_name),
-                                quote_name(&schema_name)
+                                quote_if_needed(&catalog_name),
+                                quote_if_needed(&schema_name)
                             ),
                         ),
                     };
@@ -142,14 +143,13 @@ impl SourceColumns {
     }
 
     fn clear(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock_mutex(&self.known).clear();
     }
 
     /// Returns the names of the columns of `source`. The list is empty if the source cannot be
     /// read, or not within [`PATIENCE`].
     fn columns(&self, source: &str) -> Vec<String> {
-        let look_up =
-            || self.known.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
+        let look_up = || lock_mutex(&self.known).get(source).cloned();
         if let Some(columns) = look_up() {
             return columns;
         }
@@ -162,7 +162,7 @@ impl SourceColumns {
                 frame.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>()
             });
             let columns = columns.unwrap_or_default();
-            known.lock().unwrap_or_else(PoisonError::into_inner).insert(source, columns.clone());
+            lock_mutex(&known).insert(source, columns.clone());
             let _ = done.send(columns);
         });
         wait.recv_timeout(PATIENCE).unwrap_or_default()
@@ -325,14 +325,16 @@ fn complete_name(
 ) -> Vec<Pair> {
     let lower = word.to_lowercase();
     let write = |name: &String| match in_quotes {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => quote_name(name),
+        true => quote_name(name),
+        false => quote_if_needed(name),
     };
     let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
     // After an open quote, omits qualified names such as `"s"."t"`, because their quotes close
     // within the name.
-    let tables =
-        names.tables.iter().filter(|(name, quoted)| !in_quotes || quote_name(name) == **quoted);
+    let tables = names
+        .tables
+        .iter()
+        .filter(|(name, quoted)| !in_quotes || quote_if_needed(name) == **quoted);
     let tables = tables.map(|(name, quoted)| match in_quotes {
         true => (name, write(name)),
         false => (name, quoted.clone()),
@@ -349,12 +351,12 @@ fn complete_name(
 
 /// Returns a name as SQL must write it: in quotes if it has characters other than letters, digits
 /// and `_`, begins with a digit, or is a keyword that cannot be a name.
-fn quote_name(name: &str) -> String {
+fn quote_if_needed(name: &str) -> String {
     let begins_plain = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
     let is_plain = begins_plain && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     match is_plain && !is_reserved(name) {
         true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => quote_name(name),
     }
 }
 
@@ -439,7 +441,7 @@ mod tests {
 
     fn replacements(before: &str) -> (usize, Vec<String>) {
         let names = SessionNames {
-            tables: ["patients", "my-table"].map(|n| (n.to_owned(), quote_name(n))).into(),
+            tables: ["patients", "my-table"].map(|n| (n.to_owned(), quote_if_needed(n))).into(),
             columns: ["Code", "parent", "code/n_occurrences", "order"].map(str::to_owned).into(),
             functions: ["ragged_sum".to_owned(), "paste".to_owned()].into(),
         };
@@ -473,9 +475,9 @@ mod tests {
         assert_eq!(replacements("SELECT \"pati"), (7, vec!["\"patients\"".into()]));
         assert_eq!(replacements("FROM my").1[0], "\"my-table\"");
         assert!(replacements("SELECT ord").1.contains(&"\"order\"".to_owned()));
-        assert_eq!(quote_name("2nd"), "\"2nd\"");
-        assert_eq!(quote_name("a\"b"), "\"a\"\"b\"");
-        assert_eq!(quote_name("größe_2"), "größe_2");
+        assert_eq!(quote_if_needed("2nd"), "\"2nd\"");
+        assert_eq!(quote_if_needed("a\"b"), "\"a\"\"b\"");
+        assert_eq!(quote_if_needed("größe_2"), "größe_2");
         assert_eq!(find_open_quote("a 'b''c"), Some((2, '\'')));
         assert_eq!(find_open_quote("\"a\"\"b\" 'c\"'"), None);
     }

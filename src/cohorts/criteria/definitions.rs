@@ -159,11 +159,7 @@ pub(super) fn read_number(source: &ConfigFile, key: &str, node: &YamlNode) -> Re
     }
 }
 
-pub(super) fn read_other(
-    source: &ConfigFile,
-    key: &str,
-    entry: &YamlEntry,
-) -> Result<(String, ConfigScalar)> {
+fn read_other(source: &ConfigFile, key: &str, entry: &YamlEntry) -> Result<(String, ConfigScalar)> {
     const STANDARD: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
     if STANDARD.contains(&entry.name.as_str()) {
         let message = "other_cols compares further columns of the data only; use code, value_min and value_max for codes and values";

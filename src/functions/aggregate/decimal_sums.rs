@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef,
 };
@@ -16,6 +15,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 use datafusion::scalar::ScalarValue;
+use serrate_core::internal::cast_strictly;
 
 /// Number of digits by which a sum may be longer than its values: ten, enough for 10^10 values.
 /// DataFusion assumes the same number for the type of a sum.
@@ -119,21 +119,17 @@ struct WideTypes {
 
 impl WideTypes {
     fn widen_values(&self, values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
-        values.iter().map(|v| Ok(cast_with_options(v, &self.wide, &new_strict_cast())?)).collect()
+        values.iter().map(|v| Ok(cast_strictly(v, &self.wide)?)).collect()
     }
 
     fn narrow_sums(&self, sums: &ArrayRef) -> DfResult<ArrayRef> {
-        cast_with_options(sums, &self.result, &new_strict_cast()).map_err(|e| {
+        cast_strictly(sums, &self.result).map_err(|e| {
             exec_datafusion_err!(
                 "a sum or mean does not fit its type {}: {e}; cast the values to decimals with fewer decimal places, or to DOUBLE",
                 self.result
             )
         })
     }
-}
-
-fn new_strict_cast() -> CastOptions<'static> {
-    CastOptions { safe: false, ..CastOptions::default() }
 }
 
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry;
 use arrow::array::{Array, ArrayRef, DynComparator, UInt64Array, new_empty_array, new_null_array};
 use arrow::compute::{interleave, take};
 use arrow::datatypes::DataType;
+use serrate_core::internal::holds_type;
 
 use crate::error::Result;
 
@@ -36,19 +37,10 @@ pub(super) fn copy_rows(values: &dyn Array, rows: Vec<u64>) -> Result<ArrayRef> 
 /// Whether a copy of some rows of an array of this type shares buffers with the array, such as the
 /// values of a dictionary.
 fn shares_buffers(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(..)
-        | DataType::Utf8View
-        | DataType::BinaryView
-        | DataType::ListView(_)
-        | DataType::LargeListView(_) => true,
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => shares_buffers(field.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| shares_buffers(field.data_type())),
-        _ => false,
-    }
+    use DataType::{BinaryView, Dictionary, LargeListView, ListView, Utf8View};
+    holds_type(data_type, |t| {
+        matches!(t, Dictionary(..) | Utf8View | BinaryView | ListView(_) | LargeListView(_))
+    })
 }
 
 /// At most one row per group. The rows are copies, so they do not keep their batches in memory.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::FieldRef;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::any_value::any_value_udaf;
 use datafusion::functions_aggregate::approx_distinct::approx_distinct_udaf;
@@ -14,7 +14,6 @@ use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
-use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
 };
@@ -29,6 +28,7 @@ use super::adapter::GroupedAccumulator;
 use super::picked_rows::{PickedRows, picks_rows};
 use super::{quantile, sliding_frames};
 use crate::functions::delegate;
+use crate::kernels::text::is_text;
 
 pub(crate) fn build_udafs() -> [AggregateUDF; 14] {
     let stock = [
@@ -87,13 +87,6 @@ fn find_sorted_argument(
     Arc::clone(args.exprs.first().filter(is_cast_key).unwrap_or(key))
 }
 
-fn is_text(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => values.is_string(),
-        other => other.is_string(),
-    }
-}
-
 /// A DataFusion aggregate whose results are corrected in six cases:
 ///
 /// * If the input is sorted in the opposite order, DataFusion reverses the window of `array_agg(x)
@@ -125,19 +118,7 @@ impl MendedAggregate {
 }
 
 impl AggregateUDFImpl for MendedAggregate {
-    delegate!(stock: name, aliases, signature, coerce_types, return_type, is_nullable, default_value, documentation);
-
-    fn schema_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.schema_name(params)
-    }
-
-    fn display_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.display_name(params)
-    }
-
-    fn human_display(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.human_display(params)
-    }
+    delegate!(stock: name, aliases, aggregate_names, signature, coerce_types, return_type, is_nullable, default_value, documentation);
 
     fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
         self.stock.return_field(fields)

@@ -11,7 +11,6 @@ use arrow::datatypes::{
 };
 use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
 };
@@ -94,19 +93,7 @@ impl Hash for OverTimes {
 }
 
 impl AggregateUDFImpl for OverTimes {
-    delegate!(stock: name, aliases, is_nullable, default_value, documentation);
-
-    fn schema_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.schema_name(params)
-    }
-
-    fn display_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.display_name(params)
-    }
-
-    fn human_display(&self, params: &AggregateFunctionParams) -> DfResult<String> {
-        self.stock.human_display(params)
-    }
+    delegate!(stock: name, aliases, aggregate_names, is_nullable, default_value, documentation);
 
     fn signature(&self) -> &Signature {
         &self.signature

@@ -12,6 +12,7 @@ use serrate_core::internal::times::cast_time;
 use serrate_core::internal::zones::may_change;
 
 use crate::array::{leaf_type, list_depth};
+use crate::functions::common_unit::find_clock_unit;
 use crate::functions::expression_planners::date_arithmetic::may_have_hours;
 use crate::functions::operators::needs_decimals;
 use crate::kernels::elementwise::{BinaryOp, OperandType, OperationTypes};
@@ -142,7 +143,7 @@ fn is_spelled_interval(cast: &Cast) -> bool {
 fn is_numbered_time(cast: &Cast) -> bool {
     let Expr::Literal(text, _) = cast.expr.as_ref() else { return false };
     let is_number = text.try_as_str().flatten().is_some_and(|text| text.parse::<i64>().is_ok());
-    is_number && find_unit(cast.field.data_type()).is_some()
+    is_number && find_clock_unit(cast.field.data_type()).is_some()
 }
 
 /// Whether no analyzer rule changes a cast of a constant from type `from` to type `to`.
@@ -160,7 +161,10 @@ fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
         }
         (text, Boolean | Date32 | Date64) if text.is_string() => true,
         (text, to) if text.is_string() => {
-            to.is_string() || is_plain_number(to) || to.is_decimal() || find_unit(to).is_some()
+            to.is_string()
+                || is_plain_number(to)
+                || to.is_decimal()
+                || find_clock_unit(to).is_some()
         }
         // Casts of floats to decimals are missing here, because an analyzer rule casts float
         // literals to decimals digit by digit.
@@ -171,7 +175,9 @@ fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
         // Casts to a coarser unit are missing here, because an analyzer rule rounds them down,
         // unlike Arrow.
         (Timestamp(unit, zone), Timestamp(to, to_zone)) => zone == to_zone && to >= unit,
-        (from, to) => find_unit(from).is_some() && find_unit(to) >= find_unit(from),
+        (from, to) => {
+            find_clock_unit(from).is_some() && find_clock_unit(to) >= find_clock_unit(from)
+        }
     }
 }
 
@@ -217,14 +223,6 @@ fn is_fine_time(t: &DataType) -> bool {
 
 fn is_plain_number(t: &DataType) -> bool {
     t.is_integer() || t.is_floating()
-}
-
-/// Returns the unit of `t` if it is a type of times of day (`TIME`), otherwise `None`.
-pub(super) fn find_unit(t: &DataType) -> Option<TimeUnit> {
-    match t {
-        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
-        _ => None,
-    }
 }
 
 /// Evaluates the constant `e` to a literal of type `to`. Returns `None` if `e` is not constant, or

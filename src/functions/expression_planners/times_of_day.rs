@@ -10,7 +10,8 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::expression_planners::constant_folding::{find_exact_constant, find_unit};
+use crate::functions::common_unit::{find_clock_unit, find_finest_clock};
+use crate::functions::expression_planners::constant_folding::find_exact_constant;
 use crate::functions::expression_planners::operator_names::is_distinction;
 use crate::functions::lists::NestedListType;
 
@@ -33,9 +34,9 @@ pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawB
             None => expr,
         };
     }
-    let Some(of_right) = find_unit(&right) else { return expr };
+    let Some(of_right) = find_clock_unit(&right) else { return expr };
     let Ok(left) = expr.left.get_type(schema) else { return expr };
-    let Some(of_left) = find_unit(&left) else { return expr };
+    let Some(of_left) = find_clock_unit(&left) else { return expr };
     let cast = |e: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e), to));
     match of_left.cmp(&of_right) {
         Ordering::Less => match find_exact_constant(&expr.right, &left) {
@@ -54,14 +55,13 @@ pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawB
 /// if there is only one unit, or if a value is not a time of day.
 pub(super) fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let first = values.first()?.get_type(schema).ok()?;
-    if !first.is_null() && find_unit(&first).is_none() {
+    if !first.is_null() && find_clock_unit(&first).is_none() {
         return None;
     }
     let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
-    let finest = types.iter().max_by_key(|t| find_unit(t))?.clone();
-    let is_clock = |t: &DataType| t.is_null() || find_unit(t).is_some();
+    let finest = find_finest_clock(&types)?;
     let is_kept = |t: &DataType| t.is_null() || *t == finest;
-    if !types.iter().all(is_clock) || types.iter().all(is_kept) {
+    if types.iter().all(is_kept) {
         return None;
     }
     let cast = |(e, t): (&Expr, &DataType)| match is_kept(t) {
@@ -75,9 +75,10 @@ pub(super) fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Exp
 /// unchanged. Returns `None` if there is at most one unit.
 pub(super) fn unify_elements(values: &[&Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
-    let clocks = types.iter().map(leaf_type).filter(|t| find_unit(t).is_some());
-    let finest = clocks.max_by_key(|t| find_unit(t))?.clone();
-    let is_coarser = |t: &DataType| find_unit(leaf_type(t)).is_some() && *leaf_type(t) != finest;
+    let clocks = types.iter().map(leaf_type).filter(|t| find_clock_unit(t).is_some());
+    let finest = clocks.max_by_key(|t| find_clock_unit(t))?.clone();
+    let is_coarser =
+        |t: &DataType| find_clock_unit(leaf_type(t)).is_some() && *leaf_type(t) != finest;
     if !types.iter().any(is_coarser) {
         return None;
     }

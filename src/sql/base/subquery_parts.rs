@@ -1,5 +1,7 @@
 //! Finds subqueries in expressions, and the values that are compared with them.
 
+use datafusion::common::tree_node::TreeNode;
+use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
 use crate::sql::base::expression_parts::has_part;
@@ -16,6 +18,21 @@ pub(in crate::sql) fn find_query(expr: &Expr) -> Option<&Subquery> {
         Expr::ScalarSubquery(query) => Some(query),
         _ => None,
     }
+}
+
+/// Whether an expression tests the rows of a subquery: IN, EXISTS, ANY or ALL.
+pub(in crate::sql) fn is_subquery_test(expr: &Expr) -> bool {
+    matches!(expr, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+}
+
+/// Whether the value of an expression depends only on the columns of its row: not on a subquery, a
+/// column of an outer query, a parameter or a call such as `random()`.
+pub(in crate::sql) fn uses_only_row(expr: &Expr) -> Result<bool> {
+    let is_other = |e: &Expr| {
+        find_query(e).is_some()
+            || matches!(e, Expr::OuterReferenceColumn(..) | Expr::Placeholder(_))
+    };
+    Ok(!expr.is_volatile() && !expr.exists(|e| Ok(is_other(e)))?)
 }
 
 /// Returns the value `x` that `x IN (query)`, `x = ANY (query)` or `x = ALL (query)` compares with

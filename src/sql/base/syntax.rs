@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SetExpr, Statement,
-    TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit, visit_expressions,
+    Expr, FromTable, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SelectItem, SetExpr,
+    Statement, TableFactor, TableWithJoins, UpdateTableFromKind, Value, Visit, visit_expressions,
 };
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
@@ -104,6 +104,25 @@ pub(in crate::sql) fn list_selects(query: &Query) -> Vec<&Select> {
         }
     }
     selects
+}
+
+/// Whether an item of a SELECT list is `*` or `t.*`.
+pub(in crate::sql) fn is_star(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// Returns the number of columns of a query without a star, for a set operation that of its first
+/// input. `unnest` of a struct counts as one.
+pub(in crate::sql) fn count_columns(body: &SetExpr) -> Option<usize> {
+    match body {
+        SetExpr::Select(select) => {
+            (!select.projection.iter().any(is_star)).then_some(select.projection.len())
+        }
+        SetExpr::Query(inner) => count_columns(&inner.body),
+        SetExpr::SetOperation { left, .. } => count_columns(left),
+        SetExpr::Values(values) => values.rows.first().map(|row| row.len()),
+        _ => None,
+    }
 }
 
 pub(crate) fn parse_query(text: &str) -> Result<Query> {

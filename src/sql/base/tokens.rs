@@ -17,6 +17,12 @@ pub(in crate::sql) fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }
 
+/// Whether a query can begin with `word`.
+pub(in crate::sql) fn begins_query(word: &str) -> bool {
+    let words = ["SELECT", "WITH", "FROM", "VALUES", "TABLE"];
+    words.iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
 pub(in crate::sql) fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
@@ -25,6 +31,11 @@ pub(in crate::sql) fn find_keyword(token: &TokenWithSpan) -> Option<Keyword> {
 }
 
 /// Returns the string literal of a text: `'it''s'` for `it's`.
-pub(in crate::sql) fn quote_text(text: &str) -> String {
+pub(crate) fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Returns a name in double quotes, with which SQL keeps its case.
+pub(crate) fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }

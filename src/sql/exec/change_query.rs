@@ -1,15 +1,13 @@
 //! The rows that DELETE and UPDATE change, found by a query over the numbered rows of the table.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, RecordBatch, UInt64Array,
 };
 use arrow::compute::kernels::merge::merge;
-use arrow::compute::{
-    CastOptions, cast_with_options, concat_batches, filter, not, sort_to_indices, take,
-};
+use arrow::compute::{concat_batches, filter, not, sort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::internal_err;
@@ -20,6 +18,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use futures::TryStreamExt;
+use serrate_core::internal::cast_strictly;
+use serrate_core::internal::lock_mutex;
 
 /// Name of the column with the position of each row in the table that DELETE or UPDATE changes.
 pub(in crate::sql) const ROW: &str = "__serrate_row";
@@ -55,7 +55,7 @@ impl NumberedRows {
             numbered.push(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
             next = end;
         }
-        *self.batches.lock().unwrap_or_else(PoisonError::into_inner) = numbered;
+        *lock_mutex(&self.batches) = numbered;
         Ok(())
     }
 }
@@ -67,7 +67,7 @@ impl PartitionStream for NumberedRows {
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         // The batches are cloned, because a plan with a correlated subquery reads the rows more than once.
-        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let batches = lock_mutex(&self.batches).clone();
         let schema = Arc::clone(&self.schema);
         let rows = futures::stream::once(async move {
             MemoryStream::try_new(batches, Arc::clone(&schema), None)
@@ -118,8 +118,7 @@ pub(in crate::sql) fn replace_values(
     mask: &BooleanArray,
     new: &ArrayRef,
 ) -> Result<ArrayRef> {
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let new = cast_with_options(new, column.data_type(), &strict)?;
+    let new = cast_strictly(new, column.data_type())?;
     let kept = filter(column, &not(mask)?)?;
     Ok(merge(mask, &new, &kept)?)
 }

@@ -18,6 +18,7 @@ use datafusion::physical_plan::{
 };
 use futures::Stream;
 use futures::stream::StreamExt;
+use serrate_core::internal::holds_type;
 
 #[cfg(feature = "cluster")]
 use crate::sql::exec::compact_texts::CompactTextsExec;
@@ -77,16 +78,13 @@ fn has_lists(schema: &SchemaRef) -> bool {
 }
 
 fn is_with_lists(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::List(_)
-        | DataType::LargeList(_)
-        | DataType::FixedSizeList(_, _)
-        | DataType::ListView(_)
-        | DataType::LargeListView(_)
-        | DataType::Map(_, _) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| is_with_lists(field.data_type())),
-        _ => false,
-    }
+    use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map};
+    holds_type(data_type, |t| {
+        matches!(
+            t,
+            List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_) | Map(..)
+        )
+    })
 }
 
 /// Returns the batches of its input. Until all batches are consumed, reserves memory for the copy

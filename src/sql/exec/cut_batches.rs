@@ -2,12 +2,13 @@
 //! batch start at zero. The buffers of a batch have exactly the required length.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::error::Result;
+use serrate_core::internal::lock_mutex;
 
 use crate::array::{Layout, leaf_type};
 use crate::table::RaggedTable;
@@ -257,7 +258,7 @@ pub(in crate::sql) struct CutCache(Mutex<Vec<CachedCuts>>);
 
 impl CutCache {
     fn find_cuts(&self, plan: &CutPlan) -> Option<Arc<Vec<WithArrays>>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock_mutex(&self.0);
         kept.iter().find(|kept| kept.plan == *plan).map(|kept| Arc::clone(&kept.cuts))
     }
 
@@ -282,7 +283,7 @@ impl CutCache {
             .map(|rows| WithArrays::new(table, rows?))
             .collect::<Result<Vec<_>>>()?;
         let cuts = Arc::new(cuts);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock_mutex(&self.0);
         kept.retain(|kept| kept.plan != *plan);
         while kept.iter().map(|kept| kept.bytes).sum::<usize>() > KEPT_BYTES - bytes {
             kept.remove(0);

@@ -1,13 +1,14 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
+use serrate_core::internal::lock_mutex;
 
 use crate::error::MORE_MEMORY;
 use crate::memory::{add_used, memory_limit, memory_used, subtract_used, try_add_used};
@@ -302,7 +303,7 @@ impl ProcessPool {
     }
 
     fn lock_holders(&self) -> MutexGuard<'_, MemoryHolders> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_mutex(&self.0)
     }
 }
 

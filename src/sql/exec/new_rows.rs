@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -12,6 +12,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
+use serrate_core::internal::lock_mutex;
 use serrate_core::internal::to_canonical_floats;
 
 use crate::functions::to_canonical_intervals;
@@ -106,13 +107,13 @@ impl ExecutionPlan for NewRowsExec {
     ) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
         if self.starts {
-            let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = lock_mutex(&self.seen.0);
             *seen = Some(DistinctRows::new(&schema, &context)?);
         }
         let seen = Arc::clone(&self.seen);
         let rows = self.input.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
-            let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = lock_mutex(&seen.0);
             match seen.as_mut() {
                 Some(seen) => seen.keep_new(&batch),
                 None => datafusion::common::internal_err!(

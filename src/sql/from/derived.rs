@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{MemTable, Session, TableProvider};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
@@ -18,12 +18,13 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::functions::remove_other_extension;
 use crate::sql::base::boxed_methods::boxed_method;
+use crate::sql::base::subquery_parts::uses_only_row;
 use crate::sql::exec::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use crate::sql::exec::nest::{NestExec, nest_batch};
 use crate::sql::from::distinct_names::check_distinct_names;
 use crate::sql::order::{fix_memory, in_source_order, pin_order, pin_sorts};
 use crate::sql::rules::coerce_types;
-use crate::sql::sources::{describe_table, select_columns};
+use crate::sql::sources::{accept_filters, describe_table, select_columns};
 
 #[derive(Clone, Debug)]
 pub(super) enum DerivationKind {
@@ -133,21 +134,11 @@ impl DerivedTable {
 
     /// Whether a condition uses only the first key of `ragged_nest`, which has the same value in a
     /// nested row as in the rows that form it. Returns false for `ragged_explode`, and if the
-    /// condition has a subquery, an outer column or a call such as `random()`.
-    fn is_of_rows(&self, condition: &Expr) -> bool {
-        let DerivationKind::Nest(keys) = &self.how else { return false };
-        let mut plain = !condition.is_volatile();
-        let _ = condition.apply(|e| {
-            plain &= !matches!(
-                e,
-                Expr::ScalarSubquery(_)
-                    | Expr::InSubquery(_)
-                    | Expr::Exists(_)
-                    | Expr::OuterReferenceColumn(..)
-            );
-            Ok(TreeNodeRecursion::Continue)
-        });
-        plain && condition.column_refs().iter().all(|c| keys.first() == Some(&c.name))
+    /// condition does not depend on the row alone.
+    fn is_of_rows(&self, condition: &Expr) -> Result<bool> {
+        let DerivationKind::Nest(keys) = &self.how else { return Ok(false) };
+        let uses_key = || condition.column_refs().iter().all(|c| keys.first() == Some(&c.name));
+        Ok(uses_only_row(condition)? && uses_key())
     }
 }
 
@@ -160,13 +151,7 @@ impl TableProvider for DerivedTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(filters
-            .iter()
-            .map(|condition| match self.is_of_rows(condition) {
-                true => TableProviderFilterPushDown::Exact,
-                false => TableProviderFilterPushDown::Unsupported,
-            })
-            .collect())
+        accept_filters(filters, |condition| self.is_of_rows(condition))
     }
 }
 

@@ -13,6 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{Array, Expr, FunctionArg, UnaryOp
 use crate::access;
 use crate::sql::base::syntax::{split_argument, unquote_text};
 use crate::sql::base::tokens::quote_text;
+use crate::sql::from::distinct_names::refuse_repeated_option;
 use crate::sql::sources::listing::list_table::list_table;
 use crate::sql::sources::listing::{FileSet, find_named_kind};
 use crate::sql::sources::urls::{describe_cause, make_missing_file_error, parse_path};
@@ -118,7 +119,7 @@ impl ReadCall {
         }
         let key = format!("format.{key}");
         if self.options.iter().any(|(given, _)| *given == key) {
-            return plan_err!("{}: the option {name} is given twice; write it once", self.function);
+            return refuse_repeated_option(&self.function, name);
         }
         self.options.push((key, value));
         Ok(())

@@ -1,7 +1,6 @@
 //! Rewrites the first argument of table functions such as `ragged_nest('query')` to a query, and
 //! `read_parquet(..)` to a table name.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
@@ -12,8 +11,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use super::read_functions::{self, FORMATS};
-use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
-use crate::sql::base::tokens::quote_text;
+use crate::sql::base::syntax::{to_plain_name, unquote_text};
+use crate::sql::base::tokens::{begins_query, quote_text};
 
 pub(super) const OVER_QUERIES: [&str; 4] =
     ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
@@ -52,19 +51,6 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor, parse: QueryParser) -> 
     *name = ObjectName::from(vec![called]);
     if let TableFactor::Table { args, .. } = relation {
         *args = None;
-    }
-    Ok(())
-}
-
-/// Returns an error if a call has two arguments of the same name, because only one of them would
-/// have an effect.
-pub(super) fn refuse_repeated_names(function: &str, args: &[FunctionArg]) -> Result<()> {
-    let mut names = HashSet::new();
-    for name in args.iter().filter_map(|arg| split_argument(arg)?.0) {
-        if names.contains(&name) {
-            return plan_err!("{function}: the option {name} is given twice; write it once");
-        }
-        names.insert(name);
     }
     Ok(())
 }
@@ -130,9 +116,7 @@ fn is_query(text: &str) -> bool {
         return true;
     }
     let word: String = text.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
-    let queries = ["SELECT", "WITH", "FROM", "VALUES", "TABLE"];
-    text[word.len()..].starts_with(char::is_whitespace)
-        && queries.iter().any(|q| word.eq_ignore_ascii_case(q))
+    text[word.len()..].starts_with(char::is_whitespace) && begins_query(&word)
 }
 
 /// Returns a name in the syntax of FROM: a call unchanged, a file in quotes, a table without quotes.

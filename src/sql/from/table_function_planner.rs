@@ -21,7 +21,8 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use crate::sql::base::syntax::{split_argument, to_plain_name, unquote_text};
 use crate::sql::exec::explode;
 use crate::sql::from::derived::{DerivationKind, DerivedTable};
-use crate::sql::from::rewrite::{OVER_QUERIES, QueryParser, refuse_repeated_names, rewrite_factor};
+use crate::sql::from::distinct_names::check_distinct_options;
+use crate::sql::from::rewrite::{OVER_QUERIES, QueryParser, rewrite_factor};
 use crate::sql::from::{axes, read_functions, rewrite, summarize};
 use crate::sql::sources::{cohort, features};
 
@@ -60,7 +61,7 @@ impl RelationPlanner for TableFunctionsPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         if is_table_function(&function) {
-            refuse_repeated_names(&function, &args.args)?;
+            check_distinct_options(&function, &args.args)?;
         }
         let table = match function.as_str() {
             features::NAME => Some(features::make_features_table(&args.args)?),

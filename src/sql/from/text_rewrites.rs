@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
-use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
+use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
-use crate::sql::base::tokens::{is_word, read_tokens};
+use crate::sql::base::tokens::{begins_query, is_word, read_tokens};
 
 /// Rewrites `SUMMARIZE ..` to a query: at the start of a statement, after EXPLAIN, and at the start of a
 /// subquery. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
@@ -31,7 +31,7 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
             // In `(summarize) AS ..` and `summarize(..)`, the word `summarize` is a name and not a keyword.
             Token::LParen if i > 0 && matches!(tokens[i - 1].token, Token::LParen) => continue,
             Token::LParen => true,
-            Token::Word(word) => is_query(word),
+            Token::Word(word) => word.quote_style.is_none() && begins_query(&word.value),
             Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => false,
             _ => continue,
         };
@@ -160,11 +160,6 @@ fn starts_query(before: &[TokenWithSpan]) -> bool {
         }
         _ => false,
     }
-}
-
-fn is_query(word: &Word) -> bool {
-    let queries = ["SELECT", "WITH", "FROM", "VALUES", "TABLE"];
-    word.quote_style.is_none() && queries.iter().any(|q| word.value.eq_ignore_ascii_case(q))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use datafusion::error::{DataFusionError, Result};
 use futures::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
+use serrate_core::internal::holds_type;
 
 use crate::sql::sources::file_adapter::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
@@ -85,17 +86,7 @@ fn mask_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
 }
 
 fn has_dictionary(t: &DataType) -> bool {
-    match t {
-        DataType::Dictionary(..) => true,
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => has_dictionary(field.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
-        _ => false,
-    }
+    holds_type(t, |t| matches!(t, DataType::Dictionary(..)))
 }
 
 fn mark_null_keys(data: ArrayData) -> Result<ArrayData> {

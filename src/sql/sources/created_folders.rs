@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::future::{FutureExt, ready};
 use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
+use serrate_core::internal::lock_mutex;
 
 use crate::access;
 
@@ -22,7 +23,7 @@ impl CreatedFolders {
     /// Starts a write of `file`. The write ends when the result is dropped, which removes those
     /// created folders above the file that are empty.
     pub(super) fn start_write(self: &Arc<Self>, file: &Path) -> FolderWrite {
-        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writes = lock_mutex(&self.writes);
         let above = file.ancestors().skip(1);
         let created = above.take_while(|f| writes.contains_key(*f) || !access::exists(f));
         let folders: Vec<PathBuf> = created.map(Path::to_path_buf).collect();
@@ -43,7 +44,7 @@ pub(super) struct FolderWrite {
 
 impl Drop for FolderWrite {
     fn drop(&mut self) {
-        let mut writes = self.created.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writes = lock_mutex(&self.created.writes);
         for folder in &self.folders {
             // Removal fails for a folder that contains files, so such a folder stays.
             let _ = access::remove_empty_folder(folder);

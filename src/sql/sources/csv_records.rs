@@ -1,13 +1,14 @@
 //! Finds where the records of CSV files end.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion::common::config::CsvOptions;
 use datafusion::error::Result;
 use memchr::{memchr, memchr2};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use serrate_core::internal::lock_mutex;
 
 /// The state of the parser after the bytes read so far. These are the states of the crate `csv-core`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +209,7 @@ impl RangeStarts {
             return Ok(at.min(meta.size));
         }
         let marks = {
-            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut files = lock_mutex(&self.files);
             let key = (meta.location.clone(), meta.size);
             let marks = files.entry(key).or_insert_with(|| {
                 let states = vec![RecordSplitter::new(options)];

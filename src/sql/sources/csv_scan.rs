@@ -17,11 +17,10 @@ use datafusion::physical_expr::projection::ProjectionExprs;
 use futures::{StreamExt, stream};
 use object_store::path::Path;
 use regex::Regex;
+use serrate_core::internal::find_repeated;
 
 use crate::sql::sources::csv_records::RangeStarts;
-use crate::sql::sources::csv_schema::{
-    find_repeated, has_names, list_names, parse_null_regex, read_header,
-};
+use crate::sql::sources::csv_schema::{has_names, list_names, parse_null_regex, read_header};
 use crate::sql::sources::exact_casts::{
     InexactConversion, TextRules, convert_exact, format_unheld_message,
 };

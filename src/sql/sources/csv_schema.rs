@@ -17,6 +17,7 @@ use datafusion::error::{DataFusionError, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
+use serrate_core::internal::find_repeated;
 
 use crate::sql::sources::csv_records::RecordSplitter;
 use crate::sql::sources::exact_casts::names_zone;
@@ -153,13 +154,6 @@ fn check_headers(objects: &[ObjectMeta], schemas: &[SchemaRef]) -> Result<()> {
         seen.extend(header.iter().map(|name| name.as_str()));
     }
     Ok(())
-}
-
-pub(in crate::sql) fn find_repeated<'a>(
-    names: impl IntoIterator<Item = &'a String>,
-) -> Option<&'a String> {
-    let mut seen = HashSet::new();
-    names.into_iter().find(|name| !seen.insert(*name))
 }
 
 pub(in crate::sql) fn list_names<'a>(names: impl Iterator<Item = &'a String>) -> String {

@@ -10,12 +10,12 @@ use arrow::array::{
     PrimitiveArray, Scalar, StringArray, StructArray, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
+use arrow::compute::cast;
 use arrow::compute::kernels::cast_utils::{
     Parser, parse_decimal, parse_interval_month_day_nano, string_to_datetime,
 };
 use arrow::compute::kernels::cmp::neq;
 use arrow::compute::kernels::numeric::add;
-use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Fields,
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -26,6 +26,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
+use serrate_core::internal::cast_strictly;
 use serrate_core::internal::times::complete_time;
 use serrate_core::internal::zones::local_to_instants;
 
@@ -194,7 +195,7 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
     }
     match (from, to) {
         (Dictionary(_, of), Dictionary(_, values)) if of == values => {
-            Ok((cast_with_options(array, to, &new_strict_options())?, None))
+            Ok((cast_strictly(array, to)?, None))
         }
         (Dictionary(_, values), _) => convert_marked(&cast(array, values)?, to, rules),
         (RunEndEncoded(_, values), _) => {
@@ -202,18 +203,16 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         }
         (_, Dictionary(_, values)) => {
             let (converted, unheld) = convert_marked(array, values, rules)?;
-            Ok((cast_with_options(&converted, to, &new_strict_options())?, unheld))
+            Ok((cast_strictly(&converted, to)?, unheld))
         }
         (List(_), List(field)) => convert_list::<i32>(array, field, rules),
         (LargeList(_), LargeList(field)) => convert_list::<i64>(array, field, rules),
-        (LargeList(from) | FixedSizeList(from, _), List(_)) => convert_marked(
-            &cast_with_options(array, &List(Arc::clone(from)), &new_strict_options())?,
-            to,
-            rules,
-        ),
+        (LargeList(from) | FixedSizeList(from, _), List(_)) => {
+            convert_marked(&cast_strictly(array, &List(Arc::clone(from)))?, to, rules)
+        }
         (List(from) | FixedSizeList(from, _), LargeList(_)) => {
             let large = LargeList(Arc::clone(from));
-            convert_marked(&cast_with_options(array, &large, &new_strict_options())?, to, rules)
+            convert_marked(&cast_strictly(array, &large)?, to, rules)
         }
         (FixedSizeList(from, n), FixedSizeList(field, m))
             if n == m && from.data_type() == field.data_type() && field.is_nullable() =>
@@ -226,9 +225,9 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
             Ok((Arc::new(list), None))
         }
         (FixedSizeList(from, _), FixedSizeList(field, _)) => {
-            let lists = cast_with_options(array, &List(Arc::clone(from)), &new_strict_options())?;
+            let lists = cast_strictly(array, &List(Arc::clone(from)))?;
             let (lists, unheld) = convert_marked(&lists, &List(Arc::clone(field)), rules)?;
-            Ok((cast_with_options(&lists, to, &new_strict_options())?, unheld))
+            Ok((cast_strictly(&lists, to)?, unheld))
         }
         (Struct(_), Struct(fields)) => {
             let (converted, unheld) = convert_struct(array.as_struct(), fields, rules)?;
@@ -250,14 +249,6 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> MarkedAr
         }
         _ => convert_leaf(array, to),
     }
-}
-
-fn new_strict_options() -> CastOptions<'static> {
-    CastOptions { safe: false, ..CastOptions::default() }
-}
-
-fn new_lenient_options() -> CastOptions<'static> {
-    CastOptions { safe: true, ..CastOptions::default() }
 }
 
 fn drop_unset(bits: BooleanBuffer) -> Option<BooleanBuffer> {
@@ -400,7 +391,7 @@ fn read_intervals(array: &ArrayRef) -> ArrayRef {
 /// [`is_rounding`] is true, the rows whose value the cast changes.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> MarkedArray {
     let from = array.data_type();
-    let converted = cast_with_options(array, to, &new_lenient_options())?;
+    let converted = cast(array, to)?;
     let mut unheld = BooleanBufferBuilder::new(array.len());
     if is_rounding(from, to) {
         // A number that becomes infinite is marked, too, such as 1e300 in Float32.
@@ -420,7 +411,7 @@ fn convert_leaf(array: &ArrayRef, to: &DataType) -> MarkedArray {
         }
         return Ok((converted, drop_unset(unheld.finish())));
     }
-    let back = cast_with_options(&converted, from, &new_lenient_options())?;
+    let back = cast(&converted, from)?;
     let changed = neq(&remove_negative_zeros(array)?, &back)?;
     for row in 0..array.len() {
         unheld.append(array.is_valid(row) && (changed.is_null(row) || changed.value(row)));

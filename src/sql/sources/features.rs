@@ -32,7 +32,7 @@ use crate::sql::sources::{describe_table, select_columns, to_local_path};
 pub(in crate::sql) const NAME: &str = "meds_features";
 
 /// Default windows of `meds_features`. [`AGGREGATES`] are its default aggregates.
-pub(crate) const WINDOWS: [&str; 3] = ["30d", "365d", "all"];
+const WINDOWS: [&str; 3] = ["30d", "365d", "all"];
 pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", "last", "slope"];
 
 const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG//'], windows => ['30d', 'all'], aggregates => ['count', 'mean'])";

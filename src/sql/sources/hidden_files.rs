@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use object_store::{
     OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, RenameOptions, coalesce_ranges,
 };
+use serrate_core::internal::lock_mutex;
 use tokio::runtime::Handle;
 use url::{Position, Url};
 
@@ -78,7 +79,7 @@ impl ObjectStoreRegistry for VisibleRegistry {
 
     fn deregister_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
         let key = &url[..Position::BeforePath];
-        self.wrapped.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        lock_mutex(&self.wrapped).remove(key);
         self.inner.deregister_store(url)
     }
 
@@ -96,7 +97,7 @@ impl ObjectStoreRegistry for VisibleRegistry {
             _ => e,
         })?;
         let key = url[..Position::BeforePath].to_owned();
-        let mut wrapped = self.wrapped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrapped = lock_mutex(&self.wrapped);
         let known = wrapped.get(&key).filter(|known| Arc::ptr_eq(&known.inner, &inner));
         if let Some(known) = known {
             return Ok(Arc::clone(known) as Arc<dyn ObjectStore>);

@@ -25,6 +25,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 use serde_json::Value;
 
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::sources::json_scan::ListReader;
 use crate::sql::sources::urls::format_location;
 
@@ -126,11 +127,12 @@ async fn infer_file(
         let schema = infer_json_schema_from_iterator(records)?;
         Ok::<_, ArrowError>((schema.fields, read))
     };
-    let inferred = tokio::task::spawn_blocking(infer)
-        .await
-        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?;
+    let location = object.location.clone();
+    let infer =
+        move || infer().map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&location)));
+    let inferred = run_blocking(infer).await;
     drop(running);
-    inferred.map_err(|e| plan_datafusion_err!("{}: {e}", format_location(&object.location)))
+    inferred
 }
 
 /// Maximum number of bytes that are read from the start of a file to find the columns of its first

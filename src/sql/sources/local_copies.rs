@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::stream::TryStreamExt;
@@ -13,6 +13,7 @@ use object_store::{
     Error as StoreError, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt,
 };
 use serrate_core::internal::NameLease;
+use serrate_core::internal::lock_mutex;
 use url::Url;
 
 use crate::access;
@@ -67,7 +68,7 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
         let slot = copies.slots.entry((url.to_owned(), only.join(","))).or_default();
         Arc::clone(slot)
     })?;
-    let mut latest = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut latest = lock_mutex(&slot);
     if let Some(latest) = &*latest
         && latest.checked.elapsed() < RECHECK
     {
@@ -109,7 +110,7 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
 }
 
 fn use_copies<T>(with: impl FnOnce(&mut LocalCopies) -> T) -> io::Result<T> {
-    let mut copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut copies = lock_mutex(&COPIES);
     Ok(with(match &mut *copies {
         Some(copies) => copies,
         none => none.insert(LocalCopies::new()?),

@@ -53,7 +53,8 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use arrow::datatypes::Schema;
-use datafusion::logical_expr::Expr;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 
 use crate::access;
 
@@ -71,6 +72,18 @@ macro_rules! describe_table {
 }
 
 pub(in crate::sql) use describe_table;
+
+/// Returns for each condition whether a table evaluates it exactly, or not at all.
+pub(in crate::sql) fn accept_filters(
+    filters: &[&Expr],
+    is_exact: impl Fn(&Expr) -> Result<bool>,
+) -> Result<Vec<TableProviderFilterPushDown>> {
+    let accept = |filter: &&Expr| match is_exact(filter)? {
+        true => Ok(TableProviderFilterPushDown::Exact),
+        false => Ok(TableProviderFilterPushDown::Unsupported),
+    };
+    filters.iter().map(accept).collect()
+}
 
 /// Defines methods of `FileSource` that call the same method of the source in a field.
 ///

@@ -1,11 +1,11 @@
 //! Plans the folders such as `k=1/`, one per value of a partition column, that COPY and INSERT
 //! write.
+use serrate_core::internal::cast_strictly;
 
 use crate::access;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
@@ -140,8 +140,7 @@ impl PartitionFolders {
                 "the column '{name}' of PARTITIONED BY is NULL in some rows, but rows with NULL cannot be written with the option execution.keep_partition_by_columns; remove the option or these rows"
             );
         }
-        let strict = CastOptions { safe: false, ..Default::default() };
-        let texts = cast_with_options(column, &DataType::Utf8, &strict).map_err(|e| {
+        let texts = cast_strictly(column, &DataType::Utf8).map_err(|e| {
             exec_datafusion_err!(
                 "the column '{name}' of PARTITIONED BY has a value that cannot be the name of a folder; cast the column to a string: {e}"
             )

@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +34,7 @@ use object_store::{
     GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
     PutOptions, PutPayload, PutResult, RenameOptions, RetryConfig, UploadPart,
 };
+use serrate_core::internal::lock_mutex;
 use url::{Position, Url};
 
 use crate::access;
@@ -140,7 +141,7 @@ pub(in crate::sql) struct SessionStores {
 
 impl fmt::Debug for SessionStores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = lock_mutex(&self.open);
         f.debug_set().entries(open.keys()).finish()
     }
 }
@@ -148,14 +149,14 @@ impl fmt::Debug for SessionStores {
 impl SessionStores {
     /// Returns a copy with the same stores. Stores that are opened later are not shared.
     pub(in crate::sql) fn copy_open(&self) -> Self {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let open = lock_mutex(&self.open).clone();
         Self { open: Mutex::new(open) }
     }
 
     /// Returns the store of the bucket of `url` if a statement has opened this store with OPTIONS;
     /// otherwise, returns `None`.
     pub(in crate::sql) fn find_given(&self, url: &Url) -> Option<Arc<dyn ObjectStore>> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = lock_mutex(&self.open);
         let found = open.get(find_bucket_name(url)).filter(|found| found.options.is_some())?;
         Some(Arc::clone(&found.store))
     }
@@ -166,7 +167,7 @@ impl SessionStores {
     pub(in crate::sql) fn open(&self, url: &Url) -> Result<Option<Arc<dyn ObjectStore>>> {
         let Some(kind) = StoreKind::from_url(url) else { return Ok(None) };
         check_url(url)?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock_mutex(&self.open);
         if let Some(found) = open.get(find_bucket_name(url)) {
             return Ok(Some(Arc::clone(&found.store)));
         }
@@ -181,7 +182,7 @@ impl SessionStores {
         let is_credential = |name: &str| CREDENTIALS.iter().any(|part| name.contains(part));
         let mut public = options.clone();
         public.retain(|name, _| !is_credential(name));
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock_mutex(&self.open);
         let known = open.get(bucket).and_then(|found| found.options.as_ref());
         if let Some(known) = known
             && *known != public

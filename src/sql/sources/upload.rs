@@ -1,7 +1,7 @@
 //! COPY to one object of an object store: writes a temporary local file, then uploads it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use crate::access;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::exec::one_input;
 use crate::sql::sources::file_output::OutputOptions;
@@ -302,15 +303,13 @@ pub(crate) fn has_aborts() -> bool {
 
 /// Reads at most `part` bytes of a file, on a thread for blocking work.
 async fn read_part(mut file: File, path: &Path, part: u64) -> Result<(File, Vec<u8>)> {
-    let read = move || -> io::Result<(File, Vec<u8>)> {
+    let path = path.to_owned();
+    let read = move || {
         let mut bytes = Vec::new();
-        file.by_ref().take(part).read_to_end(&mut bytes)?;
-        Ok((file, bytes))
+        let count = file.by_ref().take(part).read_to_end(&mut bytes);
+        count.map(|_| (file, bytes)).map_err(|e| crate::Error::io(path, e))
     };
-    let read = tokio::task::spawn_blocking(read)
-        .await
-        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?;
-    Ok(read.map_err(|e| crate::Error::io(path, e))?)
+    run_blocking(read).await
 }
 
 fn to_error(e: object_store::Error) -> DataFusionError {

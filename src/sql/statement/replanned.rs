@@ -28,6 +28,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serrate_core::internal::lock_mutex;
 
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::deep_stack::run_deep;
@@ -73,14 +74,14 @@ impl KeptStatements {
     /// Returns a copy with the same views and without the prepared statements.
     #[cfg(feature = "serve")]
     pub(in crate::sql) fn copy_views(&self) -> Self {
-        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let views = lock_mutex(&self.views).clone();
         Self { views: Mutex::new(views), prepared: Mutex::default() }
     }
 
     /// Returns the statement of a view whose definition in the catalog is `definition`. Forgets the
     /// statements before it, because their views were replaced.
     fn find_created(&self, name: &str, definition: &str) -> Option<CreatedView> {
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = lock_mutex(&self.views);
         let all = views.get_mut(name)?;
         let at = all.iter().rposition(|created| created.definition == definition)?;
         all.drain(..at);
@@ -103,7 +104,7 @@ pub(super) fn keep_view(
     if let Some(kept) = KeptStatements::from_state(state) {
         let definition = definition.to_owned();
         let created = CreatedView { definition, statement, home: find_home(state) };
-        let mut views = kept.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = lock_mutex(&kept.views);
         let all = views.entry(resolve_name(state, &view.name).to_string()).or_default();
         match all.iter_mut().find(|known| known.definition == created.definition) {
             Some(known) => *known = created,
@@ -136,7 +137,7 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, KeptStatem
 /// prepared statement of this name: then DataFusion refuses to run PREPARE.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, KeptStatement)) {
     if let Some(kept) = KeptStatements::from_state(state) {
-        let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock_mutex(&kept.prepared);
         all.entry((state.session_id().to_owned(), name)).or_insert(prepared);
     }
 }
@@ -154,7 +155,7 @@ pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Resu
         return Ok(statement);
     };
     let key = |name: &Ident| (state.session_id().to_owned(), fold_name(name));
-    let mut prepared = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut prepared = lock_mutex(&kept.prepared);
     match inner.as_ref() {
         SqlStatement::Deallocate { name, .. } => {
             prepared.remove(&key(name));

@@ -80,7 +80,7 @@ impl Dictionary {
 
     /// Creates a dictionary without keys from its columns. The vocabulary (list of distinct
     /// strings) of a string column may already hold strings.
-    pub(crate) fn from_columns(
+    fn from_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
         options: MapOptions,

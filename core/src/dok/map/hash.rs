@@ -2,7 +2,7 @@
 
 use super::row_types::{RowWidth, copy_row};
 pub(super) use crate::array::prefetch::prefetch_value;
-use crate::kernels::secret_hash::{fold_product, mix_bits};
+use crate::kernels::secret_hash::{derive_factors, fold_product};
 
 /// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +14,8 @@ pub(super) struct HashFactors {
 
 impl HashFactors {
     pub(super) fn new(seed: u64) -> Self {
-        let a = mix_bits(seed);
-        let b = mix_bits(a);
-        let c = mix_bits(b);
-        // An odd factor keeps different inputs different. The top bit of the factor lets every bit
-        // of the input affect the upper half of the 128-bit product.
-        Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
+        let [start, step, last] = derive_factors(seed);
+        Self { start, step, last }
     }
 
     #[inline(always)]

@@ -32,7 +32,7 @@ pub(super) const EMPTY: u64 = 0;
 const GONE: u64 = 2 << ROW_BITS;
 
 #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
-pub(super) const MAX_ROWS: usize = ROW as usize - 1;
+const MAX_ROWS: usize = ROW as usize - 1;
 
 /// Number of keys between the prefetch of a bucket and the use of this bucket.
 pub(super) const AHEAD: usize = 16;

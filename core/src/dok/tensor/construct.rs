@@ -204,7 +204,7 @@ impl DokTensor {
         Ok(Self::from_storage(storage))
     }
 
-    pub(super) fn from_entries(entries: SparseEntries) -> Result<Self> {
+    fn from_entries(entries: SparseEntries) -> Result<Self> {
         let options = MapOptions::default();
         let map = crate::dok::RowMap::from_rows(&entries.places, &entries.values, options)?;
         count_elements(&entries.shape)?;

@@ -144,7 +144,7 @@ impl DokTensor {
         Ok(SparseEntries { values, ..entries })
     }
 
-    pub(super) fn overwrite_entries(&self, entries: &SparseEntries) -> Result<()> {
+    fn overwrite_entries(&self, entries: &SparseEntries) -> Result<()> {
         let mut storage = self.storage.write();
         let selection = super::selection::PlaceSelection::from_numpy_index(
             &self.view,

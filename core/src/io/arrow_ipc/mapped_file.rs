@@ -15,9 +15,10 @@ use arrow::ipc::{Block, root_as_footer};
 use bytes::Bytes;
 
 use super::message_check::{MAGIC, MessageChecker, TAIL};
-use super::read_options::{IpcReadOptions, select_columns};
+use super::read_options::IpcReadOptions;
 use crate::error::{Error, Result};
 use crate::io::memory_map::map_file;
+use crate::io::named_columns::find_named_columns;
 use crate::io::reader_panics::contain_panics;
 
 pub(super) struct MappedFile {
@@ -67,7 +68,7 @@ impl MappedFile {
         let shown = match options.columns.as_deref() {
             None => SchemaRef::clone(&schema),
             Some(columns) => {
-                let indices = select_columns(path, &schema, columns)?;
+                let indices = find_named_columns(path, &schema, columns)?;
                 let shown = schema.project(&indices)?;
                 decoder = decoder.with_projection(indices);
                 Arc::new(shown)

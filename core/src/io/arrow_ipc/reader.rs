@@ -8,9 +8,10 @@ use arrow::ipc::reader::StreamReader;
 
 use super::mapped_file::MappedFile;
 use super::message_check::{CheckedStream, MessageChecker};
-use super::read_options::{IpcReadOptions, select_columns};
+use super::read_options::IpcReadOptions;
 use crate::access;
 use crate::error::{Error, Result};
+use crate::io::named_columns::find_named_columns;
 use crate::io::reader_panics::contain_panics;
 use crate::table::RaggedTable;
 
@@ -144,7 +145,7 @@ impl IpcTableReader {
         let (schema, columns) = match options.columns.as_deref() {
             None => (reader.schema(), None),
             Some(columns) => {
-                let indices = select_columns(path, &reader.schema(), columns)?;
+                let indices = find_named_columns(path, &reader.schema(), columns)?;
                 (Arc::new(reader.schema().project(&indices)?), Some(indices))
             }
         };

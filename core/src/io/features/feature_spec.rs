@@ -1,4 +1,3 @@
-use std::collections::HashSet;
 use std::fmt;
 use std::hash::Hash;
 use std::str::FromStr;
@@ -8,6 +7,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
 
 use crate::error::{Error, Result};
 use crate::io::meds::Vocabulary;
+use crate::io::repeated_names::find_repeated;
 use crate::kernels::between::ClosedEnds;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
@@ -423,8 +423,7 @@ fn check_repeated<T: Eq + Hash>(
             "the list of {what} of the features is empty; give at least one"
         )));
     }
-    let mut seen = HashSet::with_capacity(values.len());
-    match values.iter().find(|value| !seen.insert(*value)) {
+    match find_repeated(values) {
         None => Ok(()),
         Some(twice) => Err(Error::invalid(format!(
             "{:?} occurs twice in the {what} of features; name each once",

@@ -15,7 +15,7 @@ mod feature_table;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
@@ -23,6 +23,7 @@ use arrow::datatypes::Int64Type;
 use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsReadOptions, NeededColumns};
 use crate::io::meds_torch::MedsFolder;
+use crate::locks::lock_mutex;
 use compute::LabelAt;
 use feature_spec::WindowSpan;
 
@@ -173,7 +174,7 @@ impl LabelFeatures {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn unknown(&self) -> Option<usize> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock_mutex(&self.seen);
         let known = || self.subjects.iter().filter(|(id, _)| seen.subjects.contains_key(id));
         seen.shards
             .iter()
@@ -223,7 +224,7 @@ impl LabelFeatures {
             labels.extend(self.order[own.clone()].iter().map(at));
         }
         let shard_of_labels = FeatureShard::try_new(&data, Arc::clone(&self.spec), labels)?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock_mutex(&self.seen);
         if let Some(read) = seen.shards.get_mut(shard) {
             *read = true;
         }
@@ -232,7 +233,7 @@ impl LabelFeatures {
 
     /// Returns an error if another shard with the subject was read before.
     fn claim_subject(&self, id: i64, shard: usize) -> Result<()> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock_mutex(&self.seen);
         let first = *seen.subjects.entry(id).or_insert(shard);
         if first == shard {
             return Ok(());

@@ -198,7 +198,7 @@ impl ColumnSink {
         format_path(&self.name, self.first_row, &self.at)
     }
 
-    pub(super) fn make_varying_depth_error(&self, expected: &str, found: &str) -> Error {
+    fn make_varying_depth_error(&self, expected: &str, found: &str) -> Error {
         Error::DepthVaries {
             path: self.current_path(),
             expected: expected.to_owned(),
@@ -527,7 +527,7 @@ impl LeafValues {
                 }
                 f.values.push(x);
             }
-            ValueStore::Text(t) if is_text(declared) => match value {
+            ValueStore::Text(t) if declared.is_string() => match value {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
@@ -537,10 +537,6 @@ impl LeafValues {
         self.nulls.append_non_null();
         Ok(())
     }
-}
-
-fn is_text(t: &DataType) -> bool {
-    matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// Truncates floats. Returns `None` for a string, or a number outside the range of the type.

@@ -46,13 +46,13 @@ impl<'a> JsonParser<'a> {
         None
     }
 
-    pub(super) fn accept_byte(&mut self, byte: u8) -> bool {
+    fn accept_byte(&mut self, byte: u8) -> bool {
         let next = self.peek_byte() == Some(byte);
         self.pos += usize::from(next);
         next
     }
 
-    pub(super) fn expect_byte(&mut self, byte: u8, what: &str) -> Result<()> {
+    fn expect_byte(&mut self, byte: u8, what: &str) -> Result<()> {
         if self.accept_byte(byte) { Ok(()) } else { Err(self.describe_unexpected(what)) }
     }
 

@@ -3,14 +3,16 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
-use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null, take};
+use arrow::compute::{cast, filter, is_not_null, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 
+use crate::array::exact_casts::cast_strictly;
 use crate::dense::{DType, DenseTensor};
 use crate::dok::{Coo, Dictionary, DokTensor, DuplicateEntries, Fallback, MapOptions};
 use crate::error::{Error, Result};
 use crate::io::dictionary;
 use crate::io::dok::DokFile;
+use crate::io::repeated_names::find_repeated;
 use crate::io::safetensors::{SafetensorsFile, SaveOptions};
 use crate::kernels::text::is_text;
 
@@ -100,7 +102,7 @@ fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     Ok((1..count).all(|i| first_other(i) == Some(Ordering::Less)))
 }
 
-pub(crate) fn default_names(ndim: usize) -> Vec<String> {
+fn default_names(ndim: usize) -> Vec<String> {
     let axes = (0..ndim).map(|axis| format!("axis{axis}"));
     axes.chain(["value".into()]).collect()
 }
@@ -130,7 +132,7 @@ impl KeyedContents {
             None => default_names(ndim),
             Some(names) => serde_json::from_str::<Vec<String>>(&names)
                 .ok()
-                .filter(|n| n.len() == ndim + 1 && find_first_double(n).is_none())
+                .filter(|n| n.len() == ndim + 1 && find_repeated(n).is_none())
                 .ok_or_else(|| {
                     Error::file(
                         path,
@@ -412,11 +414,6 @@ fn make_tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
     Arc::new(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>()))
 }
 
-/// Returns the first name that repeats an earlier name; `None` if all names are distinct.
-pub fn find_first_double(names: &[String]) -> Option<&String> {
-    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
-}
-
 fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     let nulls = column.logical_nulls().filter(|n| n.null_count() > 0);
     match nulls.and_then(|n| n.iter().position(|valid| !valid)) {
@@ -447,8 +444,7 @@ fn append_coordinates(
         ));
     }
     refuse_nulls(column, name, before)?;
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let wide = cast_with_options(column, &DataType::Int64, &options).map_err(|e| {
+    let wide = cast_strictly(column, &DataType::Int64).map_err(|e| {
         Error::invalid(format!("a coordinate of axis {name:?} does not fit int64; correct it: {e}"))
     })?;
     let wide = wide.as_primitive::<Int64Type>().values();

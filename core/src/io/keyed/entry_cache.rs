@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use super::contents::KeyedContents;
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
 use crate::io::stamp::FileStamp;
+use crate::locks::lock_mutex;
 use crate::memory::MemoryCharge;
 
 /// Maximum number, and maximum size in bytes, of the recently opened files that stay in memory
@@ -97,11 +98,6 @@ impl FileSlots {
 
 static SLOTS: LazyLock<Mutex<FileSlots>> = LazyLock::new(Mutex::default);
 static RECENT: Mutex<Vec<Arc<KeyedVersion>>> = Mutex::new(Vec::new());
-
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data in every mutex here is always consistent, so poisoning does not matter.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn find_or_add_slot(path: &Path) -> Arc<FileSlot> {
     lock_mutex(&SLOTS).find_or_add_slot(path)

@@ -4,6 +4,6 @@ mod contents;
 mod entry_cache;
 mod spec;
 
-pub use contents::{KeyedContents, find_first_double, key_type};
+pub use contents::{KeyedContents, key_type};
 pub use entry_cache::{KeyedVersion, LatestVersion, change_file, create, open};
 pub use spec::KeyedSpec;

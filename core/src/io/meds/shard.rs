@@ -133,7 +133,7 @@ impl NeededColumns<'_> {
     }
 
     /// Returns whether the column `name` of events or `static_{name}` of static facts is needed.
-    pub(crate) fn needs_column(&self, name: &str) -> bool {
+    fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use arrow::array::AsArray;
 use arrow::compute::cast;
@@ -10,6 +10,7 @@ use super::distinct_subjects::has_distinct_subjects;
 use super::file::MedsFile;
 use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 use crate::table::UnsortedRows;
 
 /// Columns that are computed on reading. A column of a file must not have such a name.
@@ -82,7 +83,7 @@ impl DatasetFiles {
     }
 
     pub(super) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
-        let mut subjects = self.subjects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subjects = lock_mutex(&self.subjects);
         subjects.reserve(ids.len());
         for id in ids {
             let first = *subjects.entry(*id).or_insert(shard);

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::locks::lock_mutex;
 
 /// Computes `work(i)` for every `i` below `count` in `jobs` threads, and passes the results to
 /// `take` in the order of `i`. At most two results per thread wait, so memory does not depend on
@@ -19,9 +20,6 @@ pub(super) fn run_in_order<T: Send>(
         failed: Option<(usize, Error)>,
         take: F,
     }
-    fn lock_state<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-        state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
     let jobs = jobs.clamp(1, count.max(1));
     let most = jobs.saturating_mul(2);
     let state =
@@ -29,7 +27,7 @@ pub(super) fn run_in_order<T: Send>(
     let turn = Condvar::new();
     let run = || {
         loop {
-            let mut now = lock_state(&state);
+            let mut now = lock_mutex(&state);
             while now.failed.is_none() && now.begun < count && now.begun - now.taken >= most {
                 now = turn.wait(now).unwrap_or_else(PoisonError::into_inner);
             }
@@ -40,7 +38,7 @@ pub(super) fn run_in_order<T: Send>(
             now.begun += 1;
             drop(now);
             let result = work(number);
-            let mut guard = lock_state(&state);
+            let mut guard = lock_mutex(&state);
             let now = &mut *guard;
             let failed = match result {
                 Err(e) => Some((number, e)),

@@ -10,6 +10,7 @@ use safetensors::Dtype;
 
 use super::list_bounds::{FileAxis, is_integer, read_bound_at};
 use super::tensor_names::{BOUNDS, LENGTHS, RESERVED, data_type, split_name};
+use crate::array::ranges::check_row_range;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
@@ -222,14 +223,7 @@ impl FileLayout {
     }
 
     pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
-        if rows.start > rows.end || rows.end > self.rows {
-            return Err(Error::OutOfRange {
-                axis: 0,
-                index: i64::try_from(rows.start.max(rows.end)).unwrap_or(i64::MAX),
-                size: self.rows,
-            });
-        }
-        Ok(())
+        check_row_range(rows, self.rows)
     }
 }
 

@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::buffer::Buffer;
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
 use half::f16;
 use safetensors::Dtype;
 
 use super::tensor_names::{MAX_AXIS, RESERVED, SUBJECT_ID, find_tensor_dtype, format_tensor_name};
 use super::{NrtSchema, WriteOptions};
+use crate::array::exact_casts::cast_strictly;
 use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsWriter, SaveOptions, TensorId};
@@ -326,8 +326,7 @@ impl TargetColumn {
         }
         let mut values = column.values().clone();
         if self.written_type != self.given_type {
-            let options = CastOptions { safe: false, ..CastOptions::default() };
-            values = cast_with_options(&values, &self.written_type, &options)
+            values = cast_strictly(&values, &self.written_type)
                 .map_err(|e| Error::file(path, format!("column {:?}: {e}", self.name)))?;
         }
         if values.null_count() == 0 {

@@ -15,6 +15,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData
 use super::LocalFile;
 use super::lists::ColumnsReader;
 use crate::error::{Error, Result};
+use crate::io::named_columns::find_named_columns;
 use crate::io::reader_panics::contain_panics;
 use crate::table::RaggedTable;
 
@@ -317,23 +318,11 @@ fn select_columns(
     metadata: &ArrowReaderMetadata,
     columns: Option<&[String]>,
 ) -> Result<Vec<usize>> {
-    let fields = metadata.schema().fields();
-    let Some(columns) = columns else { return Ok((0..fields.len()).collect()) };
-    let mut roots = columns
-        .iter()
-        .map(|name| {
-            fields.iter().position(|f| f.name() == name).ok_or_else(|| {
-                let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
-                Error::file(
-                    path,
-                    format!("there is no column {name:?}; the columns are {}", names.join(", ")),
-                )
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    roots.sort_unstable();
-    roots.dedup();
-    Ok(roots)
+    let schema = metadata.schema();
+    match columns {
+        Some(columns) => find_named_columns(path, schema, columns),
+        None => Ok((0..schema.fields().len()).collect()),
+    }
 }
 
 fn to_row_count(path: &Path, rows: i64) -> Result<usize> {

@@ -284,7 +284,13 @@ pub fn convert_store_error(name: &Path, error: object_store::Error) -> Error {
 }
 
 /// Sorts ranges, drops empty ones, and merges those at most `gap` bytes apart.
-fn coalesce_ranges(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::internal::safetensors::coalesce_ranges;
+/// assert_eq!(coalesce_ranges(vec![30..40, 0..10, 12..20], 2), [0..20, 30..40]);
+/// ```
+pub fn coalesce_ranges(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
     ranges.retain(|r| r.start < r.end);
     ranges.sort_by_key(|r| r.start);
     let mut out: Vec<Range<u64>> = Vec::with_capacity(ranges.len());

@@ -12,23 +12,21 @@ pub(crate) mod spans;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum, Scalar};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::{cmp, numeric};
-use arrow::compute::{CastOptions, and_kleene, cast, cast_with_options, or_kleene};
-use arrow::datatypes::{
-    DataType, Float16Type, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit,
-};
+use arrow::compute::{and_kleene, cast, or_kleene};
+use arrow::datatypes::{DataType, IntervalMonthDayNanoType, IntervalUnit};
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
-use half::f16;
 
 use super::dictionary_predicate::over_values;
 use super::time_texts::complete_texts;
 use super::times::{NANOSECONDS_PER_DAY, cast_time, count_nanoseconds};
 use super::zones;
 use crate::array::RaggedArray;
-use crate::array::exact_casts::check_decimal_precision;
+use crate::array::canonical::to_canonical_floats;
+use crate::array::exact_casts::{cast_strictly, check_decimal_precision};
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
@@ -297,49 +295,23 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Replaces -0.0 with 0.0 and every NaN with the same NaN, because Arrow's comparisons
-    /// distinguish -0.0 from 0.0, and NaN with different bits.
-    fn canonicalize_floats(&self) -> Self {
-        fn canonicalize_floats<T: ArrowPrimitiveType>(
-            values: &ArrayRef,
-            one: impl Fn(T::Native) -> T::Native,
-        ) -> Option<ArrayRef> {
-            Some(Arc::new(values.as_primitive_opt::<T>()?.unary::<_, T>(one)))
-        }
-        let values = self.values();
-        let zero = f16::from_f32(0.0);
-        let changed =
-            canonicalize_floats::<Float32Type>(
-                values,
-                |x| if x.is_nan() { f32::NAN } else { x + 0.0 },
-            )
-            .or_else(|| {
-                canonicalize_floats::<Float64Type>(values, |x| {
-                    if x.is_nan() { f64::NAN } else { x + 0.0 }
-                })
-            })
-            .or_else(|| {
-                canonicalize_floats::<Float16Type>(values, |x| match x {
-                    x if x.is_nan() => f16::NAN,
-                    x if x == zero => zero,
-                    x => x,
-                })
-            })
-            .unwrap_or_else(|| Arc::clone(values));
-        match self {
+    /// Makes floats canonical, because Arrow's comparisons distinguish -0.0 from 0.0, and NaN with
+    /// different bits.
+    fn canonicalize_floats(&self) -> Result<Self> {
+        let changed = to_canonical_floats(self.values())?;
+        Ok(match self {
             Self::Each(_) => Self::Each(changed),
             Self::One(_) => Self::One(changed),
-        }
+        })
     }
 
     fn cast_values(self, to: &DataType) -> Result<Self> {
-        let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |v: ArrayRef| -> Result<ArrayRef> {
             let v = complete_texts(&v, to)?;
             match cast_time(&v, to) {
                 _ if v.data_type() == to => Ok(v),
                 Some(exact) => exact,
-                None => Ok(cast_with_options(&v, to, &options)?),
+                None => Ok(cast_strictly(&v, to)?),
             }
         };
         Ok(match self {
@@ -356,7 +328,7 @@ fn apply_op(op: BinaryOp, left: &SideValues, right: &SideValues, len: usize) -> 
     }
     let (one_left, one_right);
     let (left, right) = if compares && left.is_float() && right.is_float() {
-        (one_left, one_right) = (left.canonicalize_floats(), right.canonicalize_floats());
+        (one_left, one_right) = (left.canonicalize_floats()?, right.canonicalize_floats()?);
         (&one_left, &one_right)
     } else {
         (left, right)

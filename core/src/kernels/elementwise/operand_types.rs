@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Float64Type,
     Int64Type, TimeUnit, UInt64Type,
@@ -9,8 +9,10 @@ use arrow::datatypes::{
 
 use super::spans::{choose_span_type, choose_span_types, is_span};
 use super::{BinaryOp, SideValues, apply_op};
+use crate::array::exact_casts::cast_strictly;
 use crate::array::exact_casts::find_int_range;
 use crate::error::{Error, Result};
+use crate::kernels::dictionary_predicate::value_type;
 use crate::kernels::text::is_overflow;
 use crate::kernels::time_texts::complete_texts;
 use crate::kernels::times::{
@@ -214,13 +216,6 @@ impl<'a> OperandType<'a> {
                 v.len()
             ))),
         }
-    }
-}
-
-fn value_type(t: &DataType) -> &DataType {
-    match t {
-        DataType::Dictionary(_, values) => values,
-        other => other,
     }
 }
 
@@ -475,18 +470,17 @@ fn combine_with_literal(
 /// error if the string cannot be parsed as a value of type `values`.
 fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType> {
     let literal = &complete_texts(literal, values)?;
-    let options = CastOptions { safe: false, ..CastOptions::default() };
     let zoned = matches!(values, DataType::Timestamp(_, Some(_)));
     let parsed = match zoned.then(|| cast_time(literal, values)).flatten() {
         Some(parsed) => parsed,
-        None => cast_with_options(literal, values, &options).map_err(Error::from),
+        None => cast_strictly(literal, values).map_err(Error::from),
     };
     match (parsed, values) {
         (Ok(there), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => {
             find_type_of_instants(values, literal, &there)
         }
         (Ok(there), DataType::Time32(_) | DataType::Time64(_)) => {
-            let exact = cast_with_options(literal, &FINEST_CLOCK, &options)?;
+            let exact = cast_strictly(literal, &FINEST_CLOCK)?;
             let there = cast(&there, &FINEST_CLOCK)?;
             Ok(if *there == *exact { values.clone() } else { FINEST_CLOCK })
         }
@@ -497,7 +491,7 @@ fn find_type_of_string(values: &DataType, literal: &ArrayRef) -> Result<DataType
         // The literal may exceed the range of nanosecond timestamps; compare in exact seconds.
         (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
             let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
-            cast_with_options(literal, &wide, &options)?;
+            cast_strictly(literal, &wide)?;
             Ok(EXACT_SECONDS)
         }
         (Err(e), _) => Err(e),

@@ -12,11 +12,10 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Result};
-use crate::kernels::times::to_exact_seconds;
+use crate::kernels::times::{NANOSECONDS_PER_DAY, to_exact_seconds};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const DAYS_PER_MONTH: i128 = 30;
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
 /// Returns whether values of a type are intervals or durations.
 pub fn is_span(t: &DataType) -> bool {

@@ -8,9 +8,9 @@ use arrow::datatypes::DataType;
 use super::key_codes::to_comparable_keys;
 use super::list_groups::ListGroups;
 use super::text_ranks::TextRanks;
+use crate::array::canonical::to_canonical_floats;
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
-use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::sort::{SortOrder, argsort_leaves, for_each_list_of_keys, make_equality};
 
 /// The leaves of every list of keys, sorted and divided into groups of equal keys.

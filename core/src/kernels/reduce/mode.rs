@@ -9,9 +9,9 @@ use super::ReduceTask;
 use super::distinct::ValidLeaves;
 use super::groups::{GroupLists, rank_valid};
 use super::pick::{ChosenLeaves, take_chosen};
+use crate::array::canonical::to_canonical_floats;
 use crate::error::Result;
 use crate::kernels::bits::RankedBitmap;
-use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::native::dispatch_native;
 
 pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {

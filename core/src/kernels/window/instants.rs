@@ -15,10 +15,8 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::between::ClosedEnds;
 use crate::kernels::native::reinterpret_values;
-use crate::kernels::times::{compare_exactly, count_nanoseconds};
+use crate::kernels::times::{NANOSECONDS_PER_DAY, compare_exactly, count_nanoseconds};
 use crate::kernels::zones::add_intervals;
-
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
 #[derive(Clone)]
 pub(super) enum Instants {

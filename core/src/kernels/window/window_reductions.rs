@@ -11,9 +11,9 @@ use super::list_windows::{ListWindows, count_set};
 use super::quantiles::compute_window_quantiles;
 use super::window_extremes::find_extremes;
 use super::window_sums::WindowSums;
+use crate::array::canonical::to_canonical_floats;
 use crate::error::{Error, Result};
 use crate::kernels::bits::RankedBitmap;
-use crate::kernels::canonical::to_canonical_floats;
 use crate::kernels::reduce::Reduction;
 use crate::kernels::reduce::quantile::check_quantile;
 

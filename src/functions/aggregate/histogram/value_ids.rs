@@ -12,11 +12,11 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow::row::{RowConverter, SortField};
-use half::f16;
+use serrate_core::internal::to_canonical_floats;
 
 use super::counts::ValueCounts;
 use crate::error::Result;
@@ -122,7 +122,7 @@ impl ValueNumbers {
             true => Arc::clone(values),
             false => cast(values, &self.data_type)?,
         };
-        let rows = seen.converter.convert_columns(&[to_plain_floats(&values)])?;
+        let rows = seen.converter.convert_columns(&[to_canonical_floats(&values)?])?;
         let number = |i: usize| {
             let row = rows.row(i);
             let bytes = row.as_ref();
@@ -177,29 +177,6 @@ impl ValueNumbers {
             _ => 0,
         }
     }
-}
-
-/// Replaces -0.0 with 0.0 and every NaN with the canonical NaN; other values are unchanged.
-fn to_plain_floats(values: &ArrayRef) -> ArrayRef {
-    fn normalize_floats<T: ArrowPrimitiveType>(
-        values: &ArrayRef,
-        one: impl Fn(T::Native) -> T::Native,
-    ) -> Option<ArrayRef> {
-        Some(Arc::new(values.as_primitive_opt::<T>()?.unary::<_, T>(one)))
-    }
-    normalize_floats::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 })
-        .or_else(|| {
-            normalize_floats::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 })
-        })
-        .or_else(|| {
-            let zero = f16::from_f32(0.0);
-            normalize_floats::<Float16Type>(values, |x| match x {
-                x if x.is_nan() => f16::NAN,
-                x if x == zero => zero,
-                x => x,
-            })
-        })
-        .unwrap_or_else(|| Arc::clone(values))
 }
 
 /// Minimum number of values for which scanning a table of 2^16 counts is faster than recording

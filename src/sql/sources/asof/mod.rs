@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
@@ -21,8 +20,11 @@ pub(in crate::sql) use self::asof_source::AsOfSource;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::base::boxed_methods::boxed_method;
+use crate::sql::base::subquery_parts::uses_only_row;
 use crate::sql::sources::meds::MedsTable;
-use crate::sql::sources::{as_literal_str, describe_table, select_columns, to_local_path};
+use crate::sql::sources::{
+    accept_filters, as_literal_str, describe_table, select_columns, to_local_path,
+};
 
 pub use self::asof_source::{label_tasks, unknown_labels};
 pub(crate) use self::projection_rule::{keep_asof_order, push_asof_projections};
@@ -116,16 +118,7 @@ impl TableProvider for MedsAsOfTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        filters
-            .iter()
-            .map(|filter| {
-                let plain = !filter.is_volatile() && !filter.exists(|e| Ok(needs_more(e)))?;
-                Ok(match plain {
-                    true => TableProviderFilterPushDown::Exact,
-                    false => TableProviderFilterPushDown::Unsupported,
-                })
-            })
-            .collect()
+        accept_filters(filters, uses_only_row)
     }
 
     boxed_method!(MedsAsOfTable: scan = plan_scan);
@@ -155,17 +148,4 @@ impl MedsAsOfTable {
         )?;
         Ok(DataSourceExec::from_data_source(source.with_limit(limit)))
     }
-}
-
-/// Whether the value of an expression depends on more than the row: a subquery or a parameter, say.
-fn needs_more(e: &Expr) -> bool {
-    matches!(
-        e,
-        Expr::ScalarSubquery(_)
-            | Expr::InSubquery(_)
-            | Expr::Exists(_)
-            | Expr::SetComparison(_)
-            | Expr::OuterReferenceColumn(_, _)
-            | Expr::Placeholder(_)
-    )
 }

@@ -16,7 +16,6 @@ use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
@@ -27,6 +26,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::sql::base::blocking::run_blocking;
 use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::expression_parts::{remove_qualifiers, simplify_expr};
+use crate::sql::base::subquery_parts::uses_only_row;
 
 pub(crate) use factory::DokTableFactory;
 pub(crate) use format::DokFormatFactory;
@@ -38,8 +38,8 @@ use crate::access;
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::order::build_ordered_sink;
-use crate::sql::sources::describe_table;
 use crate::sql::sources::memory_tables::find_column_indices;
+use crate::sql::sources::{accept_filters, describe_table};
 use serrate_core::internal::keyed::{KeyedContents, KeyedVersion, LatestVersion, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.
@@ -185,21 +185,7 @@ impl TableProvider for DokTable {
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
         // Conditions with a subquery or an outer column stay in a `FilterExec` above the scan.
-        let elsewhere = |e: &Expr| {
-            Ok(matches!(
-                e,
-                Expr::Exists(_)
-                    | Expr::InSubquery(_)
-                    | Expr::ScalarSubquery(_)
-                    | Expr::SetComparison(_)
-                    | Expr::OuterReferenceColumn(_, _)
-            ))
-        };
-        let exact = |f: &&Expr| match f.is_volatile() || f.exists(elsewhere)? {
-            false => Ok(TableProviderFilterPushDown::Exact),
-            true => Ok(TableProviderFilterPushDown::Unsupported),
-        };
-        filters.iter().map(exact).collect()
+        accept_filters(filters, uses_only_row)
     }
 
     async fn insert_into(

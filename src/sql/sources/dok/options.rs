@@ -9,7 +9,7 @@ use datafusion::error::Result;
 
 use crate::access;
 use crate::dok::DuplicateEntries;
-use serrate_core::internal::keyed::find_first_double;
+use serrate_core::internal::find_repeated;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DokOptions {
@@ -95,7 +95,7 @@ fn parse_names(text: &str) -> Result<Vec<String>> {
             "option 'keys' must be a list of columns such as 'subject_id, code', but '{text}' has an empty name"
         );
     }
-    match find_first_double(&names) {
+    match find_repeated(&names) {
         None => Ok(names),
         Some(name) => plan_err!("option 'keys' lists the column '{name}' twice; remove one"),
     }

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
+use serrate_core::internal::cast_strictly;
 
 use crate::array::{leaf_type, list_depth, list_of};
 use crate::kernels::nan::nan_to_null;
@@ -106,7 +106,7 @@ pub(super) fn cast_leaves(
     }
     // A file may have wider types than the table. A value that does not fit the table's type is an
     // error, not NULL.
-    Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
+    Ok(cast_strictly(&values, target)?)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(in crate::sql) const FILE: &str = "_file";
 /// Name of the column with the index of a row in its file.
 pub(in crate::sql) const ROW: &str = "_row";
 
-pub(in crate::sql) fn make_position_fields() -> [Field; 2] {
+fn make_position_fields() -> [Field; 2] {
     [Field::new(FILE, DataType::Utf8, false), Field::new(ROW, DataType::Int64, false)]
 }
 

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use datafusion::catalog::Session;
@@ -36,6 +36,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStore;
+use serrate_core::internal::lock_mutex;
 
 use super::logical_types::read_intervals_as_bytes;
 use crate::sql::sources::pinned_file::pin_version;
@@ -149,7 +150,7 @@ impl AsyncFileReader for CorrectedReader {
     ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
         async move {
             let footer = self.inner.get_metadata(options).await?;
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = lock_mutex(&self.known);
             if let Some((from, changed)) = known.get(&self.path)
                 && std::ptr::eq(from.as_ptr(), Arc::as_ptr(&footer))
             {

@@ -1,6 +1,6 @@
 //! DataFusion's Parquet format, with Serrate's COPY to one local file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -45,6 +45,7 @@ use crate::sql::sources::file_output::{
 };
 use crate::sql::sources::inner_sink::{PassRows, add_target_name, find_sink, wrap_sink};
 use crate::sql::sources::partition_folders::plan_folders;
+use serrate_core::internal::find_repeated;
 use serrate_core::internal::meds::{find_plain_type, unify_types};
 use serrate_core::internal::parquet::{to_stored, to_stored_schema};
 
@@ -447,10 +448,9 @@ async fn check_footer(
     // A footer that cannot be read here is encrypted, because a damaged footer is already an error
     // when the schema of the file is inferred.
     let Ok(metadata) = reader.fetch_metadata().await else { return Ok(LeafTypes::new()) };
-    let mut seen = HashSet::new();
     let fields = metadata.file_metadata().schema_descr().root_schema().get_fields();
-    match fields.iter().find(|field| !seen.insert(field.name())) {
-        Some(field) => plan_err!("{}", describe_repeated_column(&object.location, field.name())),
+    match find_repeated(fields.iter().map(|field| field.name())) {
+        Some(name) => plan_err!("{}", describe_repeated_column(&object.location, name)),
         None => Ok(find_leaf_types(&metadata)),
     }
 }

@@ -18,6 +18,7 @@ use regex::Regex;
 use crate::sql::base::syntax::{list_relations, parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::columns::join_constraints::is_merging;
 use crate::sql::statement::columns::lateral_tables::table_name;
+use crate::sql::statement::columns::set_names::is_name;
 use crate::sql::statement::columns::star_excludes::name_column;
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_alone};
@@ -266,10 +267,9 @@ fn write_out_call(
             }
             ControlFlow::<()>::Continue(())
         });
-        let is_name = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
         match alias {
             Some(alias) => SelectItem::ExprWithAlias { expr, alias: alias.clone() },
-            None if is_name => SelectItem::UnnamedExpr(expr),
+            None if is_name(&expr) => SelectItem::UnnamedExpr(expr),
             None => SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) },
         }
     });

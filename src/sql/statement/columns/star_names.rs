@@ -16,8 +16,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::sql::base::syntax::parse_query;
-use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name};
+use crate::sql::base::syntax::{is_star, parse_query};
+use crate::sql::statement::columns::set_names::{add_identifiers, find_unused_name, is_name};
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::CteScopes;
 
@@ -187,14 +187,6 @@ impl VisitorMut for StarVisitor {
         self.name_columns(select);
         ControlFlow::Continue(())
     }
-}
-
-pub(in crate::sql::statement) fn is_star(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-}
-
-fn is_name(expr: &Expr) -> bool {
-    find_last_name(expr).is_some()
 }
 
 fn find_last_name(expr: &Expr) -> Option<&Ident> {

@@ -1,8 +1,10 @@
 //! Lists the columns of subqueries in FROM as the statement writes them, without planning.
 
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor,
+    Expr, Ident, Select, SelectItem, SetExpr, TableFactor,
 };
+
+use crate::sql::base::syntax::count_columns;
 
 /// Returns the names of the columns of a SELECT. Returns `None` if the statement does not write all
 /// of them, as in `SELECT *` and `SELECT x + 1`.
@@ -23,24 +25,13 @@ pub(in crate::sql) fn list_derived_names(table: &TableFactor) -> Option<Vec<Iden
     let TableFactor::Derived { subquery, alias, .. } = table else { return None };
     let renamed = alias.iter().flat_map(|alias| &alias.columns).map(|column| column.name.clone());
     let mut names: Vec<Ident> = renamed.collect();
-    let count = count_columns(subquery)?;
-    if names.len() < count {
-        let SetExpr::Select(select) = subquery.body.as_ref() else { return None };
+    let body = subquery.body.as_ref();
+    if !matches!(body, SetExpr::Select(_) | SetExpr::Values(_)) {
+        return None;
+    }
+    if names.len() < count_columns(body)? {
+        let SetExpr::Select(select) = body else { return None };
         names.extend(list_selected_names(select)?.into_iter().skip(names.len()));
     }
     Some(names)
-}
-
-/// Returns the number of columns of a SELECT without `*`, or of VALUES; `None` for other queries.
-fn count_columns(query: &Query) -> Option<usize> {
-    match query.body.as_ref() {
-        SetExpr::Select(select) => {
-            let is_star = |item: &SelectItem| {
-                matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-            };
-            (!select.projection.iter().any(is_star)).then_some(select.projection.len())
-        }
-        SetExpr::Values(values) => values.rows.first().map(|row| row.len()),
-        _ => None,
-    }
 }

@@ -13,6 +13,7 @@ use datafusion::prelude::SessionContext;
 use crate::sql::base::syntax::{as_result, list_relations, parse_query};
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::columns::position_columns::to_table_reference;
+use crate::sql::statement::folding::is_same_name;
 
 /// Moves the WITH clause of `WITH .. INSERT | UPDATE | DELETE` into the queries that the statement
 /// contains, and replaces the alias in `DELETE FROM t AS alias` with the name of the table.
@@ -130,10 +131,6 @@ fn drop_alias(delete: &mut Delete) -> Result<()> {
     let Some(selection) = &mut delete.selection else { return Ok(()) };
     let mut rename = RenameTable { table: &table, alias: &alias.name, around: Vec::new() };
     as_result(VisitMut::visit(selection, &mut rename))
-}
-
-fn is_same_name(a: &Ident, b: &Ident) -> bool {
-    a.value.eq_ignore_ascii_case(&b.value)
 }
 
 /// Replaces the alias of the changed table in the names of columns with the name of the table.

@@ -1,11 +1,10 @@
-use std::collections::HashSet;
-
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, ColumnDef, ColumnOption, ConstraintCharacteristics, DataType,
     DictionaryField, ExactNumberInfo, TableConstraint,
 };
+use serrate_core::internal::find_repeated;
 
 use crate::sql::statement::folding::fold_name;
 
@@ -72,8 +71,9 @@ pub(in crate::sql) fn check_type(data_type: &DataType) -> Result<()> {
         ) => check_type(item),
         DataType::Struct(fields, _) => {
             let names = fields.iter().filter_map(|field| field.field_name.as_ref());
-            if let Some(name) = find_repeated_name(names.map(fold_name)) {
-                return refuse_field(&name);
+            let names: Vec<String> = names.map(fold_name).collect();
+            if let Some(name) = find_repeated(&names) {
+                return refuse_field(name);
             }
             fields.iter().try_for_each(|field| check_type(&field.field_type))
         }
@@ -83,15 +83,10 @@ pub(in crate::sql) fn check_type(data_type: &DataType) -> Result<()> {
 
 /// Returns an error for a struct such as `{'a': 1, 'a': 2}`, whose second field cannot be read.
 pub(in crate::sql) fn check_entries(entries: &[DictionaryField]) -> Result<()> {
-    match find_repeated_name(entries.iter().map(|entry| entry.key.value.clone())) {
-        Some(name) => refuse_field(&name),
+    match find_repeated(entries.iter().map(|entry| entry.key.value.as_str())) {
+        Some(name) => refuse_field(name),
         None => Ok(()),
     }
-}
-
-fn find_repeated_name(mut names: impl Iterator<Item = String>) -> Option<String> {
-    let mut seen = HashSet::new();
-    names.find(|name| !seen.insert(name.clone()))
 }
 
 fn refuse_field(name: &str) -> Result<()> {

@@ -1,7 +1,6 @@
 //! Makes CREATE TABLE .. AS keep the row order of its source, and makes the columns of the table
 //! nullable.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema};
@@ -15,6 +14,7 @@ use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan, Log
 use datafusion::physical_plan::collect_partitioned;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::Statement;
+use serrate_core::internal::find_repeated_name;
 
 use crate::sql::exec::table_rows::TableRows;
 
@@ -83,8 +83,7 @@ pub(in crate::sql::statement) async fn compute_rows(
     state: &SessionState,
     table: &mut CreateMemoryTable,
 ) -> Result<()> {
-    let mut names = HashSet::new();
-    let is_distinct = table.input.schema().fields().iter().all(|field| names.insert(field.name()));
+    let is_distinct = find_repeated_name(table.input.schema().fields()).is_none();
     // The plan stays unchanged where DataFusion reports an error or runs no query: two columns have
     // the same name, the table exists and is not replaced, or the table is temporary.
     let exists = ctx.table_exist(table.name.clone())?;

@@ -13,6 +13,7 @@ use crate::functions::{plans_predicates, takes_filter};
 use crate::sql::base::syntax::unquote_text;
 use crate::sql::statement::errors::wording::refuse_clause;
 use crate::sql::statement::expressions::windows::has_order;
+use crate::sql::statement::folding::fold_name;
 
 /// Returns an error for a clause of a call that the planner would ignore, or would reject without
 /// an alternative. The error says what to write instead.
@@ -44,11 +45,7 @@ pub(super) fn check_call(state: &SessionState, call: &Function) -> Result<()> {
 /// `s.f`.
 fn find_plain_name(call: &Function) -> Option<String> {
     let [part] = call.name.0.as_slice() else { return None };
-    let name = part.as_ident()?;
-    Some(match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
-    })
+    part.as_ident().map(fold_name)
 }
 
 /// Returns an error for `to_char(t, 'YYYY-MM')`, a format of PostgreSQL: DataFusion reads the directives

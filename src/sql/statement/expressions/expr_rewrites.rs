@@ -15,6 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, find_table_argument, list_parameter_names};
 use crate::sql::base::syntax::{has_query, to_plain_name, unquote_text};
+use crate::sql::base::tokens::quote_name;
 use crate::sql::from::rewrite::{QueryParser, find_query_text};
 use crate::sql::statement::expressions::predicates::call_function;
 use crate::sql::statement::expressions::windows::multiply_bounds_of;
@@ -483,13 +484,12 @@ fn append_table(call: &mut Function, parse: QueryParser) -> Result<()> {
     if !table.has_default_columns && columns.len() < 2 {
         return Ok(());
     }
-    let quoted = |name: &str| Ident::with_quote('"', name.replace('"', "\"\"")).to_string();
     let [key, value] = [0, 1].map(|i| columns.get(i).copied().unwrap_or(BIN_COLUMNS[i]).to_owned());
     let [k, v] = PAIR;
     let pairs = format!(
         "SELECT array_agg(named_struct('{k}', {}, '{v}', {})) FROM ({}) AS looked_into",
-        quoted(&key),
-        quoted(&value),
+        quote_name(&key),
+        quote_name(&value),
         find_query_text(from)
     );
     let query = match parse(&pairs) {

@@ -16,6 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::base::syntax::{as_result, has_query, to_plain_name};
 use crate::sql::statement::expressions::intervals::multiply_interval;
+use crate::sql::statement::folding::is_same_name;
 
 /// Replaces each reference to a named window of the query's SELECT with the definition of the window.
 ///
@@ -167,7 +168,7 @@ fn find_call<V: Visit>(part: &V) -> Option<Expr> {
     found.break_value()
 }
 
-type NamedWindows = Vec<(String, WindowSpec)>;
+type NamedWindows = Vec<(Ident, WindowSpec)>;
 
 /// Returns the definitions of a WINDOW clause. In `WINDOW w AS (PARTITION BY k), v AS (w ORDER BY
 /// x)`, the returned definition of `v` also has the PARTITION BY of `w`.
@@ -175,18 +176,19 @@ fn define_windows(clause: &[NamedWindowDefinition]) -> Result<NamedWindows> {
     let mut windows: NamedWindows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {
         let mut spec = match window {
-            NamedWindowExpr::NamedWindow(other) => find_window(&windows, &other.value)?.clone(),
+            NamedWindowExpr::NamedWindow(other) => find_window(&windows, other)?.clone(),
             NamedWindowExpr::WindowSpec(spec) => extend_window(spec.clone(), &windows)?,
         };
         multiply_bounds(&mut spec);
-        windows.push((name.value.to_lowercase(), spec));
+        windows.push((name.clone(), spec));
     }
     Ok(windows)
 }
 
-fn find_window<'a>(windows: &'a NamedWindows, name: &str) -> Result<&'a WindowSpec> {
-    let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
+fn find_window<'a>(windows: &'a NamedWindows, name: &Ident) -> Result<&'a WindowSpec> {
+    let known = windows.iter().find(|(window, _)| is_same_name(window, name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
+        let name = &name.value;
         plan_datafusion_err!(
             "the window {name} is not defined before it is used; add {name} AS (..) to the WINDOW clause, before the windows that extend it"
         )
@@ -196,7 +198,7 @@ fn find_window<'a>(windows: &'a NamedWindows, name: &str) -> Result<&'a WindowSp
 /// Combines a window definition such as `(w ROWS ..)` with the named window `w` that it extends.
 fn extend_window(mut spec: WindowSpec, windows: &NamedWindows) -> Result<WindowSpec> {
     let Some(name) = spec.window_name.take() else { return Ok(spec) };
-    let base = find_window(windows, &name.value)?;
+    let base = find_window(windows, &name)?;
     let twice = match () {
         () if !spec.partition_by.is_empty() => Some("PARTITION BY"),
         () if !spec.order_by.is_empty() && !base.order_by.is_empty() => Some("ORDER BY"),
@@ -219,7 +221,7 @@ fn write_out<V: VisitMut>(place: &mut V, windows: &NamedWindows) -> ControlFlow<
     visit_expressions_mut(place, |expr| {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
         let spec = match call.over.take() {
-            Some(WindowType::NamedWindow(name)) => find_window(windows, &name.value).cloned(),
+            Some(WindowType::NamedWindow(name)) => find_window(windows, &name).cloned(),
             Some(WindowType::WindowSpec(spec)) => extend_window(spec, windows),
             None => return ControlFlow::Continue(()),
         };

@@ -10,6 +10,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Query, Select, SelectItem, Value, Visit, Visitor, visit_expressions, visit_expressions_mut,
 };
 
+use crate::sql::base::syntax::is_star;
+use crate::sql::statement::columns::set_names::is_name;
 use crate::sql::statement::names::cast_arguments::{is_aggregate, is_unnest};
 use crate::sql::statement::names::order_aliases::fold_names;
 use crate::sql::statement::names::select_names::find_aliased;
@@ -148,7 +150,6 @@ fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec
 
 /// Whether an element of GROUP BY is a column, or the position or alias of a column in SELECT.
 fn is_column(group: &Expr, columns: &[SelectItem]) -> bool {
-    let is_name = |e: &Expr| matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     match group {
         Expr::Identifier(name) => columns.iter().all(|item| match item {
             SelectItem::ExprWithAlias { expr, alias } => {
@@ -297,9 +298,6 @@ fn check_positions(sets: &[Vec<Expr>], columns: &[SelectItem]) -> Result<()> {
         let Value::Number(number, _) = &value.value else { continue };
         let at = number.parse::<u32>().ok().and_then(|at| usize::try_from(at).ok());
         let Some(at) = at else { continue };
-        let is_star = |item: &SelectItem| {
-            !matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
-        };
         if columns.iter().take(at).any(is_star) {
             return plan_err!(
                 "ROLLUP, CUBE or GROUPING SETS has the position {number}, but SELECT has * at this position or before it, so the position does not identify a column; write the name of the column"

@@ -3,7 +3,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     TableFactor, Value,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{is_star, parse_query};
 
 /// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`: DataFusion can plan ALL only if each selected
 /// expression is a column, but can plan the position of any expression, such as `a + 1`. A query
@@ -16,10 +16,7 @@ pub(in crate::sql) fn number_columns(query: &mut Query) {
     let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, body.as_ref()) else {
         return;
     };
-    let is_one = |item: &SelectItem| {
-        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
-    };
-    if select.projection.iter().all(is_one) {
+    if !select.projection.iter().any(is_star) {
         let by_number = |number: usize| OrderByExpr {
             expr: Expr::value(Value::Number(number.to_string(), false)),
             options: *options,

@@ -17,8 +17,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement;
 
+use crate::sql::base::syntax::is_star;
 use crate::sql::statement::columns::set_names::add_identifiers;
-use crate::sql::statement::columns::star_names::is_star;
 use crate::sql::statement::folding::fold_name;
 
 /// The name that, in the plan, replaces an alias which is also the name of another column.

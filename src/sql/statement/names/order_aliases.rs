@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Select, SelectItem, SetExpr, TableFactor, Value, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::base::syntax::{has_query, parse_query};
+use crate::sql::base::syntax::{has_query, is_star, parse_query};
 use crate::sql::statement::columns::set_names::{add_identifiers, name_columns, remove_casts};
 use crate::sql::statement::folding::{fold_name, is_same_name};
 use crate::sql::statement::names::cast_arguments::is_aggregate;
@@ -158,10 +158,7 @@ fn uses_alias(expr: &Expr, at: usize, aliases: &[(String, usize)]) -> bool {
 /// Whether a column with an alias uses the alias of another column, as in `b AS a, a AS b`. Ignores
 /// qualified names, and aliases such as `a AS a`. Returns false for a SELECT with wildcards.
 fn uses_other_aliases(select: &Select) -> bool {
-    let is_column = |item: &SelectItem| {
-        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
-    };
-    if !select.projection.iter().all(is_column) {
+    if select.projection.iter().any(is_star) {
         return false;
     }
     let aliases = find_aliases(select);
@@ -185,11 +182,8 @@ fn replace_position(key: &mut Expr, select: &Select, aliases: &[(String, usize)]
     let Expr::Value(value) = key else { return true };
     let Value::Number(number, _) = &value.value else { return true };
     let Ok(position) = number.parse::<usize>() else { return true };
-    let is_column = |item: &SelectItem| {
-        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
-    };
     let mut before = select.projection.iter().take(position);
-    if position == 0 || !before.all(is_column) {
+    if position == 0 || before.any(is_star) {
         return true;
     }
     let Some(SelectItem::UnnamedExpr(expr)) = select.projection.get(position - 1) else {

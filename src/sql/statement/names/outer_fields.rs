@@ -19,7 +19,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 
-use crate::sql::base::syntax::{list_changed_tables, list_relations, list_selects};
+use crate::sql::base::syntax::{list_changed_tables, list_relations, list_selects, to_plain_name};
 use crate::sql::statement::columns::lateral_tables::table_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::scopes::CteScopes;
@@ -149,8 +149,7 @@ fn list_unnested(factor: &mut TableFactor) -> Vec<&mut Expr> {
 }
 
 fn is_unnest(name: &ObjectName) -> bool {
-    let [part] = name.0.as_slice() else { return false };
-    part.as_ident().is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"))
+    to_plain_name(name).is_some_and(|name| name == "unnest")
 }
 
 /// The schema that `outer_tables` writes before the name of a table that has an alias or is a

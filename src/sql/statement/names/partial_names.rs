@@ -2,10 +2,10 @@
 
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    Ident, Query, SelectItem, SetExpr, Statement, TableAliasColumnDef, TableFactor,
+    Ident, Query, SetExpr, Statement, TableAliasColumnDef, TableFactor,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{count_columns, parse_query};
 
 /// Rewrites `WITH a(x) AS (SELECT 1 AS p, 2 AS q)` to `WITH a AS (SELECT * FROM (SELECT 1 AS p, 2 AS
 /// q) AS i(x))`. In FROM, [`PlannedRelations`](crate::sql::from::planned_relations::PlannedRelations)
@@ -49,20 +49,4 @@ fn name_first_columns(query: &mut Query, names: Vec<Ident>) -> Result<bool> {
     std::mem::swap(subquery.as_mut(), query);
     *query = around;
     Ok(true)
-}
-
-/// Returns the number of columns of a query without a star. `unnest` of a struct counts as one.
-fn count_columns(body: &SetExpr) -> Option<usize> {
-    match body {
-        SetExpr::Select(select) => {
-            let is_one = |item: &SelectItem| {
-                matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
-            };
-            select.projection.iter().all(is_one).then_some(select.projection.len())
-        }
-        SetExpr::Query(inner) => count_columns(&inner.body),
-        SetExpr::SetOperation { left, .. } => count_columns(left),
-        SetExpr::Values(values) => values.rows.first().map(|row| row.len()),
-        _ => None,
-    }
 }

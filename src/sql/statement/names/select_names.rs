@@ -7,8 +7,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     SelectItem, Value,
 };
 
+use crate::sql::base::syntax::is_star;
 use crate::sql::statement::columns::join_constraints::find_constraint_mut;
-use crate::sql::statement::columns::star_names::is_star;
 use crate::sql::statement::folding::{fold_name, is_same_name};
 
 /// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as the planner does for

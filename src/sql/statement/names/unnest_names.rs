@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, Function, Ident, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{parse_query, to_plain_name};
 use crate::sql::statement::columns::set_names::is_name;
 use crate::sql::statement::folding::is_same_name;
 
@@ -113,7 +113,6 @@ impl Visitor for UsedColumns {
 }
 
 pub(in crate::sql::statement) fn is_unnest(call: &Function) -> bool {
-    let [name] = call.name.0.as_slice() else { return false };
-    let name = name.as_ident().map(|name| name.value.to_lowercase()).unwrap_or_default();
-    ["unnest", "unnest_outer"].contains(&name.as_str())
+    let name = to_plain_name(&call.name);
+    name.is_some_and(|name| ["unnest", "unnest_outer"].contains(&name.as_str()))
 }

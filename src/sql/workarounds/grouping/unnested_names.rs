@@ -1,4 +1,3 @@
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
@@ -11,6 +10,7 @@ use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::unnest::UnnestExec;
+use serrate_core::internal::find_repeated_name;
 
 const PREFIX: &str = "__serrate_unnested";
 
@@ -31,17 +31,12 @@ pub(in crate::sql) fn separate_unnested_names(
         let Some(unnest) = node.downcast_ref::<UnnestExec>() else {
             return Ok(Transformed::no(node));
         };
-        if !has_repeated_names(&unnest.schema()) {
+        if find_repeated_name(unnest.schema().fields()).is_none() {
             return Ok(Transformed::no(node));
         }
         rename_columns(unnest).map(Transformed::yes)
     })?;
     Ok(plan.data)
-}
-
-fn has_repeated_names(schema: &Schema) -> bool {
-    let mut seen = HashSet::new();
-    !schema.fields().iter().all(|field| seen.insert(field.name().as_str()))
 }
 
 /// Puts an `unnest` between two projections: the lower one gives each column a name of its own, and

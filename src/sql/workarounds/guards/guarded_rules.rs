@@ -1,4 +1,3 @@
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use serrate_core::internal::find_repeated_name;
 
 use crate::functions::physical_cannot_fail;
 use crate::sql::base::plan_nodes::replace_inputs;
@@ -273,8 +273,7 @@ fn is_column(e: &Arc<dyn PhysicalExpr>, name: &str) -> bool {
 }
 
 fn has_repeated_name(schema: &Schema) -> bool {
-    let mut seen = HashSet::with_capacity(schema.fields().len());
-    !schema.fields().iter().all(|field| seen.insert(field.name()))
+    find_repeated_name(schema.fields()).is_some()
 }
 
 fn have_equal_names(a: &Schema, b: &Schema) -> bool {

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 
 use arrow::datatypes::DataType;
 use datafusion::catalog::cte_worktable::CteWorkTable;
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
     Distinct, Expr, Extension, FetchType, LogicalPlan, SkipType, SubqueryAlias, Window,
     WindowFrameUnits, WindowFunctionDefinition,
 };
+use serrate_core::internal::lock_mutex;
 
 use crate::functions::find_aggregate_facts;
 use crate::sql::base::expression_parts::has_part;
@@ -198,7 +199,7 @@ struct RewrittenAlias {
 static REWRITTEN: LazyLock<Mutex<HashMap<AliasId, RewrittenAlias>>> = LazyLock::new(Mutex::default);
 
 fn lock_rewritten() -> MutexGuard<'static, HashMap<AliasId, RewrittenAlias>> {
-    REWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock_mutex(&REWRITTEN)
 }
 
 /// Records for each alias of `plan` which alias it was in `before`, the plan before a rewrite, so

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 
 use crate::sql::base::outer_columns::{find_outer_columns, has_grouping_sets, hides_outer};
 use crate::sql::base::plan_nodes::{has_node, keeps_side};
-use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query};
+use crate::sql::base::subquery_parts::{find_query, has_one_row, has_query, is_subquery_test};
 use crate::sql::workarounds::subqueries::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
@@ -95,7 +95,7 @@ pub(super) fn is_correlated(query: &Subquery) -> bool {
 /// rows with 0. This is for places such as SELECT, where DataFusion cannot plan a semi join but can
 /// plan a scalar subquery, which returns one value per outer row.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    if !expr.exists(|e| Ok(is_test(e)))? {
+    if !expr.exists(|e| Ok(is_subquery_test(e)))? {
         return Ok(expr);
     }
     let expr = remove_quantifiers(expr, schema)?;
@@ -125,7 +125,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 /// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as the
 /// condition, but may be FALSE where the condition is NULL, because WHERE drops the row in both cases.
 pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
-    if !condition.exists(|e| Ok(is_test(e)))? {
+    if !condition.exists(|e| Ok(is_subquery_test(e)))? {
         return Ok(condition);
     }
     let condition = remove_quantifiers(condition, schema)?;
@@ -137,10 +137,6 @@ pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
         e => Ok(Transformed::no(e)),
     })?;
     Ok(condition.data)
-}
-
-fn is_test(e: &Expr) -> bool {
-    matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
 }
 
 fn remove_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, StringArray};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
+use serrate_core::internal::cast_strictly;
 
 use crate::array::{RaggedArray, leaf_type, list_depth};
 
@@ -22,13 +22,12 @@ pub(super) fn cast_digits(operand: &Expr, to: &DataType) -> Option<Expr> {
     {
         return None;
     }
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let values = RaggedArray::try_from_arrow(&value.to_array().ok()?).ok()?;
     let digits =
         values.leaves().as_primitive::<Float64Type>().iter().map(|x| x.map(|x| x.to_string()));
     let digits: ArrayRef = Arc::new(digits.collect::<StringArray>());
-    let decimals = cast_with_options(&digits, leaf_type(to), &strict).ok()?;
+    let decimals = cast_strictly(&digits, leaf_type(to)).ok()?;
     let decimals = values.with_leaves(decimals).ok()?.to_arrow().ok()?;
-    let decimals = cast_with_options(&decimals, to, &strict).ok()?;
+    let decimals = cast_strictly(&decimals, to).ok()?;
     Some(Expr::Literal(ScalarValue::try_from_array(&decimals, 0).ok()?, metadata.clone()))
 }

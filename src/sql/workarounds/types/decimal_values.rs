@@ -10,22 +10,23 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Values};
 
 use super::decimal_literals::cast_digits;
 use super::decimal_types::to_written_decimal;
+use super::value_columns::{cast_cells, remove_cast, set_column_types, split_cast};
 use crate::array::leaf_type;
 
 /// Applies `rewrite` to each value of VALUES, and makes a column with both decimals and floats a double, unless all
 /// floats are literals of at most 15 digits. A column is also a double if `rewrite` makes one of its values a double.
 ///
 /// The planner casts all values of a column of decimals and floats to DECIMAL(30, 15), and this function removes these
-/// casts. It cannot tell them from casts in the statement, so `sql::statement::keys::constants` doubles
-/// the casts in the statement before the planner runs, and one of the two remains.
+/// casts.
 pub(super) fn rewrite_values(
     mut values: Values,
     rewrite: impl Fn(Expr) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
     let none = DFSchema::empty();
-    let mut fields = Vec::with_capacity(values.schema.fields().len());
+    let schema = Arc::clone(&values.schema);
+    let mut types = Vec::with_capacity(schema.fields().len());
     let mut changed = false;
-    for (at, (table, field)) in values.schema.iter().enumerate() {
+    for (at, field) in schema.fields().iter().enumerate() {
         let planned = field.data_type();
         let mut retyped: Vec<DataType> = Vec::new();
         for cell in values.values.iter_mut().filter_map(|row| row.get_mut(at)) {
@@ -43,27 +44,18 @@ pub(super) fn rewrite_values(
                 false => done.data,
             };
         }
-        let Some(to) = choose_doubles(&values, at, planned, &retyped) else {
-            for cell in values.values.iter_mut().filter_map(|row| row.get_mut(at)) {
-                changed |= fit_cell(cell, planned, !retyped.is_empty())?;
+        let doubles = choose_doubles(&values, at, planned, &retyped);
+        match &doubles {
+            Some(to) => cast_cells(&mut values, at, to, |cell| split_cast(cell, planned).0)?,
+            None => {
+                for cell in values.values.iter_mut().filter_map(|row| row.get_mut(at)) {
+                    changed |= fit_cell(cell, planned, !retyped.is_empty())?;
+                }
             }
-            fields.push((table.cloned(), Arc::clone(field)));
-            continue;
-        };
-        for cell in values.values.iter_mut().filter_map(|row| row.get_mut(at)) {
-            let (value, _) = split_cast(std::mem::take(cell), planned);
-            *cell = match value.get_type(&none)? == to {
-                true => value,
-                false => Expr::Cast(Cast::new(Box::new(value), to.clone())),
-            };
         }
-        fields.push((table.cloned(), Arc::new(field.as_ref().clone().with_data_type(to))));
-        changed = true;
+        types.push(doubles);
     }
-    if changed {
-        let schema = DFSchema::new_with_metadata(fields, values.schema.metadata().clone())?;
-        values.schema = Arc::new(schema);
-    }
+    changed |= set_column_types(&mut values, &types)?;
     Ok(Transformed::new_transformed(LogicalPlan::Values(values), changed))
 }
 
@@ -105,22 +97,5 @@ fn fit_cell(cell: &mut Expr, planned: &DataType, is_retyped: bool) -> Result<boo
             Ok(true)
         }
         None => Ok(false),
-    }
-}
-
-/// Returns the operand of a cast to `planned`, or any other `cell` unchanged, and whether `cell` was such a cast.
-fn split_cast(cell: Expr, planned: &DataType) -> (Expr, bool) {
-    match cell {
-        Expr::Cast(Cast { expr, field }) if field.data_type() == planned => (*expr, true),
-        cell => (cell, false),
-    }
-}
-
-/// Returns the operand of `cell` if `cell` is a cast to `planned`, the type to which the planner
-/// casts all values of the column. Returns any other `cell` unchanged.
-pub(super) fn remove_cast<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
-    match cell {
-        Expr::Cast(Cast { expr, field }) if field.data_type() == planned => expr,
-        cell => cell,
     }
 }

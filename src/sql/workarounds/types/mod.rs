@@ -21,3 +21,4 @@ pub(in crate::sql) mod text_to_list_casts;
 pub(in crate::sql) mod text_to_time_casts;
 pub(in crate::sql) mod texts;
 pub(in crate::sql) mod times;
+mod value_columns;

@@ -3,6 +3,7 @@ use std::ops::Range;
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
+use serrate_core::internal::safetensors::coalesce_ranges;
 
 /// Fetched byte ranges of a file, sorted by start.
 #[derive(Clone, Debug)]
@@ -20,17 +21,7 @@ impl FetchedBytes {
     /// them is at most [`GAP`], because reading the gap takes less time than a further request.
     pub(super) fn find_missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find_bytes(range).is_none());
-        ranges.sort_unstable_by_key(|range| (range.start, range.end));
-        let mut out: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            match out.last_mut() {
-                Some(last) if range.start <= last.end.saturating_add(GAP) => {
-                    last.end = last.end.max(range.end);
-                }
-                _ => out.push(range),
-            }
-        }
-        out
+        coalesce_ranges(ranges, GAP)
     }
 
     pub(super) fn add(&mut self, more: impl IntoIterator<Item = (u64, Bytes)>) {

@@ -147,8 +147,7 @@ struct UsingNames(BTreeSet<String>);
 
 impl UsingNames {
     fn add_from(&mut self, from: &TableWithJoins) {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for relation in std::iter::once(&from.relation).chain(joined) {
+        for relation in list_relations(from) {
             if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
                 self.add_from(table_with_joins);
             }

@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     TableWithJoins, VisitMut, VisitorMut,
 };
 
-use crate::sql::base::syntax::parse_query;
+use crate::sql::base::syntax::{list_relations, parse_query};
 use crate::sql::statement::columns::join_constraints::{find_constraint_mut, join_constraint};
 use crate::sql::statement::columns::merged::merge_columns;
 use crate::sql::statement::columns::written_columns::list_derived_names;
@@ -56,9 +56,8 @@ async fn list_input_names(state: &SessionState, query: Query) -> Option<Vec<Stri
     }
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let from = select.from.first()?;
-    let joined = from.joins.iter().map(|join| &join.relation);
     let mut names = Vec::new();
-    for relation in std::iter::once(&from.relation).chain(joined) {
+    for relation in list_relations(from) {
         if let Some(written) = list_derived_names(relation) {
             names.extend(written.iter().map(fold_name));
             continue;
@@ -150,8 +149,8 @@ impl NaturalJoinRewriter {
             }
             if let Some(known) = &mut self.known {
                 let columns = known.next().flatten();
-                let joined = from.joins[..=i].iter().map(|join| &join.relation);
-                let mut tables = std::iter::once(&from.relation).chain(joined);
+                // The tables of the joins up to this one, which is the one at index `i`.
+                let mut tables = list_relations(from).take(i.saturating_add(2));
                 let may_use_outer =
                     self.outer > 0 && tables.any(|t| !matches!(t, TableFactor::Table { .. }));
                 if columns.is_none() && may_use_outer {

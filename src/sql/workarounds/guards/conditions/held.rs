@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{cannot_fail, declare, take_first};
+use crate::sql::base::subquery_parts::is_subquery_test;
 
 /// The volatile function `evaluated_here`, which returns its first argument, a condition that must not move.
 static HERE: LazyLock<Arc<ScalarUDF>> =
@@ -109,9 +110,7 @@ impl HeldConditions {
 ///
 /// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
-    let joins = condition
-        .exists(|e| Ok(matches!(e, Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))))
-        .unwrap_or(true);
+    let joins = condition.exists(|e| Ok(is_subquery_test(e))).unwrap_or(true);
     joins || (!condition.is_volatile() && cannot_fail(condition, schema).unwrap_or(false))
 }
 
@@ -121,7 +120,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
 
 /// Wraps conditions in one call, which evaluates each condition only for rows for which all
 /// conditions before it are true. Returns `None` if there are no conditions.
-pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
+fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all =
         conditions.into_iter().rev().reduce(|rest, first| make_conditional_and(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
@@ -198,7 +197,7 @@ fn list_conjuncts(held: Expr) -> Vec<Expr> {
 ///
 /// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
 /// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a CASE with an operand.
-pub(super) fn make_conditional_and(first: Expr, then: Expr) -> Expr {
+fn make_conditional_and(first: Expr, then: Expr) -> Expr {
     make_case(first, vec![(lit(true), then)], lit(false))
 }
 

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 
 use super::outer_rows::{list_column_exprs, project_values};
 use crate::sql::base::outer_columns::find_outer_columns;
-use crate::sql::base::subquery_parts::find_query;
+use crate::sql::base::subquery_parts::{find_query, is_subquery_test};
 use crate::sql::workarounds::sorting::sorts::has_comparison;
 use crate::sql::workarounds::subqueries::correlated::new_names::{NewNames, keep_name};
 use crate::sql::workarounds::subqueries::shared_rows::is_volatile;
@@ -192,7 +192,7 @@ fn needs_hoisting(e: &Expr, is_window: bool) -> bool {
         // An uncorrelated scalar subquery stays in its node: DataFusion computes it only once,
         // whichever node contains it.
         Expr::ScalarSubquery(query) => is_correlated(query),
-        Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
+        e if is_subquery_test(e) => true,
         // The key of a window with a lambda would differ from the key of the sort below the window
         // (see `may_rewrite_node`), so the lambda is computed below this sort.
         Expr::HigherOrderFunction(_) => is_window,

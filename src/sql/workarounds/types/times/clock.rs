@@ -9,7 +9,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use crate::array::leaf_type;
-use crate::functions::{fold_constant, is_constant};
+use crate::functions::{find_finest_clock, fold_constant, is_constant};
 
 pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -54,7 +54,7 @@ pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>>
 pub(super) fn choose_from(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let with_schema: Vec<_> = values.iter().map(|e| (e, schema)).collect();
     let types = find_value_types(&with_schema)?;
-    let finest = find_finest(&types)?;
+    let finest = find_finest_clock(&types)?;
     if types.iter().all(|t| *t == finest || t.is_null()) {
         return None;
     }
@@ -73,15 +73,6 @@ fn find_value_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<DataType>> {
     types.collect()
 }
 
-/// Returns the type among `types` that has the finest unit, or `None` if one of them is neither a
-/// time of day nor NULL.
-pub(super) fn find_finest(types: &[DataType]) -> Option<DataType> {
-    if !types.iter().all(|t| is_clock(t) || t.is_null()) {
-        return None;
-    }
-    types.iter().filter(|t| is_clock(t)).max_by_key(|t| find_unit(t)).cloned()
-}
-
 pub(super) fn is_clock(t: &DataType) -> bool {
     matches!(t, DataType::Time32(_) | DataType::Time64(_))
 }
@@ -90,13 +81,6 @@ pub(super) fn is_clock(t: &DataType) -> bool {
 pub(super) fn is_day_or_clock(t: &DataType) -> bool {
     let leaf = leaf_type(t);
     matches!(leaf, DataType::Date32 | DataType::Date64) || is_clock(leaf)
-}
-
-fn find_unit(t: &DataType) -> Option<TimeUnit> {
-    match t {
-        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
-        _ => None,
-    }
 }
 
 /// Returns the value of a constant expression as a time of day in nanoseconds. Returns `None` for

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
     AggregateUDF, Between, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
     Subquery,
 };
+use serrate_core::internal::holds_type;
 use serrate_core::internal::times::{complete_times, has_texts};
 
 use super::choices::IntervalChoice;
@@ -506,21 +507,4 @@ pub(super) fn holds_interval(t: &DataType) -> bool {
 
 fn holds_duration(t: &DataType) -> bool {
     holds_type(t, |t| matches!(t, DataType::Duration(_)))
-}
-
-/// Whether `is` holds for the type `t`, or for a type within `t`: of an element, a field or a
-/// dictionary value.
-pub(super) fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
-    is(t)
-        || match t {
-            DataType::List(f)
-            | DataType::LargeList(f)
-            | DataType::FixedSizeList(f, _)
-            | DataType::ListView(f)
-            | DataType::LargeListView(f)
-            | DataType::Map(f, _) => holds_type(f.data_type(), is),
-            DataType::Struct(fields) => fields.iter().any(|f| holds_type(f.data_type(), is)),
-            DataType::Dictionary(_, values) => holds_type(values, is),
-            _ => false,
-        }
 }

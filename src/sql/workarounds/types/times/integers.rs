@@ -9,7 +9,7 @@ use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union, Values};
 
-use crate::sql::workarounds::types::decimal_values::remove_cast;
+use crate::sql::workarounds::types::value_columns::remove_cast;
 
 /// How to write a date instead of an integer, for error messages.
 const INSTEAD: &str = "write a date such as DATE '2020-01-31' instead of the integer, compare a part of the date, as in year(d) = 2020, or write DATE '1970-01-01' + n for a number n of days since 1970";

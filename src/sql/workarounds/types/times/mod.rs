@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 use serrate_core::internal::times::has_texts;
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{move_all_dates, replace_leaf};
+use crate::functions::{find_finest_clock, move_all_dates, replace_leaf};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use crate::sql::workarounds::inserted_types::cast_inserted_rows;
 use expressions::{holds_interval, rewrite_expr};
@@ -334,7 +334,7 @@ fn unify_clocks(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     for column in 0..union.schema.fields().len() {
         let Some(types) = find_input_types(union, column) else { return Ok(changed) };
-        let Some(finest) = clock::find_finest(&types) else { continue };
+        let Some(finest) = find_finest_clock(&types) else { continue };
         for (input, t) in union.inputs.iter_mut().zip(&types) {
             if clock::is_clock(t) && *t != finest {
                 (*input, changed) = (cast_column(input, column, &finest)?, true);

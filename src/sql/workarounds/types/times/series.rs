@@ -14,7 +14,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, GenericListArray, Int64Array, NullBufferBuilder, RecordBatch,
 };
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Field, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
     Schema, SchemaRef, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
@@ -28,11 +28,12 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUD
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
+use serrate_core::internal::cast_strictly;
+use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
 use crate::functions::{are_scalars, charge_series, delegate, to_columnar};
 
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
-const DAYS_PER_MONTH: i128 = 31;
+const MOST_DAYS_PER_MONTH: i128 = 31;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesList {
@@ -173,8 +174,7 @@ fn count_units_since_epoch(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef>
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
     };
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let times = cast_with_options(times, &DataType::Timestamp(unit, zone), &strict)?;
+    let times = cast_strictly(times, &DataType::Timestamp(unit, zone))?;
     Ok(cast(&times, &DataType::Int64)?)
 }
 
@@ -216,8 +216,10 @@ impl SeriesTimestamps {
             // A month has 28 to 31 days, so the step is between `least` and `most` nanoseconds
             // long.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
-            let (a, b) =
-                (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
+            let (a, b) = (
+                months * 28 * NANOSECONDS_PER_DAY,
+                months * MOST_DAYS_PER_MONTH * NANOSECONDS_PER_DAY,
+            );
             (a.min(b) + rest, a.max(b) + rest)
         };
         if least <= 0 && most >= 0 {
@@ -256,7 +258,7 @@ impl SeriesTimestamps {
         }
         let per: u128 = if self.unit == TimeUnit::Nanosecond { 1 } else { 1000 };
         let span = i128::from(self.bounds.stop) - i128::from(self.bounds.start);
-        let days = i128::from(self.step.months) * DAYS_PER_MONTH + i128::from(self.step.days);
+        let days = i128::from(self.step.months) * MOST_DAYS_PER_MONTH + i128::from(self.step.days);
         let step = days * NANOSECONDS_PER_DAY + i128::from(self.step.nanoseconds);
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }

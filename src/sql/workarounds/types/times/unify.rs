@@ -1,11 +1,12 @@
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use serrate_core::internal::cast_strictly;
 use serrate_core::internal::times::{
-    complete_times, convert_all_exactly, is_instant_or_span, parse_exact_seconds,
+    NANOSECONDS_PER_DAY, complete_times, convert_all_exactly, is_instant_or_span,
+    parse_exact_seconds,
 };
 
 use super::clock;
@@ -346,13 +347,12 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
 /// Whether a text is a constant date without a time of day. Also true for a constant such as `'x'`
 /// that is not a time, so that type coercion casts it and the cast reports the error.
 fn is_plain_date(text: &TypedValue) -> bool {
-    const DAY: i128 = 86_400_000_000_000;
     let Some(constant) = &text.constant else { return false };
     let Ok(texts) = constant.to_array() else { return true };
     let seconds = complete_times(&texts).and_then(|texts| parse_exact_seconds(&texts, None));
     seconds.map_or(true, |seconds| {
         let seconds = seconds.as_primitive::<Decimal128Type>();
-        seconds.is_null(0) || seconds.value(0) % DAY == 0
+        seconds.is_null(0) || seconds.value(0) % NANOSECONDS_PER_DAY == 0
     })
 }
 
@@ -373,8 +373,7 @@ fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
 }
 
 fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(values, to, &options).ok()
+    cast_strictly(values, to).ok()
 }
 
 /// Returns an error if a literal interval with months is compared with a duration, because a month

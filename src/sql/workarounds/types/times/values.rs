@@ -6,46 +6,31 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Values};
+use datafusion::logical_expr::{Expr, ExprSchemable, Values};
+use serrate_core::internal::holds_type;
 
-use super::expressions::holds_type;
-use crate::functions::move_all_dates;
-use crate::sql::workarounds::types::decimal_values::remove_cast;
+use crate::functions::{find_finest_unit, move_all_dates};
+use crate::sql::workarounds::types::value_columns::{cast_cells, remove_cast, set_column_types};
 
 /// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and
 /// structs, to timestamps in this zone. Converts a column that mixes dates with timestamps without
 /// a zone to the finest unit of these timestamps. Returns whether a column changed.
 ///
 /// The planner casts all values of such a column to timestamps in nanoseconds without a zone, which
-/// do not represent all years. This function removes these casts. It cannot tell them from casts in
-/// the statement, so `sql::statement::keys::constants` doubles the casts in the statement before
-/// the planner runs, and one of the two remains.
+/// do not represent all years. This function removes these casts.
 pub(super) fn unify_dates_of_values(values: &mut Values) -> Result<bool> {
-    let none = DFSchema::empty();
-    let mut fields = Vec::with_capacity(values.schema.fields().len());
-    let mut changed = false;
-    for (at, (table, field)) in values.schema.iter().enumerate() {
-        let planned = field.data_type().clone();
+    let schema = Arc::clone(&values.schema);
+    let mut types = Vec::with_capacity(schema.fields().len());
+    for (at, field) in schema.fields().iter().enumerate() {
+        let planned = field.data_type();
         let cells = values.values.iter().filter_map(|row| row.get(at));
-        let Some(to) = find_common_type(&planned, cells) else {
-            fields.push((table.cloned(), Arc::clone(field)));
-            continue;
-        };
-        for cell in values.values.iter_mut().filter_map(|row| row.get_mut(at)) {
-            let value = find_value(cell, &planned).clone();
-            *cell = match value.get_type(&none)? == to {
-                true => value,
-                false => Expr::Cast(Cast::new(Box::new(value), to.clone())),
-            };
+        let common = find_common_type(planned, cells);
+        if let Some(to) = &common {
+            cast_cells(values, at, to, |cell| find_value(&cell, planned).clone())?;
         }
-        fields.push((table.cloned(), Arc::new(field.as_ref().clone().with_data_type(to))));
-        changed = true;
+        types.push(common);
     }
-    if changed {
-        let schema = DFSchema::new_with_metadata(fields, values.schema.metadata().clone())?;
-        values.schema = Arc::new(schema);
-    }
-    Ok(changed)
+    set_column_types(values, &types)
 }
 
 /// Returns the common type of the values `cells` of a column if `planned`, the type that the
@@ -74,18 +59,13 @@ fn find_common_type<'a>(
 }
 
 /// Returns the timestamp type with the finest unit of `types`. Returns `None` unless all of `types`
-/// are dates or timestamps without a zone, some are timestamps, and none has nanoseconds.
+/// are dates, timestamps without a zone or NULL, some are timestamps, and none has nanoseconds.
 fn find_finest_timestamp(types: &[DataType]) -> Option<DataType> {
-    let mut finest: Option<TimeUnit> = None;
-    for t in types {
-        match t {
-            DataType::Date32 | DataType::Date64 => {}
-            DataType::Timestamp(unit, None) => finest = finest.max(Some(*unit)),
-            _ => return None,
-        }
-    }
-    let finest = finest.filter(|unit| *unit != TimeUnit::Nanosecond)?;
-    Some(DataType::Timestamp(finest, None))
+    let is_date = |t: &&DataType| matches!(t, DataType::Date32 | DataType::Date64);
+    let times: Vec<&DataType> = types.iter().filter(|t| !is_date(t)).collect();
+    let is_coarse =
+        |t: &DataType| matches!(t, DataType::Timestamp(unit, _) if *unit != TimeUnit::Nanosecond);
+    find_finest_unit(&times).filter(is_coarse)
 }
 
 /// Returns `cell` without the cast to `planned` that the planner has added.

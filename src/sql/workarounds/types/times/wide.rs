@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, new_empty_array};
 use arrow::compute::kernels::numeric::add;
-use arrow::compute::{
-    CastOptions, DatePart, cast, cast_with_options, concat, date_part, partition,
-};
+use arrow::compute::{DatePart, cast, concat, date_part, partition};
 use arrow::datatypes::{
     DataType, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
@@ -30,7 +28,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
-use serrate_core::internal::times::count_nanoseconds;
+use serrate_core::internal::cast_strictly;
+use serrate_core::internal::times::{NANOSECONDS_PER_DAY, count_nanoseconds};
 use serrate_core::internal::{TimePart, extract_time_part};
 
 use super::series::{SeriesList, SeriesTable};
@@ -500,7 +499,6 @@ fn find_calendar_part(name: &str) -> Option<TimePart> {
 /// Number of days in 400 years, after which dates and weekdays repeat.
 const CYCLE_DAYS: i128 = 146_097;
 const CYCLE_MONTHS: i32 = 4800;
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 /// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
@@ -615,7 +613,7 @@ fn read_stride(stride: Option<&ColumnarValue>) -> Result<Option<IntervalMonthDay
         );
     };
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
-    let strides = cast_with_options(&stride.to_array()?, &interval, &CastOptions::default())?;
+    let strides = cast(&stride.to_array()?, &interval)?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
     Ok(strides.is_valid(0).then(|| strides.value(0)))
 }
@@ -691,12 +689,11 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
     let DataType::Timestamp(unit, zone) = &to else { return function.invoke_with_args(args) };
     let Some(value) = args.args.first() else { return function.invoke_with_args(args) };
     let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let values = value.to_array(if one { 1 } else { args.number_rows })?;
     let per_second = 1_000_000_000 / count_nanoseconds(*unit);
     let done = match values.data_type() {
         t if t.is_integer() => {
-            let seconds = cast_with_options(&values, &DataType::Int64, &strict)?;
+            let seconds = cast_strictly(&values, &DataType::Int64)?;
             let seconds = seconds.as_primitive::<Int64Type>();
             let per = i64::try_from(per_second).unwrap_or(1);
             let counts: Int64Array = seconds.try_unary::<_, Int64Type, _>(|s| {
@@ -722,9 +719,9 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
                 })?;
             cast(&counts, &to)?
         }
-        DataType::Timestamp(..) | DataType::Null => cast_with_options(&values, &to, &strict)?,
+        DataType::Timestamp(..) | DataType::Null => cast_strictly(&values, &to)?,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if args.args.len() == 1 => {
-            cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
+            cast_strictly(&values, &DataType::Timestamp(*unit, zone.clone()))?
         }
         _ => {
             // DataFusion's function computes decimals, and strings with an explicit format, in nanoseconds.
@@ -737,7 +734,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             // such a result, so call the inner function. This workaround is obsolete once the test
             // `stock_parsed_columns_still_lack_their_zone` fails.
             let found = function.inner().invoke_with_args(args)?.to_array(rows)?;
-            cast_with_options(&found, &to, &strict)?
+            cast_strictly(&found, &to)?
         }
     };
     to_columnar(done, one)

@@ -6,23 +6,12 @@ use arrow::array::{Array, ArrayRef, AsArray, make_array};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use half::f16;
 
+use super::nested_types::holds_type;
 use crate::error::Result;
 
 /// Returns whether values of a type are, or contain, floats.
 pub fn holds_float(t: &DataType) -> bool {
-    use DataType::{
-        Dictionary, FixedSizeList, LargeList, LargeListView, List, ListView, Map, RunEndEncoded,
-        Struct,
-    };
-    match t {
-        List(f) | LargeList(f) | ListView(f) | LargeListView(f) | FixedSizeList(f, _) => {
-            holds_float(f.data_type())
-        }
-        Map(f, _) | RunEndEncoded(_, f) => holds_float(f.data_type()),
-        Dictionary(_, values) => holds_float(values),
-        Struct(fields) => fields.iter().any(|f| holds_float(f.data_type())),
-        t => t.is_floating(),
-    }
+    holds_type(t, DataType::is_floating)
 }
 
 /// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, in lists and structs, too. Nulls stay
