@@ -11,6 +11,7 @@ use super::def::{ANY, Def, FailureCase, FunctionFacts, ListPart, ReadParts, make
 use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
+use super::mixed_times::refuse_numbers_as_times;
 use crate::error::Result;
 use crate::index::{Index, parse_index};
 use crate::kernels::index;
@@ -266,6 +267,7 @@ pub(super) static AT_OR: Def = Def {
                 plan.data_type(1)
             )));
         }
+        refuse_numbers_as_times(plan, 1, plan.data_type(1), lists.leaf())?;
         plan_retyped_field(plan, lists.leaf().clone())
     },
     call: |call| {
@@ -342,6 +344,7 @@ pub(super) static SEARCHSORTED: Def = Def {
                 "argument 2 ({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
             )));
         }
+        refuse_numbers_as_times(plan, 1, needles.leaf(), times)?;
         Ok(make_nullable(needles.make_plain_leaf(DataType::Int64)))
     },
     call: |call| {
