@@ -12,11 +12,12 @@ use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
 use super::mixed_times::refuse_numbers_as_times;
+use crate::array::list_depth;
 use crate::error::Result;
 use crate::index::{Index, parse_index};
 use crate::kernels::index;
 use crate::kernels::search::{self, SearchSide};
-use crate::kernels::{RowArg, at};
+use crate::kernels::{RowArg, at, select};
 use serrate_core::internal::find_item_positions;
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
@@ -258,20 +259,31 @@ pub(super) static AT_OR: Def = Def {
         example: example!("ragged_at_or"),
     },
     plan: |plan| {
+        let default = plan.data_type(1);
+        if plan.is_untyped_null(0) {
+            (2..plan.len()).try_for_each(|i| plan.check_integer(i, "a coordinate"))?;
+            return Ok(make_nullable(default.clone()));
+        }
         let lists = plan.require_lists(0)?;
         check_coordinates(plan, &lists, 2)?;
-        if !can_cast_types(plan.data_type(1), lists.leaf()) {
+        let leaf = match lists.leaf() {
+            // The values of `[]` and `[NULL]` have no type.
+            DataType::Null if list_depth(default) == 0 => default,
+            leaf => leaf,
+        };
+        if !can_cast_types(default, leaf) {
             return Err(plan.refuse_call(format!(
-                "argument 2 (default) must have the type of the values, {}; it is {}, so cast it first",
-                lists.leaf(),
-                plan.data_type(1)
+                "argument 2 (default) must have the type of the values, {leaf}; it is {default}, so cast it first"
             )));
         }
-        refuse_numbers_as_times(plan, 1, plan.data_type(1), lists.leaf())?;
-        plan_retyped_field(plan, lists.leaf().clone())
+        refuse_numbers_as_times(plan, 1, default, leaf)?;
+        plan_retyped_field(plan, leaf.clone())
     },
     call: |call| {
-        let x = call.read_ragged(0)?;
+        if call.find_array_type(0).is_null() {
+            return call.read_array(1);
+        }
+        let x = select::cast(&call.read_ragged(0)?, call.return_type(), false)?;
         let coordinates = read_row_args(call, 2)?;
         match call.find_constant(1) {
             Some(value) => at::at(&x, &coordinates, Some(&Scalar::new(value.to_array_of_size(1)?))),
@@ -279,6 +291,7 @@ pub(super) static AT_OR: Def = Def {
         }
     },
     fails: FailureCase::Never,
+    facts: FunctionFacts { replaces_null: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
