@@ -8,20 +8,30 @@ use crate::error::Result;
 /// How to write a date instead of an integer, for error messages.
 pub(crate) const DATE_INSTEAD: &str = "write a date such as DATE '2020-01-31' instead of the integer, compare a part of the date, as in year(d) = 2020, or write DATE '1970-01-01' + n for a number n of days since 1970";
 
-/// Returns an error if one of two types is a date, a time or a duration, and the other a number: a
-/// cast would take the number for days or for the unit of the time. `value` is the type of the
-/// values of argument `i`, which are compared with values of the type `values` or replace them.
+/// Returns an error if the values of argument `i`, of the type `value`, are compared with values of
+/// the type `values` or replace them, and only one of the two types is a number.
 pub(super) fn refuse_numbers_as_times(
     plan: &CallPlan<'_>,
     i: usize,
     value: &DataType,
     values: &DataType,
 ) -> Result<()> {
-    let (a, b) = (find_plain_type(value), find_plain_type(values));
+    let Some(reason) = explain_mixed_times(value, values) else { return Ok(()) };
+    Err(plan.refuse_call(format!(
+        "argument {} has values of type {value}, which are compared or combined with values of type {values}, but {reason}",
+        i + 1
+    )))
+}
+
+/// Returns the end of an error message if one of two types is a date, a time or a duration, and the
+/// other a number, which a cast would take for days or for the unit of the time. Returns `None` for
+/// all other types.
+pub(crate) fn explain_mixed_times(a: &DataType, b: &DataType) -> Option<String> {
+    let (a, b) = (find_plain_type(a), find_plain_type(b));
     let time = match (a.is_numeric(), b.is_numeric()) {
         (true, false) => b,
         (false, true) => a,
-        _ => return Ok(()),
+        _ => return None,
     };
     let (what, instead) = match time {
         DataType::Date32 | DataType::Date64 => ("dates", DATE_INSTEAD),
@@ -36,12 +46,9 @@ pub(super) fn refuse_numbers_as_times(
             "durations",
             "write the difference of two timestamps or, for a value to fill in, an interval such as INTERVAL '1 hour' instead of the number",
         ),
-        _ => return Ok(()),
+        _ => return None,
     };
-    Err(plan.refuse_call(format!(
-        "argument {} has values of type {value}, which are compared or combined with values of type {values}, but {what} are not numbers; {instead}",
-        i + 1
-    )))
+    Some(format!("{what} are not numbers; {instead}"))
 }
 
 /// Returns the type of the values of a dictionary; any other type is returned unchanged.

@@ -130,7 +130,7 @@ pub(crate) use long_number::{WITH_DIGITS, find_long_number, make_decimal_of_digi
 pub(crate) use long_results::charge_series;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR};
 pub(crate) use mixed_dates::{cast_element_dates, cast_mixed_dates, move_all_dates, replace_leaf};
-pub(crate) use mixed_times::DATE_INSTEAD;
+pub(crate) use mixed_times::{DATE_INSTEAD, explain_mixed_times};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::write_list_call;
