@@ -99,7 +99,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
 };
 use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
-pub(crate) use def::{ListPart, ReadParts, remove_other_extension};
+pub(crate) use def::{ListPart, ReadParts, remove_extension, remove_other_extension};
 pub(crate) use delegation::delegate;
 use doc::FunctionSection;
 #[cfg(feature = "cli")]
