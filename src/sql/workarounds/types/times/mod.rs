@@ -1,5 +1,6 @@
 //! Timestamps of all years, durations and intervals: casts, comparisons, functions and groups.
 
+mod bins;
 mod choices;
 mod clock;
 mod expressions;
