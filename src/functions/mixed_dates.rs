@@ -75,13 +75,13 @@ pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
         return None;
     }
     let is_instant = |t: &DataType| matches!(t, DataType::Timestamp(_, Some(_)));
-    let is_local = |t: &DataType| {
-        matches!(t, DataType::Timestamp(unit, None) if *unit != TimeUnit::Nanosecond)
+    let is_local = |t: &DataType| match t {
+        DataType::Timestamp(unit, None) => *unit != TimeUnit::Nanosecond,
+        _ => false,
     };
     let move_type = |t: &DataType| {
-        let moved = distinct
-            .iter()
-            .fold(t.clone(), |moved, other| move_dates(&moved, other, &is_instant));
+        let moved =
+            distinct.iter().fold(t.clone(), |moved, other| move_dates(&moved, other, &is_instant));
         distinct.iter().fold(moved, |moved, other| move_dates(&moved, other, &is_local))
     };
     let moved: Vec<DataType> = types.iter().map(move_type).collect();
@@ -90,11 +90,7 @@ pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
 
 /// Returns the type `t`, in which a date becomes a timestamp if the type `other` has a timestamp for
 /// which `is_wanted` holds at the same list level and field.
-fn move_dates(
-    t: &DataType,
-    other: &DataType,
-    is_wanted: &dyn Fn(&DataType) -> bool,
-) -> DataType {
+fn move_dates(t: &DataType, other: &DataType, is_wanted: &dyn Fn(&DataType) -> bool) -> DataType {
     use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     let within = |field: &FieldRef, other: &FieldRef| {
         let to = move_dates(field.data_type(), other.data_type(), is_wanted);

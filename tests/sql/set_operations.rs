@@ -468,7 +468,10 @@ async fn unions_are_tensors_only_if_all_queries_have_one_shape() {
         ("SELECT [1, 2, 3, 4, 5, 6] x UNION ALL SELECT $A", "NULL"),
         ("SELECT coalesce($A, $A) x UNION ALL SELECT $A", "NULL"),
         ("SELECT $A x UNION ALL SELECT $A UNION ALL SELECT $B", "NULL"),
-        ("SELECT x FROM (SELECT coalesce($A, $A) x UNION ALL SELECT $A) UNION ALL SELECT $A", "NULL"),
+        (
+            "SELECT x FROM (SELECT coalesce($A, $A) x UNION ALL SELECT $A) UNION ALL SELECT $A",
+            "NULL",
+        ),
         ("SELECT CASE WHEN random() < 2 THEN $A ELSE $B END x", "NULL"),
     ];
     let ctx = create_parallel_session();

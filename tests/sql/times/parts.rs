@@ -237,7 +237,8 @@ async fn bins_with_a_width_per_row_are_those_of_literals() {
     for times in ["t", "t::TIMESTAMP(0)", "t::TIMESTAMP(3)", "t AT TIME ZONE 'UTC'"] {
         for origin in ["", origin] {
             let literals = pick(times, origin);
-            cases.push(format!("count(*) FILTER (WHERE date_bin(w, {times}{origin}) = {literals})"));
+            cases
+                .push(format!("count(*) FILTER (WHERE date_bin(w, {times}{origin}) = {literals})"));
         }
     }
     let nanoseconds = "(DATE '1700-01-01' + i * 500)::TIMESTAMP(9)";
@@ -245,7 +246,9 @@ async fn bins_with_a_width_per_row_are_those_of_literals() {
     cases.push(format!("count(*) FILTER (WHERE date_bin(w, {nanoseconds}{origin}) = {literals})"));
     // The bins with an origin per row begin before their times, a multiple of the width from it.
     cases.push("count(*) FILTER (WHERE date_bin(INTERVAL '7 days', t, o) BETWEEN t - INTERVAL '7 days' AND t AND date_bin(INTERVAL '7 days', t, o) > t - INTERVAL '7 days' AND extract(epoch FROM date_bin(INTERVAL '7 days', t, o) - o)::BIGINT % 604800 = 0)".to_owned());
-    cases.push("count(*) FILTER (WHERE ragged_all(date_bin(w, [t, NULL]) = date_bin(w, t)))".to_owned());
+    cases.push(
+        "count(*) FILTER (WHERE ragged_all(date_bin(w, [t, NULL]) = date_bin(w, t)))".to_owned(),
+    );
     let cases: Vec<String> = cases.iter().map(|e| format!("SELECT {e} FROM x")).collect();
     let mut cases: Vec<(&str, &str)> = cases.iter().map(|sql| (sql.as_str(), "400")).collect();
     cases.extend([
@@ -264,9 +267,15 @@ async fn bins_with_a_width_per_row_are_those_of_literals() {
         ("INTERVAL '7 months'", "TIMESTAMP '2999-01-01'", "divides 4800, not 7 months"),
         ("INTERVAL '-1 day'", "NULL::TIMESTAMP", "must be greater than 0"),
         ("INTERVAL '1 month 1 day'", "TIMESTAMP '2020-01-01'", "months have different lengths"),
-        ("INTERVAL '7 days'", "arrow_cast(-9223372036854775807, 'Timestamp(Second, None)')", "outside the range of timestamps"),
+        (
+            "INTERVAL '7 days'",
+            "arrow_cast(-9223372036854775807, 'Timestamp(Second, None)')",
+            "outside the range of timestamps",
+        ),
     ] {
-        let sql = format!("SELECT date_bin(w, v) FROM (VALUES ({width}, {time}), (INTERVAL '1 day', NULL)) q(w, v)");
+        let sql = format!(
+            "SELECT date_bin(w, v) FROM (VALUES ({width}, {time}), (INTERVAL '1 day', NULL)) q(w, v)"
+        );
         let e = rows_or_error(&ctx, &sql).await;
         assert!(e.contains(words), "{sql}: {e}");
     }

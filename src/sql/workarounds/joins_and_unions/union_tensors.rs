@@ -92,8 +92,7 @@ fn untag_columns(mut union: Union) -> Result<Union> {
         };
         (table.cloned(), field)
     });
-    let schema =
-        DFSchema::new_with_metadata(fields.collect(), union.schema.metadata().clone())?;
+    let schema = DFSchema::new_with_metadata(fields.collect(), union.schema.metadata().clone())?;
     union.schema = Arc::new(schema);
     Ok(union)
 }

@@ -244,8 +244,9 @@ mod tests {
         for day in (-3_000_000_i64..3_000_000).step_by(97) {
             let found = MonthTime::from_nanoseconds(i128::from(day) * DAY);
             assert_eq!(found.add_months(0), i128::from(day) * DAY, "{day}");
-            assert!((28..=31).contains(&(count_days_before_month(found.month + 1)
-                - count_days_before_month(found.month))));
+            assert!((28..=31).contains(
+                &(count_days_before_month(found.month + 1) - count_days_before_month(found.month))
+            ));
         }
     }
 

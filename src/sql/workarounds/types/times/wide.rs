@@ -158,7 +158,9 @@ impl WideFunction {
         let rows = args.number_rows;
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
         let bins = match arrays.as_slice() {
-            [widths, times, origins @ ..] if matches!(times.data_type(), DataType::Timestamp(..)) => {
+            [widths, times, origins @ ..]
+                if matches!(times.data_type(), DataType::Timestamp(..)) =>
+            {
                 bin_each(widths, times, origins.first())?
             }
             _ => self.bin_runs(args, &arrays)?,
