@@ -12,7 +12,6 @@ use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
 use super::mixed_times::refuse_numbers_as_times;
-use crate::array::list_depth;
 use crate::error::Result;
 use crate::index::{Index, parse_index};
 use crate::kernels::index;
@@ -268,7 +267,7 @@ pub(super) static AT_OR: Def = Def {
         check_coordinates(plan, &lists, 2)?;
         let leaf = match lists.leaf() {
             // The values of `[]` and `[NULL]` have no type.
-            DataType::Null if list_depth(default) == 0 => default,
+            DataType::Null if !default.is_nested() => default,
             leaf => leaf,
         };
         if !can_cast_types(default, leaf) {
