@@ -15,6 +15,7 @@ use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::float_range::drop_beyond_range;
 use super::lists::NestedListType;
+use super::mixed_times::refuse_numbers_as_times;
 use super::operators::{BatchOperand, as_booleans};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
@@ -122,6 +123,7 @@ pub(super) fn check_fits(
             i + 1
         )));
     }
+    refuse_numbers_as_times(plan, i, value, values)?;
     Ok(values.clone())
 }
 

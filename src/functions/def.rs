@@ -65,6 +65,9 @@ pub(crate) struct FunctionFacts {
     /// Whether the first argument may be a scalar if another argument is a list. A NULL without a
     /// type is then such a scalar, otherwise a list that is NULL.
     pub(crate) starts_with_scalar: bool,
+    /// Whether a call whose first argument is a NULL without a type returns another argument. Calls
+    /// of other functions are NULL then.
+    pub(crate) replaces_null: bool,
     /// Whether the first two arguments are parallel lists, whose values form pairs. FILTER (WHERE
     /// mask) then filters both lists.
     pub(crate) pairs: bool,
@@ -102,6 +105,7 @@ impl FunctionFacts {
         casts_to_named_type: false,
         chains: false,
         starts_with_scalar: false,
+        replaces_null: false,
         pairs: false,
         instead_of: &[],
         planned_for: None,
@@ -380,14 +384,14 @@ impl ScalarUDFImpl for RaggedUdf {
         let plan = CallPlan::new(self.def, args.arg_fields, args.scalar_arguments);
         plan.check_arity()
             .and_then(|()| {
-                let is_scalar = self.def.facts.starts_with_scalar && plan.has_list();
-                match (plan.is_untyped_null(0), is_scalar) {
-                    (false, _) => (self.def.plan)(&plan),
-                    (true, false) => Ok(make_nullable(DataType::Null)),
+                let facts = &self.def.facts;
+                match plan.is_untyped_null(0) {
                     // The NULL may be a parameter whose type, once known, makes the call valid.
-                    (true, true) => {
+                    true if facts.starts_with_scalar && plan.has_list() => {
                         (self.def.plan)(&plan).or_else(|_| Ok(make_nullable(DataType::Null)))
                     }
+                    true if !facts.replaces_null => Ok(make_nullable(DataType::Null)),
+                    _ => (self.def.plan)(&plan),
                 }
             })
             .map(|field| {
@@ -446,7 +450,7 @@ pub(crate) fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Fiel
 }
 
 /// Removes the extension type from a field that has the metadata of a field of another type.
-pub(super) fn remove_extension(mut field: Field) -> Field {
+pub(crate) fn remove_extension(mut field: Field) -> Field {
     field.metadata_mut().remove(EXTENSION_NAME);
     field.metadata_mut().remove(EXTENSION_METADATA);
     field

@@ -13,6 +13,7 @@ use super::def::{Def, make_nullable};
 use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::lists::NestedListType;
+use super::mixed_times::refuse_numbers_as_times;
 use crate::array::{RaggedArray, list_depth};
 use crate::config::SerrateOptions;
 use crate::dense::{DType, DenseOptions, DenseTensor, Fill, PaddingSide, tensor_field};
@@ -333,6 +334,9 @@ pub(super) static PAD: Def = Def {
                     lists.leaf()
                 ))
             })?;
+        }
+        if plan.len() > 2 {
+            refuse_numbers_as_times(plan, 2, plan.data_type(2), lists.leaf())?;
         }
         plan_side(plan, 3)?;
         let metadata = plan.field(0).metadata().clone();

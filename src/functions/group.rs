@@ -8,6 +8,7 @@ use super::def::{Def, FailureCase, FunctionFacts};
 use super::doc::{Doc, FunctionSection};
 use super::example;
 use super::index::{plan_retyped_field, plan_same_field};
+use super::mixed_times::refuse_numbers_as_times;
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::group;
@@ -122,6 +123,7 @@ fn plan_group(plan: &CallPlan<'_>) -> Result<FieldRef> {
                 "argument 3 (groups) must hold values that compare with the keys, which are {key}; the groups are {wanted}, so cast them first"
             )));
         }
+        refuse_numbers_as_times(plan, 2, wanted, key)?;
     }
     plan_retyped_field(plan, lists.repeat_level(keys.depth() - 1, 2))
 }

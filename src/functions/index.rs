@@ -11,11 +11,12 @@ use super::def::{ANY, Def, FailureCase, FunctionFacts, ListPart, ReadParts, make
 use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::lists::NestedListType;
+use super::mixed_times::refuse_numbers_as_times;
 use crate::error::Result;
 use crate::index::{Index, parse_index};
 use crate::kernels::index;
 use crate::kernels::search::{self, SearchSide};
-use crate::kernels::{RowArg, at};
+use crate::kernels::{RowArg, at, select};
 use serrate_core::internal::find_item_positions;
 
 const WHERE_AXIS: (&str, &str) =
@@ -256,19 +257,31 @@ pub(super) static AT_OR: Def = Def {
         example: example!("ragged_at_or"),
     },
     plan: |plan| {
+        let default = plan.data_type(1);
+        if plan.is_untyped_null(0) {
+            (2..plan.len()).try_for_each(|i| plan.check_integer(i, "a coordinate"))?;
+            return Ok(make_nullable(default.clone()));
+        }
         let lists = plan.require_lists(0)?;
         check_coordinates(plan, &lists, 2)?;
-        if !can_cast_types(plan.data_type(1), lists.leaf()) {
+        let leaf = match lists.leaf() {
+            // The values of `[]` and `[NULL]` have no type.
+            DataType::Null if !default.is_nested() => default,
+            leaf => leaf,
+        };
+        if !can_cast_types(default, leaf) {
             return Err(plan.refuse_call(format!(
-                "argument 2 (default) must have the type of the values, {}; it is {}, so cast it first",
-                lists.leaf(),
-                plan.data_type(1)
+                "argument 2 (default) must have the type of the values, {leaf}; it is {default}, so cast it first"
             )));
         }
-        plan_retyped_field(plan, lists.leaf().clone())
+        refuse_numbers_as_times(plan, 1, default, leaf)?;
+        plan_retyped_field(plan, leaf.clone())
     },
     call: |call| {
-        let x = call.read_ragged(0)?;
+        if call.find_array_type(0).is_null() {
+            return call.read_array(1);
+        }
+        let x = select::cast(&call.read_ragged(0)?, call.return_type(), false)?;
         let coordinates = read_row_args(call, 2)?;
         match call.find_constant(1) {
             Some(value) => at::at(&x, &coordinates, Some(&Scalar::new(value.to_array_of_size(1)?))),
@@ -276,6 +289,7 @@ pub(super) static AT_OR: Def = Def {
         }
     },
     fails: FailureCase::Never,
+    facts: FunctionFacts { replaces_null: true, ..FunctionFacts::NONE },
     ..Def::DEFAULTS
 };
 
@@ -341,6 +355,7 @@ pub(super) static SEARCHSORTED: Def = Def {
                 "argument 2 ({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
             )));
         }
+        refuse_numbers_as_times(plan, 1, needles.leaf(), times)?;
         Ok(make_nullable(needles.make_plain_leaf(DataType::Int64)))
     },
     call: |call| {

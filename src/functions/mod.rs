@@ -47,6 +47,8 @@ mod long_number;
 mod long_results;
 mod lookup;
 mod math;
+mod mixed_dates;
+mod mixed_times;
 mod naming;
 mod nested_comparison;
 mod nested_elements;
@@ -73,7 +75,6 @@ mod timestamps;
 mod unsigned;
 mod vocabulary_codes;
 mod window;
-mod zoned_dates;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -100,7 +101,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
 };
 use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
-pub(crate) use def::{ListPart, ReadParts, remove_other_extension};
+pub(crate) use def::{ListPart, ReadParts, remove_extension, remove_other_extension};
 pub(crate) use delegation::delegate;
 use doc::FunctionSection;
 #[cfg(feature = "cli")]
@@ -133,6 +134,8 @@ pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, find_long_number, make_decimal_of_digits};
 pub(crate) use long_results::charge_series;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR};
+pub(crate) use mixed_dates::{cast_element_dates, cast_mixed_dates, move_all_dates, replace_leaf};
+pub(crate) use mixed_times::{DATE_INSTEAD, explain_mixed_times};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
 pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::write_list_call;
@@ -146,9 +149,6 @@ pub(crate) use stock_facts::{StockFact, has_fact};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_unit_of_text};
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
 pub(crate) use vocabulary_codes::find_local_codes;
-pub(crate) use zoned_dates::{
-    cast_dates_to_zone, cast_element_dates, move_all_dates, replace_leaf,
-};
 
 macro_rules! example {
     ($name:literal) => {

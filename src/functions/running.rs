@@ -9,6 +9,7 @@ use super::doc::{Doc, FunctionSection, X};
 use super::example;
 use super::index::plan_retyped_field;
 use super::lists::NestedListType;
+use super::mixed_times::refuse_numbers_as_times;
 use crate::array::list_depth;
 use crate::error::Result;
 use crate::kernels::running::{self, RunningOp};
@@ -162,6 +163,7 @@ pub(super) static SHIFT: Def = Def {
                     lists.leaf()
                 )));
             }
+            refuse_numbers_as_times(plan, 2, found, lists.leaf())?;
         }
         plan.axis(3, &lists, ROWS)?;
         plan_retyped_field(plan, lists.open())

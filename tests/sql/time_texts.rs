@@ -485,6 +485,64 @@ async fn dates_are_neither_compared_nor_combined_with_integers() {
     }
 }
 
+/// A cast would take the numbers for days, or for the unit of the times.
+#[tokio::test]
+async fn functions_of_lists_refuse_numbers_as_times() {
+    let ctx = serrate::sql::session();
+    let from = "FROM (VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', 5)) x(d, t, i)";
+    for (what, calls) in [
+        (
+            "dates",
+            [
+                "ragged_fill_null([d, NULL], i)",
+                "ragged_fill_null([1, NULL], d)",
+                "ragged_where([true, false], [d, NULL], 5)",
+                "ragged_where([true, false], i, [d, NULL])",
+                "ragged_pad([d], 3, 5)",
+                "ragged_at_or([d], 3, 5)",
+                "ragged_at_or([i], d, 5)",
+                "ragged_searchsorted([d], i)",
+                "ragged_shift([d], 1, 5)",
+                "ragged_scatter([d], [0], [i])",
+                "ragged_group([1], [d], [18262])",
+            ],
+        ),
+        (
+            "timestamps",
+            [
+                "ragged_fill_null([t, NULL], i)",
+                "ragged_fill_null([t, NULL], 0.5::DECIMAL(2, 1))",
+                "ragged_fill_null([1, NULL], t)",
+                "ragged_where([true, false], [t, NULL], 5)",
+                "ragged_where([true, false], i, [t, NULL])",
+                "ragged_pad([t], 3, 5)",
+                "ragged_at_or([t], 3.0, 5)",
+                "ragged_searchsorted([t], [i])",
+                "ragged_shift([t], 1, 5)",
+                "ragged_scatter([t], [0], 5)",
+                "ragged_group([1], [t], [0])",
+            ],
+        ),
+    ] {
+        for call in calls {
+            let e = rows_or_error(&ctx, &format!("SELECT {call} {from}")).await;
+            let told = e.contains(&format!("but {what} are not numbers; write a"));
+            assert!(told, "{call}: {e}");
+        }
+    }
+    for call in ["ragged_pad([t - t], 3, 5)", "ragged_fill_null([TIME '10:00:00', NULL], i)"] {
+        let e = rows_or_error(&ctx, &format!("SELECT {call} {from}")).await;
+        assert!(e.contains("are not numbers; write"), "{call}: {e}");
+    }
+    let kept = format!(
+        "SELECT ragged_fill_null([d, NULL], DATE '1970-01-01' + i), ragged_at_or([t], to_timestamp(i), 7), ragged_pad([t - t], 2, INTERVAL '1 hour') > INTERVAL '30 minutes', ragged_shift([d], 1, DATE '2019-12-31') {from}"
+    );
+    assert_eq!(
+        rows_or_error(&ctx, &kept).await,
+        "[2020-01-01, 1970-01-06] 1970-01-01T00:00:05 [false, true] [2019-12-31]"
+    );
+}
+
 #[tokio::test]
 async fn string_literals_are_defaults_and_elements_of_times() {
     let cases = [

@@ -154,6 +154,42 @@ async fn recursive_terms_that_would_lose_fractions_are_refused() {
     .await;
 }
 
+/// DataFusion would cast the values of the recursive term to the type of the first.
+#[tokio::test]
+async fn recursive_terms_do_not_mix_times_with_numbers() {
+    let ctx = serrate::sql::session();
+    for (what, first, next) in [
+        ("dates", "DATE '2020-01-01'", "5"),
+        ("dates", "5", "DATE '2020-01-01'"),
+        ("dates", "[DATE '2020-01-01']", "[5]"),
+        ("timestamps", "TIMESTAMP '2020-01-01'", "0.5"),
+        ("timestamps", "5", "TIMESTAMP '2020-01-01'"),
+        ("timestamps", "[[5]]", "[[TIMESTAMP '2020-01-01']]"),
+        ("times of day", "5", "TIME '10:00:00'"),
+        ("durations", "TIMESTAMP '2020-01-01' - TIMESTAMP '2019-01-01'", "5"),
+    ] {
+        for union in ["UNION", "UNION ALL"] {
+            let sql = format!(
+                "WITH RECURSIVE q(n, x) AS (SELECT 1, {first} {union} SELECT n + 1, {next} FROM q WHERE n < 2) SELECT x FROM q"
+            );
+            let message = rows_or_error(&ctx, &sql).await;
+            assert!(message.contains("column x of the recursive query q"), "{sql}\n{message}");
+            let reason = format!("but {what} are not numbers; write ");
+            assert!(message.contains(&reason), "{sql}\n{message}");
+        }
+    }
+    expect_rows(
+        &[],
+        &[
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT d + 1 FROM q WHERE d < DATE '2020-01-03') SELECT d FROM q ORDER BY d", "2020-01-01; 2020-01-02; 2020-01-03"),
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT d + INTERVAL '1 day' FROM q WHERE d < DATE '2020-01-03') SELECT max(d) FROM q", "2020-01-03"),
+            ("WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + (DATE '2020-01-03' - DATE '2020-01-01') FROM q WHERE n < 4) SELECT max(n) FROM q", "5"),
+            ("WITH RECURSIVE q(n, d) AS (SELECT 1, NULL::DATE UNION ALL SELECT n + 1, NULL FROM q WHERE n < 2) SELECT n, d FROM q ORDER BY n", "1 NULL; 2 NULL"),
+        ],
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn recursive_terms_that_read_their_input_twice_are_refused() {
     let ctx = serrate::sql::session();

@@ -45,7 +45,7 @@ use crate::functions::expression_planners::times_of_day::unify_times_of_day;
 use crate::functions::expression_planners::word_operators::{
     WordPredicate, negate_mask, plan_filter,
 };
-use crate::functions::zoned_dates::cast_leaf_dates;
+use crate::functions::mixed_dates::cast_leaf_dates;
 
 pub(crate) use self::constant_folding::{fold_constant, is_constant, is_row_based};
 pub(crate) use self::date_arithmetic::refine_unit;
@@ -230,8 +230,8 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
     RawBinaryExpr { op, left, right }
 }
 
-/// Casts dates in `x || y` to the zone of the other operand, if one of the operands is a list. DataFusion refuses
-/// to plan the concatenation of a list of dates and a timestamp with a zone.
+/// Casts dates in `x || y` to timestamps as in the other operand, if one of the operands is a list. DataFusion
+/// refuses to plan the concatenation of a list of dates and a timestamp with a zone.
 fn cast_concatenated_dates(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if expr.op != BinaryOperator::StringConcat || !(is_list(&expr.left) || is_list(&expr.right)) {

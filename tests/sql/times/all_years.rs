@@ -326,6 +326,90 @@ async fn unions_of_dates_plus_hours_and_timestamps_cover_all_years() {
     }
 }
 
+/// DataFusion would cast both to nanoseconds, which end in 2262.
+#[tokio::test]
+async fn dates_next_to_timestamps_cover_all_years_in_lists_and_structs() {
+    let setup = "CREATE TABLE x AS SELECT d, t, t::TIMESTAMP(0) AS s, t::TIMESTAMP(9) AS n FROM (VALUES (DATE '2999-01-01', TIMESTAMP '1970-01-01 10:00')) v(d, t)";
+    let both = "[2999-01-01T00:00:00, 1970-01-01T10:00:00]";
+    let rows = "[2999-01-01T00:00:00]; [1970-01-01T10:00:00]";
+    let cases = [
+        ("SELECT [d, t] FROM x", both),
+        (
+            "SELECT arrow_typeof([d, t]), arrow_typeof([d, s]) FROM x",
+            "List(Timestamp(\u{b5}s)) List(Timestamp(s))",
+        ),
+        ("SELECT [DATE '2999-01-01', TIMESTAMP '1970-01-01 10:00']", both),
+        (
+            "SELECT [[d], [s]], [{'a': d}, {'a': t}] FROM x",
+            "[[2999-01-01T00:00:00], [1970-01-01T10:00:00]] [{a: 2999-01-01T00:00:00}, {a: 1970-01-01T10:00:00}]",
+        ),
+        (
+            "SELECT coalesce([d], [t]), greatest([d], [t]) FROM x",
+            "[2999-01-01T00:00:00] [2999-01-01T00:00:00]",
+        ),
+        (
+            "SELECT coalesce(d, t, s), CASE WHEN d > t THEN [d] ELSE [t] END FROM x",
+            "2999-01-01T00:00:00 [2999-01-01T00:00:00]",
+        ),
+        (
+            "SELECT CASE WHEN d > t THEN {'a': d} ELSE {'a': s} END FROM x",
+            "{a: 2999-01-01T00:00:00}",
+        ),
+        ("SELECT {'a': d} = {'a': t}, {'a': d} > {'a': s} FROM x", "false true"),
+        (
+            "SELECT array_append([d], t), [d] || t, [d] || [t] FROM x",
+            "[2999-01-01T00:00:00, 1970-01-01T10:00:00] [2999-01-01T00:00:00, 1970-01-01T10:00:00] [2999-01-01T00:00:00, 1970-01-01T10:00:00]",
+        ),
+        (
+            "SELECT array_prepend(d, [t]), array_resize([d], 2, t) FROM x",
+            "[2999-01-01T00:00:00, 1970-01-01T10:00:00] [2999-01-01T00:00:00, 1970-01-01T10:00:00]",
+        ),
+        (
+            "SELECT array_position([t], d), array_has([d], t), array_has([d], d::TIMESTAMP) FROM x",
+            "NULL false true",
+        ),
+        ("SELECT [d] AS v FROM x UNION ALL SELECT [t] FROM x ORDER BY v DESC", rows),
+        (
+            "SELECT [d] AS v FROM x UNION SELECT [t] FROM x UNION SELECT [s] FROM x ORDER BY v DESC",
+            rows,
+        ),
+        (
+            "SELECT {'a': d} AS v FROM x UNION ALL SELECT {'a': t} FROM x ORDER BY v DESC",
+            "{a: 2999-01-01T00:00:00}; {a: 1970-01-01T10:00:00}",
+        ),
+        (
+            "SELECT d AS v FROM x UNION ALL SELECT s FROM x UNION ALL SELECT t FROM x ORDER BY v DESC LIMIT 1",
+            "2999-01-01T00:00:00",
+        ),
+        (
+            "SELECT v FROM (VALUES ([DATE '2999-01-01']), (NULL), ([TIMESTAMP '1970-01-01 10:00'])) q(v) WHERE v IS NOT NULL ORDER BY v DESC",
+            rows,
+        ),
+        (
+            "SELECT v FROM (VALUES ({'a': DATE '2999-01-01'}), ({'a': TIMESTAMP '1970-01-01 10:00'})) q(v) ORDER BY v DESC LIMIT 1",
+            "{a: 2999-01-01T00:00:00}",
+        ),
+        ("SELECT v FROM (VALUES ([DATE '2999-01-01', TIMESTAMP '1970-01-01 10:00'])) q(v)", both),
+        ("SELECT map_values(MAP {'a': d, 'b': t}) FROM x", both),
+        // Nanoseconds keep their digits.
+        (
+            "SELECT arrow_typeof([DATE '2020-01-01', n]), arrow_typeof(v) FROM x, (VALUES (TIMESTAMP '1970-01-01'::TIMESTAMP(9))) q(v)",
+            "List(Timestamp(ns)) Timestamp(ns)",
+        ),
+        (
+            "SELECT arrow_typeof(v) FROM (VALUES ([TIMESTAMP '1970-01-01']::TIMESTAMP(9)[]), ([DATE '1970-01-01'])) q(v) LIMIT 1",
+            "List(Timestamp(ns))",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+    let ctx = serrate::sql::session();
+    run_all(&ctx, &[setup]).await;
+    for sql in ["SELECT [d, n] FROM x", "SELECT coalesce([d], [n]) FROM x"] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("375835"), "{sql}: {e}");
+    }
+}
+
 #[tokio::test]
 async fn values_of_dates_and_timestamps_cover_all_years() {
     let rows = "(DATE '2020-02-29'), (NULL), (TIMESTAMP '1600-01-01 00:00:01')";

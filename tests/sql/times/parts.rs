@@ -216,6 +216,71 @@ async fn buckets_of_columns_begin_as_those_of_literals() {
     assert!(e.contains("must be greater than 0"), "{e}");
 }
 
+/// Widths and origins that change from row to row give the bins of equal literals.
+#[tokio::test]
+async fn bins_with_a_width_per_row_are_those_of_literals() {
+    let setup = [
+        "CREATE TABLE x AS SELECT i, CASE i % 4 WHEN 0 THEN INTERVAL '7 days' WHEN 1 THEN INTERVAL '1 month' WHEN 2 THEN INTERVAL '90 minutes' ELSE INTERVAL '3 months' END AS w, DATE '1500-01-31' + i * 1009 + i * INTERVAL '131 minutes' AS t, TIMESTAMP '2000-01-31 06:00' + i * INTERVAL '11 days' AS o FROM generate_series(0, 399) s(i)",
+    ];
+    let pick = |times: &str, origin: &str| {
+        let bin = |width: &str| format!("date_bin(INTERVAL '{width}', {times}{origin})");
+        format!(
+            "CASE i % 4 WHEN 0 THEN {} WHEN 1 THEN {} WHEN 2 THEN {} ELSE {} END",
+            bin("7 days"),
+            bin("1 month"),
+            bin("90 minutes"),
+            bin("3 months")
+        )
+    };
+    let mut cases = Vec::new();
+    let origin = ", TIMESTAMP '2000-01-31 06:00'";
+    for times in ["t", "t::TIMESTAMP(0)", "t::TIMESTAMP(3)", "t AT TIME ZONE 'UTC'"] {
+        for origin in ["", origin] {
+            let literals = pick(times, origin);
+            cases
+                .push(format!("count(*) FILTER (WHERE date_bin(w, {times}{origin}) = {literals})"));
+        }
+    }
+    let nanoseconds = "(DATE '1700-01-01' + i * 500)::TIMESTAMP(9)";
+    let literals = pick(nanoseconds, origin);
+    cases.push(format!("count(*) FILTER (WHERE date_bin(w, {nanoseconds}{origin}) = {literals})"));
+    // The bins with an origin per row begin before their times, a multiple of the width from it.
+    cases.push("count(*) FILTER (WHERE date_bin(INTERVAL '7 days', t, o) BETWEEN t - INTERVAL '7 days' AND t AND date_bin(INTERVAL '7 days', t, o) > t - INTERVAL '7 days' AND extract(epoch FROM date_bin(INTERVAL '7 days', t, o) - o)::BIGINT % 604800 = 0)".to_owned());
+    cases.push(
+        "count(*) FILTER (WHERE ragged_all(date_bin(w, [t, NULL]) = date_bin(w, t)))".to_owned(),
+    );
+    let cases: Vec<String> = cases.iter().map(|e| format!("SELECT {e} FROM x")).collect();
+    let mut cases: Vec<(&str, &str)> = cases.iter().map(|sql| (sql.as_str(), "400")).collect();
+    cases.extend([
+        (
+            "SELECT date_bin(w, v, o) FROM (VALUES (INTERVAL '1 month', TIMESTAMP '2999-03-01', TIMESTAMP '1970-01-31'), (INTERVAL '1 day', NULL, NULL), (NULL, TIMESTAMP '2020-01-01', NULL), (INTERVAL '10 months', TIMESTAMP '1969-12-31 23:00', TIMESTAMP '1970-01-01')) q(w, v, o)",
+            "2999-02-28T00:00:00; NULL; NULL; 1969-03-01T00:00:00",
+        ),
+        (
+            "SELECT date_bin(w, TIME '10:20:00') FROM (VALUES (INTERVAL '15 minutes'), (INTERVAL '1 hour')) q(w)",
+            "10:15:00; 10:00:00",
+        ),
+    ]);
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    for (width, time, words) in [
+        ("INTERVAL '7 months'", "TIMESTAMP '2999-01-01'", "divides 4800, not 7 months"),
+        ("INTERVAL '-1 day'", "NULL::TIMESTAMP", "must be greater than 0"),
+        ("INTERVAL '1 month 1 day'", "TIMESTAMP '2020-01-01'", "months have different lengths"),
+        (
+            "INTERVAL '7 days'",
+            "arrow_cast(-9223372036854775807, 'Timestamp(Second, None)')",
+            "outside the range of timestamps",
+        ),
+    ] {
+        let sql = format!(
+            "SELECT date_bin(w, v) FROM (VALUES ({width}, {time}), (INTERVAL '1 day', NULL)) q(w, v)"
+        );
+        let e = rows_or_error(&ctx, &sql).await;
+        assert!(e.contains(words), "{sql}: {e}");
+    }
+}
+
 #[tokio::test]
 async fn invalid_bucket_widths_are_refused() {
     let ctx = serrate::sql::session();

@@ -1,9 +1,10 @@
 //! Refuses WITH RECURSIVE if a column has integers in the first part and fractions in the recursive
-//! part.
+//! part, or times in one part and numbers in the other.
 //!
 //! The first part gives the columns their types. DataFusion casts the values of the recursive part
-//! to these types, and a cast to an integer drops the fraction, so that
-//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end.
+//! to these types. A cast to an integer drops the fraction, so that
+//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end. A cast of a number
+//! to a date takes the number for days since 1970.
 
 use std::ops::ControlFlow;
 
@@ -16,6 +17,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use crate::array::{leaf_type, list_depth};
+use crate::functions::explain_mixed_times;
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::errors::clauses::reads_table;
 use crate::sql::statement::planned_parts::{add_ctes, plan_alone};
@@ -48,8 +51,16 @@ fn compare_types(cte: &Cte, first: &LogicalPlan, next: &LogicalPlan) -> Result<(
     let pairs = first.schema().fields().iter().zip(next.schema().fields());
     for (at, (given, found)) in pairs.enumerate() {
         let (given_type, found_type) = (given.data_type(), found.data_type());
+        let column = cte.alias.columns.get(at).map_or(given.name(), |named| &named.name.value);
+        if list_depth(given_type) == list_depth(found_type)
+            && let Some(reason) = explain_mixed_times(leaf_type(given_type), leaf_type(found_type))
+        {
+            return plan_err!(
+                "the column {column} of the recursive query {} has the type {given_type} in its first SELECT and {found_type} after UNION, but {reason}",
+                cte.alias.name
+            );
+        }
         if given_type.is_integer() && has_fractions(found_type) && !is_whole(next, at) {
-            let column = cte.alias.columns.get(at).map_or(given.name(), |named| &named.name.value);
             return plan_err!(
                 "the column {column} of the recursive query {} has the type {given_type} in its first SELECT, but {found_type} after UNION, so its values would lose their fractions; write a cast such as 1::DOUBLE in the first SELECT, or round(..) after UNION",
                 cte.alias.name

@@ -29,7 +29,7 @@ use super::unify::{
 use super::wide::find_wide_part;
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{
-    StockFact, cast_dates_to_zone, cast_element_dates, find_aggregate_facts, find_facts,
+    StockFact, cast_element_dates, cast_mixed_dates, find_aggregate_facts, find_facts,
     find_interval_extreme, has_fact, refine_unit,
 };
 
@@ -370,11 +370,11 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
         refuse_integers(&pair_with_schema(&call.args, schema))?;
     }
     refuse_mixed_texts(name, list_results(&call), schema)?;
-    let zoned = match name {
-        "nvl2" => cast_dates_to_zone(&pair_with_schema(&call.args, schema)),
+    let moved = match name {
+        "nvl2" => cast_mixed_dates(&pair_with_schema(&call.args, schema)),
         _ => cast_element_dates(&call, schema),
     };
-    if let Some(args) = zoned {
+    if let Some(args) = moved {
         call.args = args;
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }

@@ -9,10 +9,8 @@ use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Union, Values};
 
+use crate::functions::DATE_INSTEAD;
 use crate::sql::workarounds::types::value_columns::remove_cast;
-
-/// How to write a date instead of an integer, for error messages.
-const INSTEAD: &str = "write a date such as DATE '2020-01-31' instead of the integer, compare a part of the date, as in year(d) = 2020, or write DATE '1970-01-01' + n for a number n of days since 1970";
 
 /// Returns an error if some of `values` are dates and others integers, also in lists, structs and
 /// maps. An expression compares these values, or returns one of them.
@@ -27,7 +25,7 @@ pub(super) fn refuse_integers(values: &[(&Expr, &DFSchema)]) -> Result<()> {
             distinct.iter().find(|(_, known)| mixes_dates_with_integers(known, &value_type));
         if let Some((first, first_type)) = mixed {
             return plan_err!(
-                "{} of type {first_type} is compared or combined with {} of type {value_type}, but dates are not numbers; {INSTEAD}",
+                "{} of type {first_type} is compared or combined with {} of type {value_type}, but dates are not numbers; {DATE_INSTEAD}",
                 write_value(first),
                 write_value(value)
             );
@@ -48,7 +46,7 @@ pub(super) fn refuse_integers_of_union(union: &Union) -> Result<()> {
             }
             if let Some(first) = distinct.iter().find(|t| mixes_dates_with_integers(t, other)) {
                 return plan_err!(
-                    "the column {} of a UNION has the type {first} in one query and {other} in another, but dates are not numbers; {INSTEAD}",
+                    "the column {} of a UNION has the type {first} in one query and {other} in another, but dates are not numbers; {DATE_INSTEAD}",
                     field.name()
                 );
             }

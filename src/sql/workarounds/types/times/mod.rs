@@ -1,5 +1,6 @@
 //! Timestamps of all years, durations and intervals: casts, comparisons, functions and groups.
 
+mod bins;
 mod choices;
 mod clock;
 mod expressions;
@@ -139,7 +140,6 @@ fn unify_values(
             refuse_integers_of_union(&union)?;
             let more = convert_dates_to_texts(&mut union)?
                 | convert_dates_to_timestamps(&mut union)?
-                | convert_dates_to_zone(&mut union)?
                 | convert_texts_to_timestamps(&mut union)?
                 | unify_clocks(&mut union)?
                 | take_branch_types(&mut union)?;
@@ -233,35 +233,6 @@ fn is_exact_literal(e: &Expr, is_clock: bool) -> bool {
     }
 }
 
-/// Casts a date column of a union input to the timestamp type that other inputs have in this column, unless
-/// that type is in nanoseconds, which cannot represent all dates. Returns whether an input changed.
-fn convert_dates_to_timestamps(union: &mut Union) -> Result<bool> {
-    let columns = union.schema.fields().len();
-    let mut changed = false;
-    for column in 0..columns {
-        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
-        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(changed) };
-        let mut timestamps = types.iter().map(|f| f.data_type().clone());
-        let mut timestamps = timestamps.by_ref().filter(|t| matches!(t, DataType::Timestamp(..)));
-        let Some(to) = timestamps.next() else { continue };
-        if matches!(to, DataType::Timestamp(TimeUnit::Nanosecond, _)) || timestamps.any(|t| t != to)
-        {
-            continue;
-        }
-        for input in &mut union.inputs {
-            let is_date = matches!(
-                input.schema().field(column).data_type(),
-                DataType::Date32 | DataType::Date64
-            );
-            if !is_date {
-                continue;
-            }
-            (*input, changed) = (cast_column(input, column, &to)?, true);
-        }
-    }
-    Ok(changed)
-}
-
 /// Casts a column of a union that has timestamps in some inputs and strings in others, also in
 /// lists, to the type that [`find_timestamp_of_texts`] returns. Type coercion would cast it to
 /// nanoseconds, which end in 2262. Returns whether an input changed.
@@ -306,9 +277,10 @@ fn find_timestamp_of_texts(types: &[DataType]) -> Option<DataType> {
     Some(DataType::Timestamp(finest?.max(TimeUnit::Microsecond), common))
 }
 
-/// Casts the dates in a column of a union, also in lists and structs, to the zone that the timestamps of
-/// other inputs have in this column. Returns whether an input changed.
-fn convert_dates_to_zone(union: &mut Union) -> Result<bool> {
+/// Casts the dates in a column of a union, also in lists and structs, to timestamps as in the column
+/// of other inputs, unless these are in nanoseconds, which cannot represent all dates. Returns
+/// whether an input changed.
+fn convert_dates_to_timestamps(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     for column in 0..union.schema.fields().len() {
         let Some(types) = find_input_types(union, column) else { return Ok(changed) };
@@ -345,7 +317,11 @@ fn unify_clocks(union: &mut Union) -> Result<bool> {
 }
 
 /// Adds a projection above `input` that casts the column at index `column` to the type `to`.
-fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
+pub(in crate::sql) fn cast_column(
+    input: &Arc<LogicalPlan>,
+    column: usize,
+    to: &DataType,
+) -> Result<Arc<LogicalPlan>> {
     let exprs = input.schema().iter().enumerate().map(|(i, named)| {
         let e = Expr::Column(Column::from(named));
         match i == column {

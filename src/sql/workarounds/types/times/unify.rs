@@ -14,7 +14,7 @@ use super::functions::ComparableForm;
 use super::integers::refuse_integers;
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{
-    cast_dates_to_zone, find_unit_of_text, fold_constant, is_constant, replace_leaf,
+    cast_mixed_dates, find_unit_of_text, fold_constant, is_constant, replace_leaf,
 };
 
 struct TypedValue {
@@ -104,7 +104,7 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     }
     let pairs = pair_with_schema(values, schema);
     refuse_integers(&pairs)?;
-    let Some(values) = find_types(&pairs) else { return Ok(cast_dates_to_zone(&pairs)) };
+    let Some(values) = find_types(&pairs) else { return Ok(cast_mixed_dates(&pairs)) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
     let foreign = match durations {
@@ -114,13 +114,13 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
         false => of(|t| !t.is_null() && !is_timestamp(t) && !is_date(t)),
     };
     if foreign || !(durations || of(is_timestamp)) {
-        return Ok(cast_dates_to_zone(&pairs));
+        return Ok(cast_mixed_dates(&pairs));
     }
     // `cast_to_one_type` fails for an interval with months. The values then stay unchanged, and
     // DataFusion casts them to intervals.
     let changed = cast_to_one_type(&values).unwrap_or_default();
     let changed = changed.filter(|c| c.iter().any(Option::is_some));
-    Ok(changed.map(|c| apply_changes(values, c)).or_else(|| cast_dates_to_zone(&pairs)))
+    Ok(changed.map(|c| apply_changes(values, c)).or_else(|| cast_mixed_dates(&pairs)))
 }
 
 /// Casts compared lists or structs of dates and timestamps to types in which the comparison is
@@ -131,7 +131,7 @@ fn unify_nested_times(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
     if !types.iter().any(DataType::is_nested) {
         return None;
     }
-    convert_time_lists(values, &types).or_else(|| cast_dates_to_zone(values))
+    convert_time_lists(values, &types).or_else(|| cast_mixed_dates(values))
 }
 
 /// Converts compared lists of dates or timestamps to lists of seconds if their types differ in more

@@ -12,47 +12,59 @@ use serrate_core::internal::holds_type;
 use crate::functions::{find_finest_unit, move_all_dates};
 use crate::sql::workarounds::types::value_columns::{cast_cells, remove_cast, set_column_types};
 
-/// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and
-/// structs, to timestamps in this zone. Converts a column that mixes dates with timestamps without
-/// a zone to the finest unit of these timestamps. Returns whether a column changed.
+/// Converts a column of VALUES that mixes dates with timestamps, also in lists and structs, to
+/// timestamps in the zone of these timestamps and in the finest of their units. Returns whether a
+/// column changed.
 ///
 /// The planner casts all values of such a column to timestamps in nanoseconds without a zone, which
-/// do not represent all years. This function removes these casts.
+/// do not represent all years. This function removes these casts. It cannot tell them from casts in
+/// the statement, so `sql::statement::keys::constants` doubles the casts in the statement before
+/// the planner runs, and one of the two remains. The planner adds no cast to a single row, and
+/// casts in the statement are not doubled there.
 pub(super) fn unify_dates_of_values(values: &mut Values) -> Result<bool> {
     let schema = Arc::clone(&values.schema);
+    let has_casts = values.values.len() > 1;
     let mut types = Vec::with_capacity(schema.fields().len());
     for (at, field) in schema.fields().iter().enumerate() {
         let planned = field.data_type();
         let cells = values.values.iter().filter_map(|row| row.get(at));
+        let cells = cells.map(|cell| find_value(cell, planned, has_casts));
         let common = find_common_type(planned, cells);
         if let Some(to) = &common {
-            cast_cells(values, at, to, |cell| find_value(&cell, planned).clone())?;
+            let remove = |cell: Expr| find_value(&cell, planned, has_casts).clone();
+            cast_cells(values, at, to, remove)?;
         }
         types.push(common);
     }
     set_column_types(values, &types)
 }
 
-/// Returns the common type of the values `cells` of a column if `planned`, the type that the
-/// planner chose, lacks the zone of the common type or has a finer unit. Returns `None` otherwise.
+/// Returns the common type of the `values` of a column if `planned`, the type that the planner
+/// chose, lacks the zone of the common type or has a finer unit. Returns `None` otherwise.
 fn find_common_type<'a>(
     planned: &DataType,
-    cells: impl Iterator<Item = &'a Expr>,
+    values: impl Iterator<Item = &'a Expr>,
 ) -> Option<DataType> {
-    let is_local = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, None));
+    let has_nanoseconds = |t: &DataType| {
+        holds_type(t, |t| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, None)))
+    };
     let has_zone = |t: &DataType| holds_type(t, |t| matches!(t, DataType::Timestamp(_, Some(_))));
-    if !holds_type(planned, is_local) {
+    if !has_nanoseconds(planned) {
         return None;
     }
     let none = DFSchema::empty();
-    let values = cells.filter(|cell| !is_null(cell)).map(|cell| find_value(cell, planned));
-    let types = values.map(|value| value.get_type(&none).ok()).collect::<Option<Vec<_>>>()?;
+    let types = values.filter(|value| !is_null(value)).map(|value| value.get_type(&none).ok());
+    let types = types.collect::<Option<Vec<_>>>()?;
+    if let Some(finest) = find_finest_timestamp(&types) {
+        return Some(finest);
+    }
     let moved = match move_all_dates(&types) {
         Some(moved) => moved,
-        // No date has to be moved to a zone, but some value has a zone. For example, an earlier
-        // rewrite has given the zone to all elements of a list of dates and timestamps.
+        // An earlier rewrite may have changed the types. For example, it has given the zone and the
+        // unit of the timestamps to all elements of a list of dates and timestamps.
         None if types.iter().any(has_zone) && !has_zone(planned) => types,
-        None => return find_finest_timestamp(&types),
+        None if !types.iter().any(has_nanoseconds) => types,
+        None => return None,
     };
     let (first, rest) = moved.split_first()?;
     rest.iter().try_fold(first.clone(), |common, t| type_union_coercion(&common, t))
@@ -68,8 +80,11 @@ fn find_finest_timestamp(types: &[DataType]) -> Option<DataType> {
     find_finest_unit(&times).filter(is_coarse)
 }
 
-/// Returns `cell` without the cast to `planned` that the planner has added.
-fn find_value<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
+/// Returns `cell` without the cast to `planned` that the planner has added if `has_casts`.
+fn find_value<'a>(cell: &'a Expr, planned: &DataType, has_casts: bool) -> &'a Expr {
+    if !has_casts {
+        return cell;
+    }
     let value = remove_cast(cell, planned);
     // A cast of a string is kept, because it is a literal of the statement, such as `TIMESTAMP(9)
     // '2020-01-01'`.

@@ -32,6 +32,10 @@ use serrate_core::internal::cast_strictly;
 use serrate_core::internal::times::{NANOSECONDS_PER_DAY, count_nanoseconds};
 use serrate_core::internal::{TimePart, extract_time_part};
 
+use super::bins::{
+    CYCLE_DAYS, CYCLE_MONTHS, CYCLE_START_DAYS, bin_each, check_bin_width, make_range_error,
+    make_stride_error,
+};
 use super::series::{SeriesList, SeriesTable};
 use crate::functions::{coerce_arguments, delegate, find_unit_of_text, to_columnar};
 use crate::sql::workarounds::types::compared_casts::is_utc;
@@ -139,19 +143,33 @@ impl WideFunction {
         to_columnar(add(&starts, &shifts)?, one)
     }
 
-    /// Computes `date_bin` for widths or origins that are arrays, with one call for each run of
-    /// rows with equal widths and origins. Returns `None` if they are scalars.
+    /// Computes `date_bin` for widths or origins that are arrays. Returns `None` if they are
+    /// scalars.
     ///
     /// DataFusion 55 refuses such arrays. A scalar subquery is an array, too, if the statement
     /// contains it several times, like the width in the expansion of `time_bucket`: the optimizer
     /// then makes it a column of a projection.
-    fn bin_runs(&self, args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
+    fn bin_columns(&self, args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
         let is_array = |at: usize| matches!(args.args.get(at), Some(ColumnarValue::Array(_)));
         if !is_array(0) && !is_array(2) {
             return Ok(None);
         }
         let rows = args.number_rows;
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let bins = match arrays.as_slice() {
+            [widths, times, origins @ ..]
+                if matches!(times.data_type(), DataType::Timestamp(..)) =>
+            {
+                bin_each(widths, times, origins.first())?
+            }
+            _ => self.bin_runs(args, &arrays)?,
+        };
+        Ok(Some(ColumnarValue::Array(bins)))
+    }
+
+    /// Computes `date_bin` of times of day with one call for each run of rows with equal widths and
+    /// origins. `arrays` has the arguments as arrays.
+    fn bin_runs(&self, args: &ScalarFunctionArgs, arrays: &[ArrayRef]) -> Result<ArrayRef> {
         let is_time = |at: usize| at == 1;
         let keys = arrays.iter().enumerate().filter(|(at, _)| !is_time(*at));
         let keys: Vec<ArrayRef> = keys.map(|(_, key)| Arc::clone(key)).collect();
@@ -167,7 +185,7 @@ impl WideFunction {
             bins.push(self.invoke_with_args(call)?.into_array(run.len())?);
         }
         let bins: Vec<&dyn Array> = bins.iter().map(|bins| bins.as_ref()).collect();
-        Ok(Some(ColumnarValue::Array(concat(&bins)?)))
+        Ok(concat(&bins)?)
     }
 }
 
@@ -227,7 +245,7 @@ impl ScalarUDFImpl for WideFunction {
                 }
             }
             WideTask::Bin => {
-                if let Some(bins) = self.bin_runs(&args)? {
+                if let Some(bins) = self.bin_columns(&args)? {
                     return Ok(bins);
                 }
                 check_width(&args)?;
@@ -325,24 +343,7 @@ fn check_width(args: &ScalarFunctionArgs) -> Result<()> {
     let Ok(ScalarValue::IntervalMonthDayNano(Some(width))) = width.cast_to(&interval) else {
         return Ok(());
     };
-    let length = i128::from(width.days) * NANOSECONDS_PER_DAY + i128::from(width.nanoseconds);
-    let found = format!(
-        "{} months, {} days and {} seconds",
-        width.months,
-        width.days,
-        width.nanoseconds / 1_000_000_000
-    );
-    if width.months != 0 && length != 0 {
-        return exec_err!(
-            "date_bin and time_bucket: the width has {found}, but months have different lengths; write a width of months alone, such as INTERVAL '1 month', or one of days and hours, such as INTERVAL '30 days'"
-        );
-    }
-    if width.months < 0 || (width.months == 0 && length <= 0) {
-        return exec_err!(
-            "date_bin and time_bucket: the width has {found}, but must be greater than 0; write a width such as INTERVAL '7 days'"
-        );
-    }
-    Ok(())
+    check_bin_width(width)
 }
 
 /// Calls `date_trunc` with an array in place of a constant time.
@@ -496,12 +497,6 @@ fn find_calendar_part(name: &str) -> Option<TimePart> {
     })
 }
 
-/// Number of days in 400 years, after which dates and weekdays repeat.
-const CYCLE_DAYS: i128 = 146_097;
-const CYCLE_MONTHS: i32 = 4800;
-/// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
-const CYCLE_START_DAYS: i128 = -62_091;
-
 /// If some times in the second argument are outside the 400 years that begin with
 /// [`CYCLE_START_DAYS`], returns the unit of the times, and all times as numbers of this unit since
 /// 1970. Returns `None` for other arguments, for timestamps in nanoseconds, and for zones other
@@ -651,10 +646,7 @@ fn bin_dates(
         if stride.months > 0 && CYCLE_MONTHS % stride.months == 0 {
             return call_shifted(function, args, unit, counts);
         }
-        return exec_err!(
-            "date_bin: for times before 1800 or after 2199, the stride must be a number of months that divides 4800, not {} months; use a stride such as INTERVAL '1 month' or '1 year'",
-            stride.months
-        );
+        return Err(make_stride_error(stride.months));
     }
     let length = i128::from(stride.days) * NANOSECONDS_PER_DAY + i128::from(stride.nanoseconds);
     if length <= 0 {
@@ -667,8 +659,7 @@ fn bin_dates(
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
         t.map(|t| {
             let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
-            i64::try_from(bin.div_euclid(per))
-                .map_err(|_| exec_datafusion_err!("date_bin: the bin of the timestamp {t} (in {unit:?}s since 1970) starts outside the range of timestamps in 64 bits; use times closer to 1970"))
+            i64::try_from(bin.div_euclid(per)).map_err(|_| make_range_error(t, unit))
         })
         .transpose()
     });

@@ -1,7 +1,8 @@
-//! Dates that are combined with timestamps with a zone.
+//! Dates that are combined with timestamps.
 //!
-//! Such a date is midnight in this zone. DataFusion 55 has no common type with a zone for the two: its
-//! type coercion casts both to timestamps without a zone, and so each instant to its time in UTC.
+//! Such a date is midnight, in the zone of the timestamps if they have one. DataFusion 55 casts both
+//! to timestamps in nanoseconds without a zone, and so each instant to its time in UTC, and fails for
+//! dates before 1677 and after 2262.
 
 use std::sync::Arc;
 
@@ -18,11 +19,11 @@ use crate::functions::{StockFact, has_fact};
 const BUILDING: [&str; 5] =
     ["array_append", "array_concat", "array_prepend", "array_resize", "make_array"];
 
-/// Prepares `values`, which DataFusion will cast to one common type: if one is a timestamp with a
-/// zone, casts the dates among them to timestamps with this zone. Does the same for dates in lists
-/// and structs, if another value has a timestamp with a zone at the same list level and field.
-/// Returns `None` if nothing is cast.
-pub(crate) fn cast_dates_to_zone(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
+/// Prepares `values`, which DataFusion will cast to one common type: if one is a timestamp, casts
+/// the dates among them to timestamps with its zone. Does the same for dates in lists and structs,
+/// if another value has a timestamp at the same list level and field. Returns `None` if nothing is
+/// cast.
+pub(crate) fn cast_mixed_dates(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>> {
     let types = values.iter().map(|(e, schema)| e.get_type(*schema).ok());
     let types = types.collect::<Option<Vec<_>>>()?;
     let moved = move_all_dates(&types)?;
@@ -33,8 +34,8 @@ pub(crate) fn cast_dates_to_zone(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Ex
     Some(cast.collect())
 }
 
-/// If a function of lists, such as `array_append`, has both dates and timestamps with a zone as elements,
-/// casts the dates as [`cast_dates_to_zone`] does. Returns `None` for any other call.
+/// If a function of lists, such as `array_append`, has both dates and timestamps as elements, casts
+/// the dates as [`cast_mixed_dates`] does. Returns `None` for any other call.
 pub(crate) fn cast_element_dates(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
     let name = call.name();
     if !BUILDING.contains(&name) && !has_fact(name, StockFact::ComparesElements) {
@@ -43,8 +44,8 @@ pub(crate) fn cast_element_dates(call: &ScalarFunction, schema: &DFSchema) -> Op
     cast_leaf_dates(&call.args, schema)
 }
 
-/// If the leaves of one value are timestamps with a zone, casts the values whose leaves are dates
-/// to such timestamps. A scalar is its own leaf, so `values` may be scalars and lists of any
+/// If the leaves of one value are timestamps, casts the values whose leaves are dates to such
+/// timestamps. A scalar is its own leaf, so `values` may be scalars and lists of any
 /// depths. Returns `None` if nothing is cast.
 pub(super) fn cast_leaf_dates(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
@@ -59,9 +60,10 @@ pub(super) fn cast_leaf_dates(values: &[Expr], schema: &DFSchema) -> Option<Vec<
     Some(cast.collect())
 }
 
-/// Replaces dates in `types`, so that DataFusion finds a common type with a zone. A date becomes a
-/// timestamp with a zone if another of the types has such a timestamp at the same list level and
-/// field. Returns `None` if no type changes.
+/// Replaces dates in `types`, so that DataFusion finds a common type with the zone and for all
+/// years. A date becomes a timestamp if another of the types has a timestamp at the same list level
+/// and field, preferably one with a zone. Next to timestamps in nanoseconds without a zone, a date
+/// stays a date, which DataFusion casts to nanoseconds. Returns `None` if no type changes.
 pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
     let mut distinct: Vec<&DataType> = Vec::new();
     for t in types {
@@ -72,28 +74,35 @@ pub(crate) fn move_all_dates(types: &[DataType]) -> Option<Vec<DataType>> {
     if distinct.len() < 2 {
         return None;
     }
+    let is_instant = |t: &DataType| matches!(t, DataType::Timestamp(_, Some(_)));
+    let is_local = |t: &DataType| match t {
+        DataType::Timestamp(unit, None) => *unit != TimeUnit::Nanosecond,
+        _ => false,
+    };
     let move_type = |t: &DataType| {
-        distinct.iter().fold(t.clone(), |moved, other| move_dates_to_zone(&moved, other))
+        let moved =
+            distinct.iter().fold(t.clone(), |moved, other| move_dates(&moved, other, &is_instant));
+        distinct.iter().fold(moved, |moved, other| move_dates(&moved, other, &is_local))
     };
     let moved: Vec<DataType> = types.iter().map(move_type).collect();
     (moved.as_slice() != types).then_some(moved)
 }
 
-/// Returns the type `t`, in which a date becomes a timestamp with a zone if the type `other` has
-/// such a timestamp at the same list level and field.
-fn move_dates_to_zone(t: &DataType, other: &DataType) -> DataType {
+/// Returns the type `t`, in which a date becomes a timestamp if the type `other` has a timestamp for
+/// which `is_wanted` holds at the same list level and field.
+fn move_dates(t: &DataType, other: &DataType, is_wanted: &dyn Fn(&DataType) -> bool) -> DataType {
     use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     let within = |field: &FieldRef, other: &FieldRef| {
-        let to = move_dates_to_zone(field.data_type(), other.data_type());
+        let to = move_dates(field.data_type(), other.data_type(), is_wanted);
         Arc::new(field.as_ref().clone().with_data_type(to))
     };
     match (t, other) {
         // The unit is at most as fine as microseconds, because nanoseconds cannot represent all
         // dates, and for `Date64` at least milliseconds, because a `Date64` counts milliseconds.
-        (Date32, Timestamp(unit, zone @ Some(_))) => {
+        (Date32, Timestamp(unit, zone)) if is_wanted(other) => {
             Timestamp((*unit).min(TimeUnit::Microsecond), zone.clone())
         }
-        (Date64, Timestamp(unit, zone @ Some(_))) => {
+        (Date64, Timestamp(unit, zone)) if is_wanted(other) => {
             Timestamp((*unit).clamp(TimeUnit::Millisecond, TimeUnit::Microsecond), zone.clone())
         }
         (
@@ -147,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_move_to_the_zone_at_the_same_place() {
+    fn dates_become_the_timestamps_at_the_same_place() {
         let zoned = |unit| DataType::Timestamp(unit, Some("Europe/Berlin".into()));
         let (seconds, micros) = (zoned(TimeUnit::Second), zoned(TimeUnit::Microsecond));
         let date = DataType::Date32;
@@ -184,7 +193,16 @@ mod tests {
             moved([&fields(ab, [&date, &date]), &fields(["c", "d"], [&micros, &date])]),
             Some(vec![fields(ab, [&micros, &date]), fields(["c", "d"], [&micros, &date])])
         );
-        assert_eq!(moved([&date, &DataType::Timestamp(TimeUnit::Second, None)]), None);
+        let local = |unit| DataType::Timestamp(unit, None);
+        assert_eq!(
+            moved([&list(&date), &list(&local(TimeUnit::Second))]),
+            Some(vec![list(&local(TimeUnit::Second)), list(&local(TimeUnit::Second))])
+        );
+        assert_eq!(moved([&date, &local(TimeUnit::Nanosecond)]), None);
+        assert_eq!(
+            move_all_dates(&[local(TimeUnit::Second), date.clone(), micros.clone()]),
+            Some(vec![local(TimeUnit::Second), micros.clone(), micros.clone()])
+        );
         assert_eq!(moved([&list(&date), &micros]), None);
     }
 }
