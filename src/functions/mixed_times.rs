@@ -24,10 +24,26 @@ pub(super) fn refuse_numbers_as_times(
 }
 
 /// Returns the end of an error message if one of two types is a date, a time or a duration, and the
-/// other a number, which a cast would take for days or for the unit of the time. Returns `None` for
-/// all other types.
+/// other a number, which a cast would take for days or for the unit of the time. Does the same for
+/// the values of two lists, and for fields of one name of two structs. Returns `None` for all other
+/// types.
 pub(crate) fn explain_mixed_times(a: &DataType, b: &DataType) -> Option<String> {
-    let (a, b) = (find_plain_type(a), find_plain_type(b));
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct};
+    match (a, b) {
+        (
+            List(a) | LargeList(a) | FixedSizeList(a, _),
+            List(b) | LargeList(b) | FixedSizeList(b, _),
+        )
+        | (Map(a, _), Map(b, _)) => explain_mixed_times(a.data_type(), b.data_type()),
+        (Struct(a), Struct(b)) => a.iter().find_map(|field| {
+            let (_, other) = b.find(field.name())?;
+            explain_mixed_times(field.data_type(), other.data_type())
+        }),
+        _ => explain_mixed_scalars(find_plain_type(a), find_plain_type(b)),
+    }
+}
+
+fn explain_mixed_scalars(a: &DataType, b: &DataType) -> Option<String> {
     let time = match (a.is_numeric(), b.is_numeric()) {
         (true, false) => b,
         (false, true) => a,

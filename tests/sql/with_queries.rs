@@ -162,9 +162,11 @@ async fn recursive_terms_do_not_mix_times_with_numbers() {
         ("dates", "DATE '2020-01-01'", "5"),
         ("dates", "5", "DATE '2020-01-01'"),
         ("dates", "[DATE '2020-01-01']", "[5]"),
+        ("dates", "{'a': DATE '2020-01-01'}", "{'a': 5}"),
         ("timestamps", "TIMESTAMP '2020-01-01'", "0.5"),
         ("timestamps", "5", "TIMESTAMP '2020-01-01'"),
         ("timestamps", "[[5]]", "[[TIMESTAMP '2020-01-01']]"),
+        ("timestamps", "MAP {'a': 5}", "MAP {'a': TIMESTAMP '2020-01-01'}"),
         ("times of day", "5", "TIME '10:00:00'"),
         ("durations", "TIMESTAMP '2020-01-01' - TIMESTAMP '2019-01-01'", "5"),
     ] {

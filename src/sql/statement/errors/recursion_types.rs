@@ -17,7 +17,6 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use crate::array::{leaf_type, list_depth};
 use crate::functions::explain_mixed_times;
 use crate::sql::base::syntax::parse_query;
 use crate::sql::statement::errors::clauses::reads_table;
@@ -52,9 +51,7 @@ fn compare_types(cte: &Cte, first: &LogicalPlan, next: &LogicalPlan) -> Result<(
     for (at, (given, found)) in pairs.enumerate() {
         let (given_type, found_type) = (given.data_type(), found.data_type());
         let column = cte.alias.columns.get(at).map_or(given.name(), |named| &named.name.value);
-        if list_depth(given_type) == list_depth(found_type)
-            && let Some(reason) = explain_mixed_times(leaf_type(given_type), leaf_type(found_type))
-        {
+        if let Some(reason) = explain_mixed_times(given_type, found_type) {
             return plan_err!(
                 "the column {column} of the recursive query {} has the type {given_type} in its first SELECT and {found_type} after UNION, but {reason}",
                 cte.alias.name

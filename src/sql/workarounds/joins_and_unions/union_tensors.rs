@@ -59,8 +59,7 @@ fn has_mixed_tags(union: &Union, at: usize) -> bool {
     let Some((first, rest)) = fields.split_first() else { return false };
     let is_tensor = has_tag(first) && rest.iter().all(|other| has_same_tag(first, other));
     // The union may have the former extension type of a changed union below.
-    let is_tagged =
-        has_tag(union.schema.field(at)) || fields.iter().any(|field| has_tag(field));
+    let is_tagged = has_tag(union.schema.field(at)) || fields.iter().any(|field| has_tag(field));
     is_tagged && !is_tensor
 }
 

@@ -10,12 +10,12 @@ use datafusion::error::{DataFusionError, Result};
 use serrate_core::internal::times::{NANOSECONDS_PER_DAY, count_nanoseconds};
 
 /// Number of days in 400 years, after which dates and weekdays repeat.
-pub(super) const CYCLE_DAYS: i128 = 146_097;
+pub(super) const CYCLE_DAYS: i128 = DAYS_PER_CYCLE as i128;
 pub(super) const CYCLE_MONTHS: i32 = 4800;
 /// 1800-01-01 in days since 1970: the start of a 400-year cycle that nanoseconds can represent completely.
 pub(super) const CYCLE_START_DAYS: i128 = -62_091;
 
-/// The same number as [`CYCLE_DAYS`].
+/// [`CYCLE_DAYS`] in 64 bits.
 const DAYS_PER_CYCLE: i64 = 146_097;
 /// Days from 0000-03-01, the start of a cycle of 400 years, to 1970-01-01.
 const DAYS_BEFORE_1970: i64 = 719_468;
@@ -180,7 +180,8 @@ struct MonthTime {
 
 impl MonthTime {
     /// Makes the time from nanoseconds since 1970. Years begin in March here, so that the leap day
-    /// is the last day, and a linear formula gives the month.
+    /// is the last day, and a linear formula gives the month. Hinnant, "chrono-Compatible Low-Level
+    /// Date Algorithms", derives the formulas.
     fn from_nanoseconds(time: i128) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
