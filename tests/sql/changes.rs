@@ -710,7 +710,10 @@ async fn numbers_are_not_written_to_times_of_day() {
         assert!(e.contains("to TIME, because the unit of the number"), "{cast}: {e}");
     }
     let cases = [
-        ("SELECT '10:00'::TIME, NULL::TIME, TIMESTAMP '2020-01-01 10:00:00'::TIME", "10:00:00 NULL 10:00:00"),
+        (
+            "SELECT '10:00'::TIME, NULL::TIME, TIMESTAMP '2020-01-01 10:00:00'::TIME",
+            "10:00:00 NULL 10:00:00",
+        ),
         ("SELECT arrow_cast(5, 'Time64(Nanosecond)')", "00:00:00.000000005"),
     ];
     expect_rows(&[], &cases).await;

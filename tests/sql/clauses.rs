@@ -408,7 +408,8 @@ async fn stars_may_leave_out_columns_with_except() {
 
 #[tokio::test]
 async fn stock_counts_of_a_table_still_count_all_rows() {
-    let sql = "SELECT count(u.*) FROM (VALUES (1), (2)) AS t(a) LEFT JOIN (VALUES (1)) AS u(b) ON a = b";
+    let sql =
+        "SELECT count(u.*) FROM (VALUES (1), (2)) AS t(a) LEFT JOIN (VALUES (1)) AS u(b) ON a = b";
     assert_eq!(stock_one(&SessionContext::new(), sql).await, 2);
 }
 

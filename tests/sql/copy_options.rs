@@ -204,7 +204,9 @@ async fn options_of_unknown_columns_are_refused() {
     let ctx = create_parallel_session();
     let copy = |name: &str, options: &str| {
         let path = display_path(&dir.path().join(name));
-        format!("COPY (SELECT 1 AS a, {{'b': 2}} AS s, 3 AS \"ID\") TO '{path}' OPTIONS ({options})")
+        format!(
+            "COPY (SELECT 1 AS a, {{'b': 2}} AS s, 3 AS \"ID\") TO '{path}' OPTIONS ({options})"
+        )
     };
     for (option, column) in [("compression::nope", "nope"), ("compression::s", "s")] {
         let sql = copy("a.parquet", &format!("'format.{option}' 'zstd(3)'"));

@@ -272,7 +272,8 @@ async fn recursive_queries_of_outer_columns_are_refused() {
     let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(k)";
     let ctx = serrate::sql::session();
     run_query(&ctx, table).await;
-    let from_key = "WITH RECURSIVE r AS (SELECT t.k AS n UNION ALL SELECT n + 1 FROM r WHERE n < 4)";
+    let from_key =
+        "WITH RECURSIVE r AS (SELECT t.k AS n UNION ALL SELECT n + 1 FROM r WHERE n < 4)";
     let to_key = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < t.k)";
     for sql in [
         format!("SELECT k, ({from_key} SELECT max(n) FROM r) AS m FROM t"),
@@ -282,7 +283,10 @@ async fn recursive_queries_of_outer_columns_are_refused() {
         format!("SELECT k, m FROM t, LATERAL ({from_key} SELECT max(n) AS m FROM r) v"),
     ] {
         let e = rows_or_error(&ctx, &sql).await;
-        assert!(e.contains("the recursive query r of a subquery uses the column t.k"), "{sql}\n{e}");
+        assert!(
+            e.contains("the recursive query r of a subquery uses the column t.k"),
+            "{sql}\n{e}"
+        );
     }
     expect_rows(
         &[table],

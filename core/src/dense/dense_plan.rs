@@ -238,12 +238,13 @@ impl<S: DenseSink> PlanWriter<'_, S> {
             let last = first + group.len() / block;
             self.padding.fill_ahead(group);
             let ends = offsets[first..=last].array_windows::<2>();
-            let cells = ends.zip(group.chunks_exact_mut(block)).filter_map(|([start, end], cell)| {
-                let list = start.as_usize() - base..end.as_usize() - base;
-                let (leaves, values, padding) = shape.split_list(list, cell);
-                self.padding.write_in_group(padding);
-                (!leaves.is_empty()).then_some((leaves, values))
-            });
+            let cells =
+                ends.zip(group.chunks_exact_mut(block)).filter_map(|([start, end], cell)| {
+                    let list = start.as_usize() - base..end.as_usize() - base;
+                    let (leaves, values, padding) = shape.split_list(list, cell);
+                    self.padding.write_in_group(padding);
+                    (!leaves.is_empty()).then_some((leaves, values))
+                });
             self.sink.write_lists(cells);
             first = last;
         }

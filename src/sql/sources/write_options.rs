@@ -72,9 +72,9 @@ pub(super) fn check_json_options(options: &JsonOptions, is_copy: bool) -> Result
     }
     // Without this option, the types follow from all records.
     match options.schema_infer_max_rec.filter(|records| is_copy && *records != usize::MAX) {
-        Some(_) => plan_err!(
-            "the option schema_infer_max_rec of JSON applies only to reading; remove it"
-        ),
+        Some(_) => {
+            plan_err!("the option schema_infer_max_rec of JSON applies only to reading; remove it")
+        }
         None => Ok(()),
     }
 }

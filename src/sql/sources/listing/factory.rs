@@ -149,8 +149,13 @@ fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>
 /// Returns an error for an option that only COPY follows: `overwrite`, for NRT `plain`, and for CSV
 /// the formats of dates and times, because queries and INSERT use the default formats.
 fn refuse_copy_options(command: &CreateExternalTable, kind: &FileKind) -> Result<()> {
-    let formats =
-        ["date_format", "datetime_format", "time_format", "timestamp_format", "timestamp_tz_format"];
+    let formats = [
+        "date_format",
+        "datetime_format",
+        "time_format",
+        "timestamp_format",
+        "timestamp_tz_format",
+    ];
     for key in command.options.keys() {
         match key.strip_prefix("format.").unwrap_or(key) {
             name if name == "overwrite" || (name == "plain" && kind.extension == "nrt") => {
