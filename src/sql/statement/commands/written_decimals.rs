@@ -110,8 +110,8 @@ fn cast_select(select: &mut Select, order: Option<&OrderBy>, types: &[DataType])
         };
         let item = &mut select.projection[at];
         match item {
-            // The number of columns of `unnest` of a struct or of a star is unknown, so it is unknown
-            // into which columns the items after it are inserted.
+            // The number of columns of `unnest` of a struct or of a star is unknown, so it is
+            // unknown into which columns the items after it are inserted.
             SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)
                 if is_expanded(expr) =>
             {
