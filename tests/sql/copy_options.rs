@@ -214,6 +214,10 @@ async fn options_of_unknown_columns_are_refused() {
         assert!(e.contains(&format!("names the column '{column}'")), "{option}: {e}");
         assert!(e.contains("the columns of the files are a, s.b, ID"), "{option}: {e}");
     }
+    let folders = copy("f/", "'format.compression::a' 'zstd(3)'")
+        .replace(" OPTIONS", " STORED AS PARQUET PARTITIONED BY (a) OPTIONS");
+    let e = error(&ctx, &folders).await;
+    assert!(e.contains("the columns of the files are s.b, ID"), "{e}");
     // DataFusion folds the names in options.
     let e = error(&ctx, &copy("a.parquet", "'format.compression::ID' 'zstd(3)'")).await;
     assert!(e.contains("names the column 'id'") && e.contains("in lower case"), "{e}");

@@ -744,6 +744,15 @@ async fn literals_are_written_to_decimals_with_all_their_digits() {
         ("INSERT INTO t (m, l) SELECT 1.005, 1.005", "m", "1.01"),
         // The alias stands for the double in the second column.
         ("INSERT INTO t (m, f) SELECT 1.005 AS a, a * 2 AS b", "f", "2.01"),
+        ("INSERT INTO t (m) SELECT 1.005 AS a FROM range(2) ORDER BY a LIMIT 1", "m", "1.01"),
+        // The sort key is computed from the double.
+        (
+            "INSERT INTO t (m, f) SELECT 1.005 AS a, i FROM range(2) v(i) ORDER BY (a > 1.007) = (i = 0) LIMIT 1",
+            "f",
+            "0.0",
+        ),
+        // The struct becomes two columns.
+        ("INSERT INTO t (l, m, f) SELECT unnest({'a': 1, 'b': 2}), 1.005", "f", "1.005"),
         ("INSERT INTO t (l) VALUES (0.12345678901234567890)", "l", "0.12345678901234567890"),
         ("INSERT INTO t (l) SELECT 0.12345678901234567890", "l", "0.12345678901234567890"),
         ("INSERT INTO t (x) VALUES ([1.005, 2])", "x", "[1.01, 2.00]"),

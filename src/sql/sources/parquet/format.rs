@@ -169,19 +169,25 @@ impl ParquetFileFormat {
 
     /// Returns an error if an option such as `compression::a` names a column that the files do not
     /// have. DataFusion's writer would ignore the option.
-    fn check_column_options(&self, schema: &SchemaRef) -> Result<()> {
+    fn check_column_options(&self, conf: &FileSinkConfig) -> Result<()> {
         let Some(format) = self.inner.downcast_ref::<ParquetFormat>() else { return Ok(()) };
         let named = &format.options().column_specific_options;
         if named.is_empty() {
             return Ok(());
         }
-        let stored = ArrowSchemaConverter::new().convert(&to_stored_schema(schema)?)?;
-        let columns: Vec<String> =
+        let schema = to_stored_schema(conf.output_schema())?;
+        let stored = ArrowSchemaConverter::new().convert(&schema)?;
+        let is_folder = |column: &String| {
+            !conf.keep_partition_by_columns
+                && conf.table_partition_cols.iter().any(|(name, _)| name == column)
+        };
+        let mut columns: Vec<String> =
             stored.columns().iter().map(|column| column.path().string()).collect();
+        columns.retain(|column| !is_folder(column));
         match named.keys().filter(|name| !columns.contains(name)).min() {
             None => Ok(()),
             Some(name) => plan_err!(
-                "an option of PARQUET names the column '{name}', as in compression::{name}, but the columns of the files are {}; name one of these, which must be in lower case",
+                "an option of PARQUET names the column '{name}', as in format.compression::{name}, but the columns of the files are {}; name one of these, which must be in lower case",
                 columns.join(", ")
             ),
         }
@@ -200,7 +206,7 @@ impl ParquetFileFormat {
                 "the option max_row_group_size (row_group_size) of PARQUET must be at least 1 row, not 0"
             );
         }
-        self.check_column_options(conf.output_schema())?;
+        self.check_column_options(&conf)?;
         let stock = self.stock || is_writer_set(&state.config_options().execution.parquet);
         match find_file_target(&conf) {
             Some(target) if !stock => {

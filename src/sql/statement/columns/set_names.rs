@@ -102,7 +102,7 @@ fn name_computed(select: &mut Select) {
 }
 
 /// Whether an expression may become several columns, as `COLUMNS(*)` and `unnest` of a struct do.
-fn is_expanded(expr: &Expr) -> bool {
+pub(in crate::sql::statement) fn is_expanded(expr: &Expr) -> bool {
     let found = visit_expressions(expr, |e| match e {
         Expr::Function(call)
             if to_plain_name(&call.name).is_some_and(|name| {

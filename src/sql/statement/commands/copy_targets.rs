@@ -122,8 +122,8 @@ pub(in crate::sql::statement) fn check_repeated_options<V>(options: &[(String, V
 }
 
 /// Returns an error for an option such as `execution.batch_size`, which DataFusion accepts and
-/// ignores. Only `execution.keep_partition_by_columns` has an effect, in a COPY with PARTITIONED BY:
-/// `partitions` are the columns of this clause.
+/// ignores. Only `execution.keep_partition_by_columns` has an effect, in a COPY with PARTITIONED
+/// BY: `partitions` are the columns of this clause.
 pub(in crate::sql::statement) fn check_execution_options<V>(
     options: &[(String, V)],
     partitions: &[String],

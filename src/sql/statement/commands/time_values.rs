@@ -13,7 +13,9 @@ use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, AssignmentTarget, DataType as SqlType, Expr as SqlExpr, Insert, SetExpr,
     Statement as SqlStatement, UnaryOperator, Value,
 };
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Values, WriteOp};
+use datafusion::logical_expr::{
+    Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Values, WriteOp,
+};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
@@ -135,16 +137,24 @@ pub(in crate::sql::statement) fn check_written_times(
     }
 }
 
-/// Returns the types that a column has in the inputs of a UNION, whose own type is that of its
+/// Returns the types that a column has in the inputs of UNIONs, whose own type is that of their
 /// first input until type coercion, or its only type in any other plan.
 fn list_column_types(plan: &LogicalPlan, column: &Column) -> Result<Vec<DataType>> {
     let at = plan.schema().index_of_column(column)?;
-    let inputs: Vec<&LogicalPlan> = match plan {
-        LogicalPlan::Union(union) => union.inputs.iter().map(|input| input.as_ref()).collect(),
-        plan => vec![plan],
-    };
-    let fields = inputs.iter().filter_map(|input| input.schema().fields().get(at));
-    Ok(fields.map(|field| field.data_type().clone()).collect())
+    let mut types = Vec::new();
+    let mut waiting = vec![plan];
+    while let Some(plan) = waiting.pop() {
+        match plan {
+            // These nodes have the columns of their inputs, by position.
+            LogicalPlan::Union(_)
+            | LogicalPlan::Distinct(Distinct::All(_))
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::SubqueryAlias(_) => waiting.extend(plan.inputs()),
+            _ => types.extend(plan.schema().fields().get(at).map(|f| f.data_type().clone())),
+        }
+    }
+    Ok(types)
 }
 
 /// Returns an error if the VALUES `rows` of an INSERT, which the projection `columns` names, have a
@@ -164,7 +174,7 @@ fn check_rows(columns: &Projection, rows: &Values, written: &WrittenCasts) -> Re
     for (row, cells) in rows.values.iter().enumerate() {
         for (at, cell) in cells.iter().enumerate() {
             let Expr::Cast(cast) = cell else { continue };
-            // A parameter has no type.
+            // The planner reports an expression without a type.
             let Ok(found) = cast.expr.get_type(&none) else { continue };
             let name = find_name(at).unwrap_or_default();
             check_type(name, &found, cast.field.data_type(), written.cells.get(&(row, at)))?;

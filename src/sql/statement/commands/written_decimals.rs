@@ -7,13 +7,15 @@ use std::ops::ControlFlow;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::sqlparser::ast::{
     AssignmentTarget, CastKind, DataType as SqlType, ExactNumberInfo, Expr, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Ident, Insert, Query, Select, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, TableFactor, UnaryOperator, Update, Value, visit_expressions,
+    FunctionArgExpr, FunctionArguments, Ident, Insert, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator, Update, Value,
+    Visit, visit_expressions,
 };
 use datafusion::prelude::SessionContext;
 
 use super::row_structs::is_row;
 use super::target_columns::{find_table_columns, find_target_columns};
+use crate::sql::statement::columns::set_names::is_expanded;
 use crate::sql::statement::expressions::long_numbers::keep_digits;
 use crate::sql::statement::folding::{fold_name, is_same_name};
 
@@ -65,10 +67,11 @@ pub(in crate::sql::statement) async fn cast_assigned_numbers(
 }
 
 fn cast_columns(query: &mut Query, types: &[DataType]) {
-    // ORDER BY sorts the rows of UNION ALL by the numbers as they are written.
-    let is_sorted = query.order_by.is_some();
+    let order = query.order_by.as_ref();
     match query.body.as_mut() {
-        SetExpr::SetOperation { .. } | SetExpr::Query(_) if is_sorted => {}
+        SetExpr::Select(select) => cast_select(select, order, types),
+        // ORDER BY sorts the rows of UNION ALL by the numbers as they are written.
+        SetExpr::SetOperation { .. } | SetExpr::Query(_) if order.is_some() => {}
         body => cast_body(body, types),
     }
 }
@@ -80,7 +83,7 @@ fn cast_body(body: &mut SetExpr, types: &[DataType]) {
                 row.iter_mut().zip(types).for_each(|(value, to)| cast_value(value, to));
             }
         }
-        SetExpr::Select(select) => cast_select(select, types),
+        SetExpr::Select(select) => cast_select(select, None, types),
         SetExpr::Query(query) => cast_columns(query, types),
         // The other set operations compare the numbers as they are written.
         SetExpr::SetOperation {
@@ -96,14 +99,24 @@ fn cast_body(body: &mut SetExpr, types: &[DataType]) {
     }
 }
 
-fn cast_select(select: &mut Select, types: &[DataType]) {
+/// Casts the literals that are columns of a SELECT, whose rows `order` sorts.
+fn cast_select(select: &mut Select, order: Option<&OrderBy>, types: &[DataType]) {
     for (at, to) in types.iter().enumerate().take(select.projection.len()) {
         let is_used = match &select.projection[at] {
-            SelectItem::ExprWithAlias { alias, .. } => names_column(select, alias),
+            SelectItem::ExprWithAlias { alias, .. } => {
+                names_column(&*select, alias) || order.is_some_and(|by| computes_key(by, alias))
+            }
             _ => false,
         };
         let item = &mut select.projection[at];
         match item {
+            // The number of columns of `unnest` of a struct or of a star is unknown, so it is
+            // unknown into which columns the items after it are inserted.
+            SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)
+                if is_expanded(expr) =>
+            {
+                return;
+            }
             SelectItem::ExprWithAlias { .. } if is_used => {}
             SelectItem::ExprWithAlias { expr, .. } => cast_value(expr, to),
             SelectItem::UnnamedExpr(value) => {
@@ -116,21 +129,27 @@ fn cast_select(select: &mut Select, types: &[DataType]) {
                     *item = SelectItem::ExprWithAlias { expr: cast, alias };
                 }
             }
-            // A star. How many columns it has is unknown, so it is unknown into which columns the
-            // items after it are inserted.
             _ => return,
         }
     }
 }
 
-/// Whether an expression of a SELECT has the name `alias`, which may stand for the column of this
-/// name: a cast of the column would change the value of the expression.
-fn names_column(select: &Select, alias: &Ident) -> bool {
-    let found = visit_expressions(select, |e| match e {
+/// Whether an expression of a SELECT or of a sort key has the name `alias`, which may stand for the
+/// column of this name: a cast of the column would change the value of the expression.
+fn names_column<V: Visit>(part: &V, alias: &Ident) -> bool {
+    let found = visit_expressions(part, |e| match e {
         Expr::Identifier(name) if is_same_name(name, alias) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     found.is_break()
+}
+
+/// Whether a sort key is computed from the column `alias`. A key that is this column alone has one
+/// value in all rows, with or without a cast.
+fn computes_key(order: &OrderBy, alias: &Ident) -> bool {
+    let OrderByKind::Expressions(keys) = &order.kind else { return false };
+    let mut computed = keys.iter().filter(|key| !matches!(key.expr, Expr::Identifier(_)));
+    computed.any(|key| names_column(&key.expr, alias))
 }
 
 /// Casts a literal to the type `to` of its column if `to` is a decimal, and likewise the elements

@@ -122,7 +122,8 @@ fn check_window_name(name: &str, call: &Function) -> Result<()> {
 
 /// Returns an error for `count(t.*)`. For use in a SELECT of several tables, where DataFusion would
 /// count all rows, also those for which an outer join found no row of `t`. No upstream issue was
-/// found. This check is obsolete once the test `stock_counts_of_a_table_still_count_all_rows` fails.
+/// found. This check is obsolete once the test `stock_counts_of_a_table_still_count_all_rows`
+/// fails.
 pub(super) fn check_table_star(call: &Function) -> Result<()> {
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     match list.args.as_slice() {
