@@ -658,7 +658,10 @@ async fn times_are_not_written_to_numbers() {
         ("INSERT INTO t (f) SELECT z FROM t", "'f' has numbers, but gets a timestamp"),
         ("INSERT INTO t (i) SELECT z - TIMESTAMP '2020-01-01' FROM t", "gets a duration"),
         ("INSERT INTO t (i) SELECT NULL UNION ALL SELECT d FROM t", "gets a date"),
-        ("INSERT INTO t (i) SELECT NULL UNION SELECT NULL UNION ALL SELECT d FROM t", "gets a date"),
+        (
+            "INSERT INTO t (i) SELECT NULL UNION SELECT NULL UNION ALL SELECT d FROM t",
+            "gets a date",
+        ),
         ("INSERT INTO t (i) SELECT NULL UNION SELECT d FROM t LIMIT 1", "gets a date"),
         ("INSERT INTO t (l) SELECT [d] FROM t", "'l' has numbers, but gets a date"),
         ("INSERT INTO t BY NAME SELECT d AS i FROM t", "'i' has numbers, but gets a date"),

@@ -276,7 +276,7 @@ fn read_count(rest: &mut &[u8]) -> Result<usize> {
 }
 
 fn take_bytes<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
-    let bytes: &'a [u8] = *rest;
+    let bytes: &'a [u8] = rest;
     let (taken, left) = bytes.split_at_checked(count).ok_or_else(make_error)?;
     *rest = left;
     Ok(taken)

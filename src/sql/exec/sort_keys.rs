@@ -84,7 +84,7 @@ fn estimate_percent(schema: &Schema, keys: &[DataType]) -> usize {
     let fixed = keys.iter().filter_map(fixed_width).map(|width| width + 1);
     let key_bytes = OFFSET_BYTES + fixed.sum::<usize>();
     let of_fixed = (key_bytes * 100).checked_div(row_bytes).unwrap_or(0);
-    let others = keys.iter().filter(|key| fixed_width(*key).is_none());
+    let others = keys.iter().filter(|key| fixed_width(key).is_none());
     others.map(estimate_other_percent).max().unwrap_or(0).max(of_fixed)
 }
 

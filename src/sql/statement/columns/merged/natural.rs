@@ -150,9 +150,10 @@ impl NaturalJoinRewriter {
             if let Some(known) = &mut self.known {
                 let columns = known.next().flatten();
                 // The tables of the joins up to this one, which is the one at index `i`.
-                let mut tables = list_relations(from).take(i.saturating_add(2));
-                let may_use_outer =
-                    self.outer > 0 && tables.any(|t| !matches!(t, TableFactor::Table { .. }));
+                let may_use_outer = self.outer > 0
+                    && list_relations(from)
+                        .take(i.saturating_add(2))
+                        .any(|table| !matches!(table, TableFactor::Table { .. }));
                 if columns.is_none() && may_use_outer {
                     self.unclear = Some(from.joins[i].to_string());
                 }

@@ -314,10 +314,10 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
         let literal = match (naive, literal.data_type(), to) {
             (true, DataType::Timestamp(u, _), DataType::Timestamp(_, zone)) => {
-                cast_strictly(&literal, &DataType::Timestamp(*u, zone.clone()))
+                cast_strictly(&literal, &DataType::Timestamp(*u, zone.clone())).ok()
             }
             (true, DataType::Date32 | DataType::Date64, DataType::Timestamp(_, zone)) => {
-                cast_strictly(&literal, &DataType::Timestamp(TimeUnit::Second, zone.clone()))
+                cast_strictly(&literal, &DataType::Timestamp(TimeUnit::Second, zone.clone())).ok()
             }
             _ => Some(literal),
         };
@@ -361,7 +361,7 @@ fn is_plain_date(text: &TypedValue) -> bool {
 fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {
-        DataType::Dictionary(_, values) => cast_strictly(&literal, values)?,
+        DataType::Dictionary(_, values) => cast_strictly(&literal, values).ok()?,
         _ => literal,
     };
     if !literal.data_type().is_string() {
@@ -369,11 +369,7 @@ fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     }
     let DataType::Timestamp(_, zone) = to else { return None };
     let unit = find_unit_of_text(constant);
-    cast_strictly(&literal, &DataType::Timestamp(unit, zone.clone()))
-}
-
-fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
-    cast_strictly(values, to).ok()
+    cast_strictly(&literal, &DataType::Timestamp(unit, zone.clone())).ok()
 }
 
 /// Returns an error if a literal interval with months is compared with a duration, because a month
