@@ -65,7 +65,7 @@ fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
 
 pub(in crate::sql) fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     list_rules().filter_map(|rule| match rule.step {
-        RuleStep::BeforeCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
+        RuleStep::BeforeCoercion(facts, analyze) => Some(make_rule(rule, (facts, analyze)) as TypeRule),
         _ => None,
     })
 }
@@ -85,7 +85,7 @@ pub(in crate::sql) fn coerce_types(
 
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let first = list_rules().filter_map(|rule| match rule.step {
-        RuleStep::FirstOfAll(analyze) => Some(make_rule(rule, analyze) as TypeRule),
+        RuleStep::FirstOfAll(facts, analyze) => Some(make_rule(rule, (facts, analyze)) as TypeRule),
         _ => None,
     });
     let first: Vec<TypeRule> = first.collect();
@@ -99,7 +99,7 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
 
 pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     list_rules().filter_map(|rule| match rule.step {
-        RuleStep::AfterCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
+        RuleStep::AfterCoercion(facts, analyze) => Some(make_rule(rule, (facts, analyze)) as TypeRule),
         _ => None,
     })
 }
@@ -190,9 +190,9 @@ mod tests {
     impl SessionRule {
         fn describe_place(&self) -> String {
             match self.step {
-                RuleStep::FirstOfAll(_) => "analysis, first".into(),
-                RuleStep::BeforeCoercion(_) => "analysis, before type coercion".into(),
-                RuleStep::AfterCoercion(_) => "analysis, last".into(),
+                RuleStep::FirstOfAll(..) => "analysis, first".into(),
+                RuleStep::BeforeCoercion(..) => "analysis, before type coercion".into(),
+                RuleStep::AfterCoercion(..) => "analysis, last".into(),
                 RuleStep::FirstLogical(..) => "logical, first".into(),
                 RuleStep::WithoutLogical => "logical, removed".into(),
                 RuleStep::AroundLogical(stock, _) => {

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_facts;
+use crate::sql::base::plan_facts::PlanFact;
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::base::tokens::quote_text;
 use crate::sql::checks::elements::{explain_element, explain_searched};
@@ -28,6 +29,22 @@ pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<Logica
     check_lists(&plan)?;
     Ok(plan)
 }
+
+/// The kinds of nodes and expressions that [`check_lists`] checks.
+pub(in crate::sql) const CHECKED: &[PlanFact] = &[
+    PlanFact::AggregateCall,
+    PlanFact::Between,
+    PlanFact::Case,
+    PlanFact::Cast,
+    PlanFact::Function,
+    PlanFact::InList,
+    PlanFact::Join,
+    PlanFact::LambdaCall,
+    PlanFact::Like,
+    PlanFact::SimilarTo,
+    PlanFact::Truth,
+    PlanFact::WindowCall,
+];
 
 /// Returns an error for BETWEEN, LIKE and IN if they compare a list with scalars, which DataFusion
 /// would plan with another meaning, and for lists of booleans where one boolean is needed. Also

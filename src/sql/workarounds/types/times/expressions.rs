@@ -31,6 +31,7 @@ use crate::functions::{
     StockFact, cast_dates_to_zone, cast_element_dates, find_aggregate_facts, find_facts,
     find_interval_extreme, has_fact, refine_unit,
 };
+use crate::sql::base::held_types::holds_type;
 
 /// Returns an error if a list of numbers is cast to a list of timestamps. Arrow would treat the numbers as
 /// microseconds, but `5::TIMESTAMP` is 5 seconds.
@@ -506,21 +507,4 @@ pub(super) fn holds_interval(t: &DataType) -> bool {
 
 fn holds_duration(t: &DataType) -> bool {
     holds_type(t, |t| matches!(t, DataType::Duration(_)))
-}
-
-/// Whether `is` holds for the type `t`, or for a type within `t`: of an element, a field or a
-/// dictionary value.
-pub(super) fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
-    is(t)
-        || match t {
-            DataType::List(f)
-            | DataType::LargeList(f)
-            | DataType::FixedSizeList(f, _)
-            | DataType::ListView(f)
-            | DataType::LargeListView(f)
-            | DataType::Map(f, _) => holds_type(f.data_type(), is),
-            DataType::Struct(fields) => fields.iter().any(|f| holds_type(f.data_type(), is)),
-            DataType::Dictionary(_, values) => holds_type(values, is),
-            _ => false,
-        }
 }

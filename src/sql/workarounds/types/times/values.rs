@@ -8,8 +8,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Values};
 
-use super::expressions::holds_type;
 use crate::functions::move_all_dates;
+use crate::sql::base::held_types::holds_type;
 use crate::sql::workarounds::types::decimal_values::remove_cast;
 
 /// Converts a column of VALUES that mixes dates with timestamps in a zone, also in lists and
