@@ -132,7 +132,8 @@ fn is_time(t: &DataType) -> bool {
     holds_type(t, DataType::is_temporal)
 }
 
-fn has_part_facts(part: &Expr, wanted: &[PlanFact]) -> bool {
+/// Whether an expression, without its parts, is of one of the `wanted` kinds.
+pub(in crate::sql) fn has_part_facts(part: &Expr, wanted: &[PlanFact]) -> bool {
     let facts: &[PlanFact] = match part {
         Expr::AggregateFunction(_) => &[AggregateCall],
         Expr::Between(_) => &[Between],

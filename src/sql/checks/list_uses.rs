@@ -1,5 +1,7 @@
 //! Rejects lists that are used as scalars, and suggests the functions for lists.
 
+use std::cell::LazyCell;
+
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
@@ -12,7 +14,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_facts;
-use crate::sql::base::plan_facts::PlanFact;
+use crate::sql::base::plan_facts::{PlanFact, has_part_facts};
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::base::tokens::quote_text;
 use crate::sql::checks::elements::{explain_element, explain_searched};
@@ -53,7 +55,8 @@ pub(in crate::sql) const CHECKED: &[PlanFact] = &[
 pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         check_row_values(node)?;
-        let schema = merge_schema(&node.inputs());
+        // Most nodes have no expression that is checked, and wide tables have large schemas.
+        let schema = LazyCell::new(|| merge_schema(&node.inputs()));
         if let LogicalPlan::Join(join) = node
             && let Some(filter) = &join.filter
         {
@@ -61,8 +64,10 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
         }
         node.apply_expressions(|e| {
             e.apply(|e| {
-                check_expr(e, &schema)?;
-                check_outer_aggregate(e)?;
+                if has_part_facts(e, CHECKED) {
+                    check_expr(e, &schema)?;
+                    check_outer_aggregate(e)?;
+                }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
