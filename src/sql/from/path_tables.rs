@@ -68,7 +68,7 @@ impl PathTables {
             Err(e) if looks_like_path => return Err(explain_error(url, &e)),
             Err(_) => return Ok(None),
         };
-        match open_files(&state, url, path, &files).await {
+        match open_files(&state, url, path, files).await {
             // Ignores the error about a folder if the name does not look like a path: a table or a
             // function may have the same name as the folder.
             Err(_) if !looks_like_path => Ok(None),
@@ -77,16 +77,17 @@ impl PathTables {
     }
 }
 
-/// Returns the table of the files at a path. Their extensions determine the format.
+/// Returns the table of the files at a path, which `listed` are. Their extensions determine the
+/// format.
 async fn open_files(
     state: &SessionState,
     url: &str,
     path: ListingTableUrl,
-    files: &[ListedFile],
+    listed: Vec<ListedFile>,
 ) -> Result<FilesTable> {
     // A folder may also have files other than data, such as a README. These are ignored.
     let is_folder = path.is_collection() && path.get_glob().is_none();
-    let Some(kind) = find_kind(url, files, is_folder)? else {
+    let Some(kind) = find_kind(url, &listed, is_folder)? else {
         return plan_err!(
             "cannot read '{url}': the folder has no file of a known format; name a folder with files such as x.parquet"
         );
@@ -100,7 +101,7 @@ async fn open_files(
     kind.refuse_compressed().map_err(|e| explain_error(url, &e))?;
     let format = factory.create(state, &HashMap::new())?;
     let files = FileSet::new(vec![path.clone()], Some(kind.clone()));
-    let listed = files.list_files(state).await?;
+    let listed = files.keep_files(&path, listed)?;
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 
