@@ -11,7 +11,7 @@ mod scan_columns;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -64,6 +64,7 @@ impl FileFormatFactory for NrtFormatFactory {
         Ok(Arc::new(NrtFormat {
             options: SerrateOptions::of(state.config_options()).clone(),
             output,
+            known: Arc::default(),
         }))
     }
 
@@ -92,6 +93,17 @@ impl FileFormatFactory for NrtFormatFactory {
 pub(crate) struct NrtFormat {
     options: SerrateOptions,
     output: OutputOptions,
+    /// The file from which a schema was last inferred, if it was one file.
+    known: Arc<Mutex<Option<KnownFile>>>,
+}
+
+/// A file, in the version that `meta` identifies, with what planning needs of it. The scan of a
+/// table of one file thereby gets its statistics without opening the file again.
+#[derive(Debug)]
+struct KnownFile {
+    meta: ObjectMeta,
+    schema: SchemaRef,
+    statistics: Statistics,
 }
 
 #[async_trait]
@@ -127,10 +139,15 @@ impl FileFormat for NrtFormat {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
         let headers = &HeaderCache::from_session(state);
+        let is_alone = objects.len() == 1;
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
                 let file = NrtInput::open(store, &meta, None, mmap, Some(headers)).await?;
-                Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
+                let schema = file.schema();
+                if is_alone {
+                    self.keep_file(meta, &file, &schema);
+                }
+                Ok::<_, datafusion::error::DataFusionError>((file.path().into(), schema))
             })
             .buffered(parallel)
             .try_collect()
@@ -151,6 +168,9 @@ impl FileFormat for NrtFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
+        if let Some(statistics) = self.find_statistics(object, &table_schema) {
+            return Ok(statistics);
+        }
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let file =
             NrtInput::open(store, object, None, mmap, Some(&HeaderCache::from_session(state)))
@@ -209,6 +229,23 @@ impl FileFormat for NrtFormat {
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
         Arc::new(NrtSource::new(table_schema, self.options.clone()))
+    }
+}
+
+impl NrtFormat {
+    fn keep_file(&self, meta: ObjectMeta, file: &NrtInput, schema: &SchemaRef) {
+        let statistics = compute_file_statistics(file, schema);
+        let known = KnownFile { meta, schema: Arc::clone(schema), statistics };
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+    }
+
+    /// Returns the statistics of the known file if it is `object`, and a table of this schema has
+    /// the columns of the file.
+    fn find_statistics(&self, object: &ObjectMeta, schema: &SchemaRef) -> Option<Statistics> {
+        let last = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref()?;
+        (known.meta == *object && known.schema.fields() == schema.fields())
+            .then(|| known.statistics.clone())
     }
 }
 
