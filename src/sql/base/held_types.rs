@@ -14,7 +14,9 @@ pub(in crate::sql) fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> boo
             | DataType::LargeListView(f)
             | DataType::Map(f, _) => holds_type(f.data_type(), is),
             DataType::Struct(fields) => fields.iter().any(|f| holds_type(f.data_type(), is)),
+            DataType::Union(fields, _) => fields.iter().any(|(_, f)| holds_type(f.data_type(), is)),
             DataType::Dictionary(_, values) => holds_type(values, is),
+            DataType::RunEndEncoded(_, values) => holds_type(values.data_type(), is),
             _ => false,
         }
 }

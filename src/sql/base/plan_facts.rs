@@ -128,7 +128,8 @@ fn has_time_columns(node: &LogicalPlan) -> bool {
         || matches!(node, LogicalPlan::TableScan(scan) if hold_time(scan.source.schema().fields()))
 }
 
-fn is_time(t: &DataType) -> bool {
+/// Whether a type is, or holds, a time, a duration or an interval.
+pub(in crate::sql) fn is_time(t: &DataType) -> bool {
     holds_type(t, DataType::is_temporal)
 }
 
