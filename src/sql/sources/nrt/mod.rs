@@ -11,7 +11,7 @@ mod scan_columns;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -34,7 +34,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::target_sink::TargetSink;
 
-use self::input::{HeaderCache, NrtInput};
+use self::input::{HeaderCache, KnownFile};
 pub(in crate::sql) use self::nrt_source::NrtSource;
 use self::position_fields::{FILE, ROW, add_positions};
 use crate::config::SerrateOptions;
@@ -64,7 +64,6 @@ impl FileFormatFactory for NrtFormatFactory {
         Ok(Arc::new(NrtFormat {
             options: SerrateOptions::of(state.config_options()).clone(),
             output,
-            known: Arc::default(),
         }))
     }
 
@@ -93,17 +92,6 @@ impl FileFormatFactory for NrtFormatFactory {
 pub(crate) struct NrtFormat {
     options: SerrateOptions,
     output: OutputOptions,
-    /// The file from which a schema was last inferred, if it was one file.
-    known: Arc<Mutex<Option<KnownFile>>>,
-}
-
-/// A file, in the version that `meta` identifies, with what planning needs of it. The scan of a
-/// table of one file thereby gets its statistics without opening the file again.
-#[derive(Debug)]
-struct KnownFile {
-    meta: ObjectMeta,
-    schema: SchemaRef,
-    statistics: Statistics,
 }
 
 #[async_trait]
@@ -139,15 +127,10 @@ impl FileFormat for NrtFormat {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
         let headers = &HeaderCache::from_session(state);
-        let is_alone = objects.len() == 1;
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
-                let file = NrtInput::open(store, &meta, None, mmap, Some(headers)).await?;
-                let schema = file.schema();
-                if is_alone {
-                    self.keep_file(meta, &file, &schema);
-                }
-                Ok::<_, datafusion::error::DataFusionError>((file.path().into(), schema))
+                let known = KnownFile::read(store, &meta, mmap, headers).await?;
+                Ok::<_, datafusion::error::DataFusionError>((known.path, known.schema))
             })
             .buffered(parallel)
             .try_collect()
@@ -168,14 +151,10 @@ impl FileFormat for NrtFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        if let Some(statistics) = self.find_statistics(object, &table_schema) {
-            return Ok(statistics);
-        }
         let mmap = SerrateOptions::of(state.config_options()).mmap;
-        let file =
-            NrtInput::open(store, object, None, mmap, Some(&HeaderCache::from_session(state)))
-                .await?;
-        Ok(compute_file_statistics(&file, &table_schema))
+        let headers = HeaderCache::from_session(state);
+        let known = KnownFile::read(store, object, mmap, &headers).await?;
+        Ok(compute_file_statistics(&known, &table_schema))
     }
 
     async fn create_physical_plan(
@@ -232,33 +211,15 @@ impl FileFormat for NrtFormat {
     }
 }
 
-impl NrtFormat {
-    fn keep_file(&self, meta: ObjectMeta, file: &NrtInput, schema: &SchemaRef) {
-        let statistics = compute_file_statistics(file, schema);
-        let known = KnownFile { meta, schema: Arc::clone(schema), statistics };
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
-    }
-
-    /// Returns the statistics of the known file if it is `object`, and a table of this schema has
-    /// the columns of the file.
-    fn find_statistics(&self, object: &ObjectMeta, schema: &SchemaRef) -> Option<Statistics> {
-        let last = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last.as_ref()?;
-        (known.meta == *object && known.schema.fields() == schema.fields())
-            .then(|| known.statistics.clone())
-    }
-}
-
 /// Returns the exact number of rows, and the number of bytes that the values of each column take.
-fn compute_file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
+fn compute_file_statistics(file: &KnownFile, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema
         .fields()
         .iter()
         .map(|field| {
             let mut statistics = ColumnStatistics::new_unknown();
-            if let Some(column) = file.find_column(field.name()) {
-                let bytes = usize::try_from(column.nbytes()).unwrap_or(usize::MAX);
+            if let Some(bytes) = file.find_size(field.name()) {
                 total = total.saturating_add(bytes);
                 statistics.byte_size = Precision::Inexact(bytes);
             }
@@ -266,7 +227,7 @@ fn compute_file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
         })
         .collect();
     Statistics {
-        num_rows: Precision::Exact(file.num_rows()),
+        num_rows: Precision::Exact(file.rows),
         total_byte_size: Precision::Inexact(total),
         column_statistics: columns,
     }
