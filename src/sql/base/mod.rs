@@ -11,6 +11,7 @@ pub(in crate::sql) mod held_types;
 pub(in crate::sql) mod interval_texts;
 pub(in crate::sql) mod marks;
 pub(in crate::sql) mod measured_lists;
+pub(in crate::sql) mod node_types;
 pub(in crate::sql) mod nullable_mark;
 pub(in crate::sql) mod outer_columns;
 pub(in crate::sql) mod plan_facts;
