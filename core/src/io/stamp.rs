@@ -99,6 +99,7 @@ mod tests {
         for i in 0..20u8 {
             fs::write(&path, [i]).unwrap();
             let before = FileStamp::read_settled(&path).unwrap();
+            assert!(before.is_settled());
             assert_eq!(before, FileStamp::of(&path).unwrap());
             // The write keeps inode and length, so only the times of the stamps can differ.
             fs::write(&path, [i + 1]).unwrap();
