@@ -55,6 +55,7 @@ use crate::sql::statement::parsing::dialect::find_parser_dialect;
 use crate::sql::statement::parsing::forms::rewrite_known_forms;
 use crate::sql::statement::parsing::implied_parentheses::add_parentheses;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
+use crate::sql::statement::plain_queries::is_plain;
 use crate::sql::statement::plan_once::{plan_named, with_sql};
 use crate::sql::statement::replanned::{
     KeptStatement, expand_execute, is_prepare, keep_prepared, keep_view, number_parameters,
@@ -463,8 +464,8 @@ async fn plan_with_aliases(
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    let reuses_alias =
-        with_sql!(&mut statement, sql => select_aliases::may_reuse(sql)) == Some(true);
+    let reuses_alias = !is_plain(&statement)
+        && with_sql!(&mut statement, sql => select_aliases::may_reuse(sql)) == Some(true);
     if !reuses_alias {
         return Box::pin(plan_named(ctx, state, statement, conditions)).await;
     }
