@@ -11,10 +11,10 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, ReturnFieldArgs};
 
-use super::def::{Def, FailureCase};
+use super::def::FailureCase;
 use super::harmless::{cast_cannot_fail, is_harmless_call, operator_cannot_fail, read_literal};
 use super::stock_facts::{StockFact, has_fact};
-use super::{DEFS, is_ours};
+use super::{find_definition, is_ours};
 use crate::array::list_depth;
 
 /// Whether an expression can be evaluated for every row of a schema without an error. A rewrite may
@@ -94,7 +94,7 @@ impl<'a> KnownTypes<'a> {
     }
 
     fn call_cannot_fail(&mut self, call: &'a ScalarFunction) -> Result<bool> {
-        let Some(def) = find_our_def(call) else {
+        let Some(def) = find_definition(&call.func) else {
             let literals = call.args.iter().map(read_literal).collect::<Vec<_>>();
             return Ok(!is_ours(&call.func) && is_harmless_call(call.name(), &literals));
         };
@@ -110,7 +110,7 @@ impl<'a> KnownTypes<'a> {
             return Ok(Arc::clone(known));
         }
         let field = match e {
-            Expr::ScalarFunction(call) if find_our_def(call).is_some() => {
+            Expr::ScalarFunction(call) if find_definition(&call.func).is_some() => {
                 let fields = call.args.iter().map(|arg| self.find_field(arg));
                 let fields = fields.collect::<Result<Vec<_>>>()?;
                 let arg_fields = fields_with_udf(&fields, call.func.as_ref())?;
@@ -145,7 +145,7 @@ impl<'a> KnownTypes<'a> {
     }
 
     fn find_shape_of_call(&mut self, call: &'a ScalarFunction) -> Option<&'a Column> {
-        if !find_our_def(call)?.keeps_lengths() {
+        if !find_definition(&call.func)?.keeps_lengths() {
             return None;
         }
         let mut shape = None;
@@ -166,7 +166,7 @@ impl<'a> KnownTypes<'a> {
 /// Whether a call never fails, whatever its arguments contain. Only calls of Serrate's functions, of
 /// `array_length` and of `cardinality`, and [slices with constant bounds](is_fixed_slice) can give `true`.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
-    match find_our_def(call) {
+    match find_definition(&call.func) {
         Some(def) => match def.fails {
             FailureCase::Never => true,
             FailureCase::ComputedArguments => has_written_arguments(call),
@@ -181,11 +181,6 @@ pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
 
 fn has_written_arguments(call: &ScalarFunction) -> bool {
     call.args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..)))
-}
-
-fn find_our_def(call: &ScalarFunction) -> Option<&'static Def> {
-    let def = DEFS.iter().find(|def| def.name == call.name())?;
-    is_ours(&call.func).then_some(*def)
 }
 
 /// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals and no step of 0.
@@ -215,6 +210,7 @@ mod tests {
     use arrow::array::{ArrayRef, RecordBatch};
     use datafusion::prelude::SessionContext;
 
+    use super::super::DEFS;
     use super::*;
 
     /// Names of functions, each with calls that must not fail. Functions that must not fail

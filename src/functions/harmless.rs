@@ -16,7 +16,7 @@ use regex::Regex;
 
 use super::float_range::may_exceed;
 use super::stock_facts::{StockFact, has_fact};
-use super::{DEFS, find_scalar};
+use super::{find_definition, find_scalar};
 
 /// Whether a call of the DataFusion function `name` never fails. `literals` has one item per
 /// argument: the value of a literal, `None` for any other expression.
@@ -130,12 +130,14 @@ pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -
     } else if let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() {
         let literal = |e: &Arc<dyn PhysicalExpr>| e.is::<Literal>();
         let types = call.args().iter().map(|arg| arg.data_type(schema)).collect::<Result<Vec<_>>>();
-        match (find_scalar(call.name()), DEFS.iter().find(|def| def.name == call.name()), types) {
-            (Some(ours), Some(def), Ok(types)) if ours.as_ref() == call.fun() => {
+        match (find_definition(call.fun()), types) {
+            (Some(def), Ok(types)) => {
                 let shapes = vec![None; types.len()];
                 !def.can_fail(&types, &shapes, call.args().iter().skip(1).all(literal))
             }
-            (None, None, _) => has_fact(call.name(), StockFact::NeverFails),
+            (None, _) if find_scalar(call.name()).is_none() => {
+                has_fact(call.name(), StockFact::NeverFails)
+            }
             _ => false,
         }
     } else {

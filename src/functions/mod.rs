@@ -76,6 +76,7 @@ mod unsigned;
 mod vocabulary_codes;
 mod window;
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
@@ -285,6 +286,11 @@ static DEFS: &[&Def] = &[
 static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
     LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::new_udf(def))).collect());
 
+/// The place of each function in [`DEFS`] and [`SCALAR`]. Rules look up the function of each call
+/// several times.
+static PLACES: LazyLock<HashMap<&'static str, usize>> =
+    LazyLock::new(|| DEFS.iter().enumerate().map(|(place, def)| (def.name, place)).collect());
+
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
     LazyLock::new(|| aggregate::build_udafs().into_iter().map(Arc::new).collect());
 
@@ -296,7 +302,8 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
 }
 
 pub(crate) fn find_definition(function: &ScalarUDF) -> Option<&'static Def> {
-    DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
+    let place = *PLACES.get(function.name())?;
+    DEFS.get(place).copied().filter(|_| is_ours(function))
 }
 
 /// Returns the properties of a function of Serrate that planner rules use, or [`FunctionFacts::NONE`] for
@@ -365,7 +372,7 @@ pub fn is_total(name: &str) -> bool {
 }
 
 pub(crate) fn find_scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
-    SCALAR.iter().find(|f| f.name() == name)
+    SCALAR.get(*PLACES.get(name)?)
 }
 
 /// Returns the names of the parameters of a function of Serrate, and how many of them are required.

@@ -65,7 +65,9 @@ fn make_rule<F>(rule: &SessionRule, function: F) -> Arc<FunctionRule<F>> {
 
 fn list_rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     list_rules().filter_map(|rule| match rule.step {
-        RuleStep::BeforeCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
+        RuleStep::BeforeCoercion(facts, analyze) => {
+            Some(make_rule(rule, (facts, analyze)) as TypeRule)
+        }
         _ => None,
     })
 }
@@ -85,7 +87,7 @@ pub(in crate::sql) fn coerce_types(
 
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let first = list_rules().filter_map(|rule| match rule.step {
-        RuleStep::FirstOfAll(analyze) => Some(make_rule(rule, analyze) as TypeRule),
+        RuleStep::FirstOfAll(facts, analyze) => Some(make_rule(rule, (facts, analyze)) as TypeRule),
         _ => None,
     });
     let first: Vec<TypeRule> = first.collect();
@@ -99,7 +101,9 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
 
 pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     list_rules().filter_map(|rule| match rule.step {
-        RuleStep::AfterCoercion(analyze) => Some(make_rule(rule, analyze) as TypeRule),
+        RuleStep::AfterCoercion(facts, analyze) => {
+            Some(make_rule(rule, (facts, analyze)) as TypeRule)
+        }
         _ => None,
     })
 }
@@ -146,14 +150,16 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
         let place =
             |rules: &[PhysicalRule], name: &str| rules.iter().position(|r| r.name() == name);
         match rule.step {
-            RuleStep::FirstPhysical(optimize) => first.push(make_rule(rule, optimize)),
-            RuleStep::AfterPhysical(name, optimize) => {
-                let at = place(rules, name).map_or(rules.len(), |at| at + 1);
-                rules.insert(at, make_rule(rule, optimize));
+            RuleStep::FirstPhysical(nodes, optimize) => {
+                first.push(make_rule(rule, (nodes, optimize)));
             }
-            RuleStep::BeforePhysical(name, optimize) => {
+            RuleStep::AfterPhysical(name, nodes, optimize) => {
+                let at = place(rules, name).map_or(rules.len(), |at| at + 1);
+                rules.insert(at, make_rule(rule, (nodes, optimize)));
+            }
+            RuleStep::BeforePhysical(name, nodes, optimize) => {
                 let at = place(rules, name).unwrap_or(rules.len());
-                rules.insert(at, make_rule(rule, optimize));
+                rules.insert(at, make_rule(rule, (nodes, optimize)));
             }
             _ => {}
         }
@@ -169,7 +175,9 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 
 pub(in crate::sql) fn list_last_physical_rules() -> impl Iterator<Item = PhysicalRule> {
     list_rules().filter_map(|rule| match rule.step {
-        RuleStep::LastPhysical(optimize) => Some(make_rule(rule, optimize) as PhysicalRule),
+        RuleStep::LastPhysical(nodes, optimize) => {
+            Some(make_rule(rule, (nodes, optimize)) as PhysicalRule)
+        }
         _ => None,
     })
 }
@@ -190,22 +198,22 @@ mod tests {
     impl SessionRule {
         fn describe_place(&self) -> String {
             match self.step {
-                RuleStep::FirstOfAll(_) => "analysis, first".into(),
-                RuleStep::BeforeCoercion(_) => "analysis, before type coercion".into(),
-                RuleStep::AfterCoercion(_) => "analysis, last".into(),
+                RuleStep::FirstOfAll(..) => "analysis, first".into(),
+                RuleStep::BeforeCoercion(..) => "analysis, before type coercion".into(),
+                RuleStep::AfterCoercion(..) => "analysis, last".into(),
                 RuleStep::FirstLogical(..) => "logical, first".into(),
                 RuleStep::WithoutLogical => "logical, removed".into(),
                 RuleStep::AroundLogical(stock, _) => {
                     format!("logical, around `{}`", stock.join("`, `"))
                 }
                 RuleStep::LastLogical(..) => "logical, last".into(),
-                RuleStep::FirstPhysical(_) => "physical, first".into(),
-                RuleStep::AfterPhysical(name, _) => format!("physical, after `{name}`"),
-                RuleStep::BeforePhysical(name, _) => format!("physical, before `{name}`"),
+                RuleStep::FirstPhysical(..) => "physical, first".into(),
+                RuleStep::AfterPhysical(name, ..) => format!("physical, after `{name}`"),
+                RuleStep::BeforePhysical(name, ..) => format!("physical, before `{name}`"),
                 RuleStep::AroundPhysical(stock, _) => {
                     format!("physical, around `{}`", stock.join("`, `"))
                 }
-                RuleStep::LastPhysical(_) => "physical, last".into(),
+                RuleStep::LastPhysical(..) => "physical, last".into(),
             }
         }
     }
@@ -221,7 +229,7 @@ mod tests {
         let logical = names(logical.iter().map(|rule| rule.name().to_owned()).collect());
         for rule in list_rules() {
             match rule.step {
-                RuleStep::AfterPhysical(name, _) | RuleStep::BeforePhysical(name, _) => {
+                RuleStep::AfterPhysical(name, ..) | RuleStep::BeforePhysical(name, ..) => {
                     let is_ours = list_rules().any(|other| other.name == name);
                     assert!(is_ours || physical.contains(name), "{name}: {physical:?}");
                 }

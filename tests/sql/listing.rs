@@ -453,3 +453,32 @@ async fn insert_into_a_pattern_is_refused() {
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
+
+/// Planning keeps what it has read of a `.nrt` file for later statements.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_changed_nrt_file_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let path = |name: &str| dir.path().join(name);
+    for (name, query) in [
+        ("one.nrt", "SELECT 1 AS x, [1, 2] AS code"),
+        ("two.nrt", "SELECT * FROM (VALUES (5, 1.5), (6, 2.5)) v(y, z)"),
+    ] {
+        let copy = format!("COPY ({query}) TO '{}'", display_path(&path(name)));
+        query_batches(&ctx, &copy).await.unwrap();
+    }
+    let select = |name: &str| format!("SELECT * FROM '{}' ORDER BY 1", display_path(&path(name)));
+    let count = |name: &str| format!("SELECT count(*) FROM '{}'", display_path(&path(name)));
+    for milliseconds in [0, 0, 1, 20, 0, 20] {
+        for name in ["one.nrt", "two.nrt"] {
+            std::fs::copy(path(name), path("t.nrt")).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+            for _ in 0..2 {
+                let found = query_int(&ctx, &count("t.nrt")).await;
+                assert_eq!(found, query_int(&ctx, &count(name)).await, "{name}");
+                let found = query_text(&ctx, &select("t.nrt")).await;
+                assert_eq!(found, query_text(&ctx, &select(name)).await, "{name}");
+            }
+        }
+    }
+}

@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 pub fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
     use DataType::{
         Dictionary, FixedSizeList, LargeList, LargeListView, List, ListView, Map, RunEndEncoded,
-        Struct,
+        Struct, Union,
     };
     is(t)
         || match t {
@@ -24,6 +24,7 @@ pub fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
             Map(f, _) | RunEndEncoded(_, f) => holds_type(f.data_type(), is),
             Dictionary(_, values) => holds_type(values, is),
             Struct(fields) => fields.iter().any(|f| holds_type(f.data_type(), is)),
+            Union(fields, _) => fields.iter().any(|(_, f)| holds_type(f.data_type(), is)),
             _ => false,
         }
 }

@@ -61,6 +61,12 @@ impl FileStamp {
         Ok(stamp)
     }
 
+    /// Whether each later change of the file gives another stamp. False for a file that has changed
+    /// within the resolution of the times of files.
+    pub fn is_settled(&self) -> bool {
+        self.time_to_settle(SystemTime::now()).is_none()
+    }
+
     /// Returns how long a change after `now` may leave the times of the file unchanged. Returns
     /// `None` if every such change gives other times, or if the times are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
@@ -93,6 +99,7 @@ mod tests {
         for i in 0..20u8 {
             fs::write(&path, [i]).unwrap();
             let before = FileStamp::read_settled(&path).unwrap();
+            assert!(before.is_settled());
             assert_eq!(before, FileStamp::of(&path).unwrap());
             // The write keeps inode and length, so only the times of the stamps can differ.
             fs::write(&path, [i + 1]).unwrap();

@@ -12,6 +12,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
+use crate::sql::base::plan_nodes::has_node;
+
 /// Returns the columns that a node's expressions may name: the columns of its inputs or, for a
 /// scan, the columns of its table.
 pub(in crate::sql) fn find_columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
@@ -36,14 +38,17 @@ pub(in crate::sql) fn has_part(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool)
 /// Rewrites all subexpressions of a plan, innermost first, also in subqueries. Columns keep their
 /// names.
 ///
-/// `rewrite` gets the columns that the expression may name. Nodes in which `is_affected` accepts no
-/// subexpression are returned unchanged. This test is faster than a rewrite, which computes the
-/// names and columns of a node.
+/// `rewrite` gets the columns that the expression may name. Plans and nodes in which `is_affected`
+/// accepts no subexpression are returned unchanged. This test is faster than a walk that rebuilds
+/// the plan, and than a rewrite, which computes the names and columns of a node.
 pub(in crate::sql) fn rewrite_parts(
     plan: LogicalPlan,
     is_affected: impl Fn(&Expr) -> bool,
     rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
+    if !has_node(&plan, |node| Ok(has_part(node, &is_affected)))? {
+        return Ok(plan);
+    }
     let rewritten =
         plan.transform_up_with_subqueries(|plan| match has_part(&plan, &is_affected) {
             true => rewrite_node(plan, &rewrite),

@@ -1,5 +1,7 @@
 //! Rejects lists that are used as scalars, and suggests the functions for lists.
 
+use std::cell::LazyCell;
+
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
@@ -12,6 +14,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_facts;
+use crate::sql::base::plan_facts::{PlanFact, has_part_facts};
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::base::tokens::quote_text;
 use crate::sql::checks::elements::{explain_element, explain_searched};
@@ -29,6 +32,22 @@ pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<Logica
     Ok(plan)
 }
 
+/// The kinds of nodes and expressions that [`check_lists`] checks.
+pub(in crate::sql) const CHECKED: &[PlanFact] = &[
+    PlanFact::AggregateCall,
+    PlanFact::Between,
+    PlanFact::Case,
+    PlanFact::Cast,
+    PlanFact::Function,
+    PlanFact::InList,
+    PlanFact::Join,
+    PlanFact::LambdaCall,
+    PlanFact::Like,
+    PlanFact::SimilarTo,
+    PlanFact::Truth,
+    PlanFact::WindowCall,
+];
+
 /// Returns an error for BETWEEN, LIKE and IN if they compare a list with scalars, which DataFusion
 /// would plan with another meaning, and for lists of booleans where one boolean is needed. Also
 /// refuses `max` of lists of lists, and modifiers such as DISTINCT that an aggregate or a window
@@ -36,7 +55,8 @@ pub(in crate::sql) fn suggest_list_functions(plan: LogicalPlan) -> Result<Logica
 pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         check_row_values(node)?;
-        let schema = merge_schema(&node.inputs());
+        // Most nodes have no expression that is checked, and wide tables have large schemas.
+        let schema = LazyCell::new(|| merge_schema(&node.inputs()));
         if let LogicalPlan::Join(join) = node
             && let Some(filter) = &join.filter
         {
@@ -44,8 +64,10 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
         }
         node.apply_expressions(|e| {
             e.apply(|e| {
-                check_expr(e, &schema)?;
-                check_outer_aggregate(e)?;
+                if has_part_facts(e, CHECKED) {
+                    check_expr(e, &schema)?;
+                    check_outer_aggregate(e)?;
+                }
                 Ok(TreeNodeRecursion::Continue)
             })
         })

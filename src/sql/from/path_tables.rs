@@ -24,18 +24,38 @@ pub(in crate::sql) struct PathTables {
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 
+tokio::task_local! {
+    /// The state with which the current statement is planned.
+    static STATEMENT_STATE: Arc<SessionState>;
+}
+
+/// Runs `work`, which plans a statement with `state`. Paths in FROM are opened with this state,
+/// because a copy of the state of a session has a copy of the name of each function.
+pub(in crate::sql) async fn open_paths_with<T>(
+    state: &Arc<SessionState>,
+    work: impl Future<Output = T>,
+) -> T {
+    STATEMENT_STATE.scope(Arc::clone(state), work).await
+}
+
 impl PathTables {
-    fn find_state(&self) -> Result<SessionState> {
-        self.session
-            .session_store()
-            .get_session()
-            .upgrade()
-            .and_then(|s| s.read().as_any().downcast_ref::<SessionState>().cloned())
-            .ok_or_else(|| {
-                DataFusionError::Internal(
-                    "internal error: the session no longer exists; please report it".into(),
-                )
-            })
+    fn find_state(&self) -> Result<Arc<SessionState>> {
+        let session = self.session.session_store().get_session().upgrade().ok_or_else(|| {
+            DataFusionError::Internal(
+                "internal error: the session no longer exists; please report it".into(),
+            )
+        })?;
+        let session = session.read();
+        let planned = STATEMENT_STATE.try_with(Arc::clone).ok();
+        if let Some(state) = planned.filter(|state| state.session_id() == session.session_id()) {
+            return Ok(state);
+        }
+        let state = session.as_any().downcast_ref::<SessionState>().cloned().map(Arc::new);
+        state.ok_or_else(|| {
+            DataFusionError::Internal(
+                "internal error: the session has another kind of state; please report it".into(),
+            )
+        })
     }
 }
 
@@ -48,9 +68,10 @@ impl PathTables {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.find_state()?;
+        let state = state.as_ref();
         // `url` may be a call such as `read_parquet('a')`, because a rewrite has replaced the call
         // with a table name of the same text.
-        if let Some(table) = find_read_table(&state, url).await? {
+        if let Some(table) = find_read_table(state, url).await? {
             return Ok(Some(table));
         }
         if let Some(table) = crate::sql::sources::dok::open_path(url).await? {
@@ -59,7 +80,7 @@ impl PathTables {
         let Ok(path) = parse_path(url) else {
             return Ok(None);
         };
-        let files = match FileSet::new(vec![path.clone()], None).list_files(&state).await {
+        let files = match FileSet::new(vec![path.clone()], None).list_files(state).await {
             Ok(files) if files.is_empty() && looks_like_path => {
                 return Err(make_missing_file_error(url));
             }
@@ -68,7 +89,7 @@ impl PathTables {
             Err(e) if looks_like_path => return Err(explain_error(url, &e)),
             Err(_) => return Ok(None),
         };
-        match open_files(&state, url, path, &files).await {
+        match open_files(state, url, path, files).await {
             // Ignores the error about a folder if the name does not look like a path: a table or a
             // function may have the same name as the folder.
             Err(_) if !looks_like_path => Ok(None),
@@ -77,16 +98,17 @@ impl PathTables {
     }
 }
 
-/// Returns the table of the files at a path. Their extensions determine the format.
+/// Returns the table of the files at a path, which `listed` are. Their extensions determine the
+/// format.
 async fn open_files(
     state: &SessionState,
     url: &str,
     path: ListingTableUrl,
-    files: &[ListedFile],
+    listed: Vec<ListedFile>,
 ) -> Result<FilesTable> {
     // A folder may also have files other than data, such as a README. These are ignored.
     let is_folder = path.is_collection() && path.get_glob().is_none();
-    let Some(kind) = find_kind(url, files, is_folder)? else {
+    let Some(kind) = find_kind(url, &listed, is_folder)? else {
         return plan_err!(
             "cannot read '{url}': the folder has no file of a known format; name a folder with files such as x.parquet"
         );
@@ -100,7 +122,7 @@ async fn open_files(
     kind.refuse_compressed().map_err(|e| explain_error(url, &e))?;
     let format = factory.create(state, &HashMap::new())?;
     let files = FileSet::new(vec![path.clone()], Some(kind.clone()));
-    let listed = files.list_files(state).await?;
+    let listed = files.keep_files(&path, listed)?;
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 

@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::OptimizerConfig;
 
 use crate::functions::{find_facts, find_scalar};
-use crate::sql::base::expression_parts::map_named;
+use crate::sql::base::expression_parts::{has_part, map_named};
 
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows use the result, in the same expression or in the plan above.
@@ -22,7 +22,11 @@ pub(in crate::sql) fn flatten_filters(
     plan: LogicalPlan,
     _config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
-    let plan = map_named(plan, |e| e.transform_down(flatten_reduced))?;
+    let is_reduced = |e: &Expr| find_reduction_argument(e).and_then(as_compress).is_some();
+    let plan = match has_part(&plan, is_reduced) {
+        true => map_named(plan, |e| e.transform_down(flatten_reduced))?,
+        false => Transformed::no(plan),
+    };
     plan.transform_data(flatten_below)
 }
 
@@ -70,16 +74,19 @@ fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         _ => return Ok(Transformed::no(plan)),
     };
     let LogicalPlan::Projection(projection) = given else { return Ok(Transformed::no(plan)) };
+    let find_filter = |e: &Expr| match e {
+        Expr::Alias(alias) => as_compress(&alias.expr),
+        e => as_compress(e),
+    };
+    if projection.expr.iter().all(|e| find_filter(e).is_none()) {
+        return Ok(Transformed::no(plan));
+    }
     let above = plan.expressions();
     let columns = inputs[0].schema().columns();
     let mut changed = false;
     let made = projection.expr.iter().zip(projection.schema.columns()).zip(columns);
     let made = made.map(|((e, column), seen)| {
-        let filter = match e {
-            Expr::Alias(alias) => as_compress(&alias.expr),
-            e => as_compress(e),
-        };
-        match filter {
+        match find_filter(e) {
             Some(filter) if is_only_reduced(&above, &seen)? => {
                 changed = true;
                 Ok(filter.alias_qualified(column.relation, column.name))

@@ -17,6 +17,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::array::list_depth;
 use crate::functions::{ReadParts, find_list_reads, never_fails};
+use crate::sql::base::expression_parts::has_part;
 use crate::sql::base::measured_lists::{find_measured_columns, find_reads};
 use crate::sql::base::plan_nodes::replace_inputs;
 use crate::sql::sources::listing::FilesTable;
@@ -42,10 +43,10 @@ pub(crate) fn move_lengths_below(
     let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     // The rule skips grouping sets: the column of a key such as `ragged_count(x)` is named after
     // the text of the key, and a replaced call would change this name.
-    let has_sets = plan.expressions().iter().any(|e| matches!(e, Expr::GroupingSet(_)));
+    let is_set = |e: &Expr| matches!(e, Expr::GroupingSet(_));
     if !top
-        || has_sets
-        || !plan.expressions().iter().any(reads_lengths) && !has_call_below(&plan, reads_lengths)
+        || !has_part(&plan, is_length_call) && !has_call_below(&plan, is_length_call)
+        || has_part(&plan, is_set)
     {
         return Ok(Transformed::no(plan));
     }
@@ -145,15 +146,15 @@ fn replan_projection(
     Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
 }
 
-fn reads_lengths(e: &Expr) -> bool {
-    e.exists(|e| Ok(find_length_column(e).is_some())).unwrap_or(false)
+fn is_length_call(e: &Expr) -> bool {
+    find_length_column(e).is_some()
 }
 
 /// Whether a condition or a sort between a plan and its scan contains an expression for which `has` is true.
 fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
         [input] if passes_rows(input) => {
-            input.expressions().iter().any(has) || has_call_below(input, has)
+            has_part(input, has) || has_call_below(input, has)
         }
         _ => false,
     }

@@ -13,6 +13,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::config::{DisabledRules, SerrateOptions};
+use crate::sql::base::node_types::{NodeType, has_nodes};
+use crate::sql::base::plan_facts::{PlanFact, has_facts};
 
 pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -40,8 +42,9 @@ fn is_disabled(name: &str, config: &ConfigOptions) -> bool {
     SerrateOptions::of(config).disabled_rules.contains(name)
 }
 
-/// A rule that applies a function: an analyzer rule for [`AnalyzeFn`], a logical optimizer rule for
-/// [`RewriteFn`] with an [`ApplyOrder`], and a physical optimizer rule for [`OptimizeFn`].
+/// A rule that applies a function: an analyzer rule for [`AnalyzeFn`] with the [`PlanFact`]s of the
+/// plans to which it applies, a logical optimizer rule for [`RewriteFn`] with an [`ApplyOrder`], and
+/// a physical optimizer rule for [`OptimizeFn`] with the types of the nodes to which it applies.
 #[derive(Debug)]
 pub(super) struct FunctionRule<F> {
     pub(super) name: &'static str,
@@ -65,11 +68,34 @@ impl<F> FunctionRule<F> {
     }
 }
 
-impl AnalyzerRule for FunctionRule<AnalyzeFn> {
+impl FunctionRule<(&'static [PlanFact], AnalyzeFn)> {
+    /// With debug assertions, checks that the rule neither changes nor refuses `plan`, for which it
+    /// is skipped.
+    fn check_skipped(&self, plan: &LogicalPlan) {
+        if cfg!(debug_assertions) {
+            let (facts, function) = self.function;
+            let done = function(plan.clone());
+            assert!(
+                done.is_ok_and(|done| done == *plan),
+                "{} changes or refuses a plan without {facts:?}; add what it changes to its entry in sql::rules",
+                self.name
+            );
+        }
+    }
+}
+
+impl AnalyzerRule for FunctionRule<(&'static [PlanFact], AnalyzeFn)> {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        match self.may_be_off() && self.is_off(config) {
-            true => Ok(plan),
-            false => (self.function)(plan),
+        if self.may_be_off() && self.is_off(config) {
+            return Ok(plan);
+        }
+        let (facts, function) = self.function;
+        match has_facts(&plan, facts)? {
+            true => function(plan),
+            false => {
+                self.check_skipped(&plan);
+                Ok(plan)
+            }
         }
     }
 
@@ -99,15 +125,38 @@ impl OptimizerRule for FunctionRule<(ApplyOrder, RewriteFn)> {
     }
 }
 
-impl PhysicalOptimizerRule for FunctionRule<OptimizeFn> {
+impl FunctionRule<(&'static [NodeType], OptimizeFn)> {
+    /// With debug assertions, checks that the rule neither changes nor refuses `plan`, for which it
+    /// is skipped.
+    fn check_skipped(&self, plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) {
+        if cfg!(debug_assertions) {
+            let (_, function) = self.function;
+            let done = function(Arc::clone(plan), config);
+            assert!(
+                done.is_ok_and(|done| Arc::ptr_eq(&done, plan)),
+                "{} changes or refuses a plan that has no node of its types; add what it changes to its entry in sql::rules",
+                self.name
+            );
+        }
+    }
+}
+
+impl PhysicalOptimizerRule for FunctionRule<(&'static [NodeType], OptimizeFn)> {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match self.may_be_off() && self.is_off(config) {
-            true => Ok(plan),
-            false => (self.function)(plan, config),
+        if self.may_be_off() && self.is_off(config) {
+            return Ok(plan);
+        }
+        let (nodes, function) = self.function;
+        match nodes.is_empty() || has_nodes(&plan, nodes)? {
+            true => function(plan, config),
+            false => {
+                self.check_skipped(&plan, config);
+                Ok(plan)
+            }
         }
     }
 

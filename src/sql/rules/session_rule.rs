@@ -4,6 +4,8 @@
 use datafusion::optimizer::ApplyOrder;
 
 use super::function_rule::{AnalyzeFn, OptimizeAroundFn, OptimizeFn, RewriteAroundFn, RewriteFn};
+use crate::sql::base::node_types::NodeType;
+use crate::sql::base::plan_facts::PlanFact;
 
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
@@ -20,24 +22,30 @@ pub(super) struct SessionRule {
 }
 
 /// The place of a rule among DataFusion's rules, and the function of the rule. A string is the name
-/// of a rule of DataFusion: `AfterPhysical("join_selection", f)` runs `f` after this rule.
+/// of a rule of DataFusion: `AfterPhysical("join_selection", nodes, f)` runs `f` after this rule.
+///
+/// A rule of analysis runs only for plans that have one of its [`PlanFact`]s. All nodes and
+/// expressions that the function may change, or for which it may return an error, must be of these
+/// kinds. A physical rule runs only for plans that have a node of one of its types; an empty list
+/// means all types. Builds with debug assertions check this for each plan for which a rule is
+/// skipped.
 ///
 /// `AroundLogical(names, f)` and `AroundPhysical(names, f)` replace each of the named rules by `f`,
 /// which receives the rule and calls it. If several functions name one rule, each wraps the
 /// function before it in the list.
 pub(super) enum RuleStep {
-    FirstOfAll(AnalyzeFn),
-    BeforeCoercion(AnalyzeFn),
-    AfterCoercion(AnalyzeFn),
+    FirstOfAll(&'static [PlanFact], AnalyzeFn),
+    BeforeCoercion(&'static [PlanFact], AnalyzeFn),
+    AfterCoercion(&'static [PlanFact], AnalyzeFn),
     FirstLogical(ApplyOrder, RewriteFn),
     WithoutLogical,
     AroundLogical(&'static [&'static str], RewriteAroundFn),
     LastLogical(ApplyOrder, RewriteFn),
-    FirstPhysical(OptimizeFn),
-    AfterPhysical(&'static str, OptimizeFn),
-    BeforePhysical(&'static str, OptimizeFn),
+    FirstPhysical(&'static [NodeType], OptimizeFn),
+    AfterPhysical(&'static str, &'static [NodeType], OptimizeFn),
+    BeforePhysical(&'static str, &'static [NodeType], OptimizeFn),
     AroundPhysical(&'static [&'static str], OptimizeAroundFn),
-    LastPhysical(OptimizeFn),
+    LastPhysical(&'static [NodeType], OptimizeFn),
 }
 
 /// Whether the bug that a rule works around is reported to the project that causes it.

@@ -3,6 +3,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::UNIX_EPOCH;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use futures::stream::{BoxStream, StreamExt, once};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    Attributes, CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
     OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, RenameOptions, coalesce_ranges,
 };
@@ -153,6 +154,40 @@ impl VisibleFiles {
     }
 }
 
+/// Returns what the object store of the file system returns for a request of the metadata of a
+/// file. The store would open the file on another thread, and the change of threads takes longer
+/// than the system calls. Returns `None` if the file cannot be opened, so that the store reports the
+/// error.
+fn open_for_head(location: &Path) -> Option<GetResult> {
+    let path = LocalFileSystem::new().path_to_filesystem(location).ok()?;
+    // A pipe must not be opened here, because this waits for the other end.
+    if !access::metadata(&path).ok()?.is_file() {
+        return None;
+    }
+    let file = access::open(&path).ok()?;
+    let metadata = file.metadata().ok()?;
+    let modified = metadata.modified().ok()?;
+    let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let inode = 0u64;
+    let meta = ObjectMeta {
+        location: location.clone(),
+        last_modified: modified.into(),
+        size: metadata.len(),
+        // The ETag that the store computes.
+        e_tag: Some(format!("{inode:x}-{since:x}-{:x}", metadata.len())),
+        version: None,
+    };
+    Some(GetResult {
+        payload: GetResultPayload::File(file, path),
+        range: 0..meta.size,
+        meta,
+        attributes: Attributes::default(),
+    })
+}
+
 fn to_store_error(path: impl AsRef<std::path::Path>, e: io::Error) -> object_store::Error {
     object_store::Error::Generic {
         store: "LocalFileSystem",
@@ -225,6 +260,13 @@ impl ObjectStore for VisibleFiles {
         location: &Path,
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
+        if self.local
+            && options.head
+            && let Some(found) = open_for_head(location)
+        {
+            options.check_preconditions(&found.meta)?;
+            return Ok(found);
+        }
         self.check_read(location)?;
         let found = self.inner.get_opts(location, options).await?;
         if let GetResultPayload::File(file, path) = &found.payload {
@@ -311,5 +353,32 @@ impl ObjectStore for VisibleFiles {
         self.check_write(from)?;
         self.check_write(to)?;
         self.inner.rename_opts(from, to, options).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::ObjectStoreExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn metadata_of_local_files_is_that_of_their_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.csv");
+        std::fs::write(&file, "x\n1\n").unwrap();
+        let runtime = skip_hidden_files(&RuntimeEnv::default());
+        let url = Url::parse("file:///").unwrap();
+        let visible = runtime.object_store_registry.get_store(&url).unwrap();
+        let stock = LocalFileSystem::new();
+        let location = Path::from_absolute_path(&file).unwrap();
+        let found = visible.head(&location).await.unwrap();
+        assert_eq!(found, stock.head(&location).await.unwrap());
+        let missing = Path::from_absolute_path(dir.path().join("b.csv")).unwrap();
+        let folder = Path::from_absolute_path(dir.path()).unwrap();
+        for location in [missing, folder] {
+            let found = visible.head(&location).await.unwrap_err();
+            assert_eq!(found.to_string(), stock.head(&location).await.unwrap_err().to_string());
+        }
     }
 }

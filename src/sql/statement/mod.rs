@@ -10,6 +10,7 @@
 //!  | `plan_here`          1 replanned    arguments of EXECUTE; plans views anew
 //!  |                      2 by_name      INSERT .. BY NAME and DEFAULT VALUES
 //!  |                        clauses, update_targets   reject what the planner would ignore
+//!  |                        plain_queries   whether the query skips the steps from 3 to 7
 //!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
 //!  |                        shadowed     names of WITH queries that hide others
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
@@ -47,6 +48,7 @@ pub(in crate::sql) mod functions;
 pub(in crate::sql) mod keys;
 pub(in crate::sql) mod names;
 pub(in crate::sql) mod parsing;
+mod plain_queries;
 mod plan_once;
 mod planned_parts;
 pub(in crate::sql) mod planner;

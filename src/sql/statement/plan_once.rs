@@ -1,5 +1,7 @@
 //! Plans a statement, after rewrites that need to know the columns of its tables.
 
+use std::collections::BTreeMap;
+
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
@@ -24,6 +26,7 @@ use crate::sql::statement::names::alias_twins::{may_have_twins, rename_twin, res
 use crate::sql::statement::names::clashing_names::{is_clash, may_clash, name_computed};
 use crate::sql::statement::names::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::names::{outer_tables, select_aliases, shadowed, unnamed_queries};
+use crate::sql::statement::plain_queries::is_plain;
 use crate::sql::statement::planned_parts::{list_column_names, to_statement};
 use crate::sql::workarounds::types::times;
 
@@ -66,8 +69,8 @@ pub(super) async fn plan_named(
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    let has_outer =
-        with_sql!(&mut statement, sql => outer_tables::has_outer_names(state, sql)) == Some(true);
+    let has_outer = !is_plain(&statement)
+        && with_sql!(&mut statement, sql => outer_tables::has_outer_names(state, sql)) == Some(true);
     if !has_outer {
         return Box::pin(plan_prepared(ctx, state, statement, conditions)).await;
     }
@@ -109,12 +112,25 @@ async fn plan_prepared(
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    with_sql!(&mut statement, sql => Box::pin(write_out_names(ctx, state, sql)).await?);
-    let unexpanded = find_unexpanded_calls(&statement);
-    unquote_partitions(&mut statement);
-    mark_nested_values(&mut statement)?;
-    let random_alias =
-        with_sql!(&mut statement, sql => select_aliases::find_random_alias(state, sql)).flatten();
+    let is_plain = is_plain(&statement);
+    // With debug assertions, plain queries are rewritten, too, to check that this changes nothing.
+    let unexpanded = match is_plain && !cfg!(debug_assertions) {
+        true => BTreeMap::new(),
+        false => {
+            let plain = is_plain.then(|| statement.clone());
+            let unexpanded = Box::pin(rewrite_names_and_calls(ctx, state, &mut statement)).await?;
+            debug_assert!(
+                plain.is_none_or(|plain| plain == statement),
+                "a rewrite changes {statement}, so the query is not plain"
+            );
+            unexpanded
+        }
+    };
+    let random_alias = match is_plain {
+        true => None,
+        false => with_sql!(&mut statement, sql => select_aliases::find_random_alias(state, sql))
+            .flatten(),
+    };
     let planned = Box::pin(plan_or_rename(state, statement)).await;
     let planned = planned.and_then(|plan| match random_alias {
         None => Ok(plan),
@@ -125,6 +141,20 @@ async fn plan_prepared(
     planned.map_err(|e| {
         explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
     })
+}
+
+/// Rewrites the parts of a statement that DataFusion would plan otherwise or not at all. Returns
+/// the calls of short forms that are not expanded, for error messages.
+async fn rewrite_names_and_calls(
+    ctx: &SessionContext,
+    state: &SessionState,
+    statement: &mut Statement,
+) -> Result<BTreeMap<String, String>> {
+    with_sql!(&mut *statement, sql => Box::pin(write_out_names(ctx, state, sql)).await?);
+    let unexpanded = find_unexpanded_calls(statement);
+    unquote_partitions(statement);
+    mark_nested_values(statement)?;
+    Ok(unexpanded)
 }
 
 /// Plans a statement, and plans it once more with other names if DataFusion refuses its names.

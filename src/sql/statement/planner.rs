@@ -18,6 +18,7 @@ use crate::sql::base::deep_stack::{call_on_deep_stack, run_deep};
 use crate::sql::checks::list_uses::check_lists;
 use crate::sql::checks::number_times::refuse_number_times;
 use crate::sql::from::distinct_names::check_distinct_names;
+use crate::sql::from::path_tables::open_paths_with;
 use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
 use crate::sql::rules::coerce_types;
 #[cfg(feature = "cloud")]
@@ -57,6 +58,7 @@ use crate::sql::statement::parsing::dialect::find_parser_dialect;
 use crate::sql::statement::parsing::forms::rewrite_known_forms;
 use crate::sql::statement::parsing::implied_parentheses::add_parentheses;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
+use crate::sql::statement::plain_queries::is_plain;
 use crate::sql::statement::plan_once::{plan_named, with_sql};
 use crate::sql::statement::replanned::{
     KeptStatement, expand_execute, is_prepare, keep_prepared, keep_view, number_parameters,
@@ -308,22 +310,33 @@ pub(super) async fn plan_here(
     statement: Statement,
     refreshed: &mut HashSet<String>,
 ) -> Result<(LogicalPlan, SessionState)> {
-    let state = ctx.state();
-    let mut statement = expand_execute(&state, statement)?;
-    refresh_views(ctx, &state, &statement, refreshed).await?;
+    let state = Arc::new(ctx.state());
+    let planned = Box::pin(plan_with(ctx, &state, statement, refreshed));
+    let plan = open_paths_with(&state, planned).await?;
+    Ok((plan, Arc::unwrap_or_clone(state)))
+}
+
+async fn plan_with(
+    ctx: &SessionContext,
+    state: &SessionState,
+    statement: Statement,
+    refreshed: &mut HashSet<String>,
+) -> Result<LogicalPlan> {
+    let mut statement = expand_execute(state, statement)?;
+    refresh_views(ctx, state, &statement, refreshed).await?;
     let written = WrittenStatement::read(&mut statement);
     complete_change(ctx, &mut statement, refreshed).await?;
-    clauses::check_statement_clauses(&state, &statement)?;
+    clauses::check_statement_clauses(state, &statement)?;
     write_out_targets(&mut statement)?;
-    adapt_created_columns(&state, &mut statement);
-    let plan = Box::pin(plan_with_aliases(ctx, &state, statement, &written.conditions)).await?;
-    let plan = share_ctes(&state, plan)?;
-    let plan = written.complete_plan(&state, plan)?;
+    adapt_created_columns(state, &mut statement);
+    let plan = Box::pin(plan_with_aliases(ctx, state, statement, &written.conditions)).await?;
+    let plan = share_ctes(state, plan)?;
+    let plan = written.complete_plan(state, plan)?;
     if let LogicalPlan::Copy(copy) = &plan {
         check_target(&ListingTableUrl::parse(&copy.output_url)?)?;
         check_distinct_names("COPY", copy.input.schema())?;
     }
-    Ok((plan, state))
+    Ok(plan)
 }
 
 /// The parts of a statement, as the user has written them, on which its plan depends. They are read
@@ -459,8 +472,8 @@ async fn plan_with_aliases(
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    let reuses_alias =
-        with_sql!(&mut statement, sql => select_aliases::may_reuse(sql)) == Some(true);
+    let reuses_alias = !is_plain(&statement)
+        && with_sql!(&mut statement, sql => select_aliases::may_reuse(sql)) == Some(true);
     if !reuses_alias {
         return Box::pin(plan_named(ctx, state, statement, conditions)).await;
     }

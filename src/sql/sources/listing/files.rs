@@ -133,6 +133,19 @@ impl FileSet {
             .try_collect()
             .await?;
         files.sort_by_cached_key(|file| make_natural_key(file.meta.location.as_ref()));
+        self.keep_files(path, files)
+    }
+
+    /// Returns those of the files at a path that a set of this kind reads. `files` are all files at
+    /// `path`, as a set without a kind lists them.
+    ///
+    /// # Errors
+    /// Same as [`list_files`](Self::list_files).
+    pub(in crate::sql) fn keep_files(
+        &self,
+        path: &ListingTableUrl,
+        files: Vec<ListedFile>,
+    ) -> Result<Vec<ListedFile>> {
         match &self.kind {
             Some(kind) if path.get_glob().is_none() => keep_kind(files, kind, path),
             _ => Ok(files),

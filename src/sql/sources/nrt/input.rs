@@ -11,13 +11,15 @@ use datafusion::common::{HashMap, Result};
 use datafusion::execution::cache::cache_manager::{
     CachedFileMetadataEntry, FileMetadata, FileMetadataCache,
 };
+use object_store::local::LocalFileSystem;
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 
 use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
 use crate::sql::base::blocking::run_blocking;
+use serrate_core::internal::FileStamp;
 use serrate_core::internal::safetensors::{convert_store_error, make_first_request};
 
-/// The session's cache of headers of remote `.nrt` files.
+/// The session's cache of headers of remote `.nrt` files, and of what planning needs of local ones.
 #[derive(Clone)]
 pub(super) struct HeaderCache(Arc<FileMetadataCache>);
 
@@ -37,7 +39,86 @@ impl FileMetadata for CachedHeader {
     }
 }
 
+/// What planning needs of a file.
+#[derive(Clone)]
+pub(super) struct KnownFile {
+    meta: ObjectMeta,
+    /// The stamp of a local file; `None` for an object of another store.
+    stamp: Option<FileStamp>,
+    pub(super) path: PathBuf,
+    pub(super) schema: SchemaRef,
+    pub(super) rows: usize,
+    /// For each column of `schema`, the number of bytes that its values take.
+    sizes: Vec<Option<usize>>,
+}
+
+impl KnownFile {
+    /// Returns what the cache knows of this version of a local file, or opens the file. A file whose
+    /// next change might not change its stamp is not cached.
+    pub(super) async fn read(
+        store: &Arc<dyn ObjectStore>,
+        meta: &ObjectMeta,
+        mmap: bool,
+        headers: &HeaderCache,
+    ) -> Result<Self> {
+        // The stamp is read before the file, so that it is not the stamp of a later version.
+        let local = LocalFileSystem::new().path_to_filesystem(&meta.location).ok();
+        let stamp = local.and_then(|path| FileStamp::of(&path).ok());
+        if let Some(known) = headers.find_file(meta, stamp.as_ref()) {
+            return Ok(known);
+        }
+        let file = NrtInput::open(store, meta, None, mmap, Some(headers)).await?;
+        let schema = file.schema();
+        let sizes = schema.fields().iter().map(|field| {
+            let column = file.find_column(field.name())?;
+            Some(usize::try_from(column.nbytes()).unwrap_or(usize::MAX))
+        });
+        let sizes = sizes.collect();
+        let (path, rows) = (file.path().to_owned(), file.num_rows());
+        let stamp = stamp.filter(|_| !file.is_remote());
+        let known = Self { meta: meta.clone(), stamp, path, schema, rows, sizes };
+        if known.stamp.as_ref().is_some_and(FileStamp::is_settled) {
+            headers.insert_file(known.clone());
+        }
+        Ok(known)
+    }
+
+    /// Returns the number of bytes that the values of a column take. Returns `None` if the file
+    /// lacks the column.
+    pub(super) fn find_size(&self, column: &str) -> Option<usize> {
+        self.sizes.get(self.schema.index_of(column).ok()?).copied().flatten()
+    }
+}
+
+impl FileMetadata for KnownFile {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn memory_size(&self) -> usize {
+        let names = self.path.as_os_str().len() + self.meta.location.as_ref().len();
+        size_of::<Self>() + names + self.schema.fields().size() + size_of_val(&*self.sizes)
+    }
+
+    fn extra_info(&self) -> HashMap<String, String> {
+        HashMap::new()
+    }
+}
+
 impl HeaderCache {
+    fn find_file(&self, meta: &ObjectMeta, stamp: Option<&FileStamp>) -> Option<KnownFile> {
+        let entry = self.0.get(&meta.location)?;
+        let known = entry.file_metadata.as_any().downcast_ref::<KnownFile>()?;
+        let is_same = known.meta == *meta && stamp.is_some() && known.stamp.as_ref() == stamp;
+        is_same.then(|| known.clone())
+    }
+
+    fn insert_file(&self, known: KnownFile) {
+        let meta = known.meta.clone();
+        let location = meta.location.clone();
+        self.0.put(&location, CachedFileMetadataEntry::new(meta, Arc::new(known)));
+    }
+
     pub(super) fn from_session(session: &dyn Session) -> Self {
         Self(session.runtime_env().cache_manager.get_file_metadata_cache())
     }

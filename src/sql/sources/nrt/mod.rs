@@ -34,7 +34,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::target_sink::TargetSink;
 
-use self::input::{HeaderCache, NrtInput};
+use self::input::{HeaderCache, KnownFile};
 pub(in crate::sql) use self::nrt_source::NrtSource;
 use self::position_fields::{FILE, ROW, add_positions};
 use crate::config::SerrateOptions;
@@ -129,8 +129,8 @@ impl FileFormat for NrtFormat {
         let headers = &HeaderCache::from_session(state);
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
-                let file = NrtInput::open(store, &meta, None, mmap, Some(headers)).await?;
-                Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
+                let known = KnownFile::read(store, &meta, mmap, headers).await?;
+                Ok::<_, datafusion::error::DataFusionError>((known.path, known.schema))
             })
             .buffered(parallel)
             .try_collect()
@@ -152,10 +152,9 @@ impl FileFormat for NrtFormat {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
-        let file =
-            NrtInput::open(store, object, None, mmap, Some(&HeaderCache::from_session(state)))
-                .await?;
-        Ok(compute_file_statistics(&file, &table_schema))
+        let headers = HeaderCache::from_session(state);
+        let known = KnownFile::read(store, object, mmap, &headers).await?;
+        Ok(compute_file_statistics(&known, &table_schema))
     }
 
     async fn create_physical_plan(
@@ -218,15 +217,14 @@ impl FileFormat for NrtFormat {
 }
 
 /// Returns the exact number of rows, and the number of bytes that the values of each column take.
-fn compute_file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
+fn compute_file_statistics(file: &KnownFile, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema
         .fields()
         .iter()
         .map(|field| {
             let mut statistics = ColumnStatistics::new_unknown();
-            if let Some(column) = file.find_column(field.name()) {
-                let bytes = usize::try_from(column.nbytes()).unwrap_or(usize::MAX);
+            if let Some(bytes) = file.find_size(field.name()) {
                 total = total.saturating_add(bytes);
                 statistics.byte_size = Precision::Inexact(bytes);
             }
@@ -234,7 +232,7 @@ fn compute_file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
         })
         .collect();
     Statistics {
-        num_rows: Precision::Exact(file.num_rows()),
+        num_rows: Precision::Exact(file.rows),
         total_byte_size: Precision::Inexact(total),
         column_statistics: columns,
     }

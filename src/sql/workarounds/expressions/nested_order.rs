@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
-use crate::sql::base::expression_parts::{find_columns_below, rewrite_node};
+use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use crate::sql::workarounds::subqueries::subquery_conditions::rewrite_quantified;
 
 /// `SELECT [1, NULL] < [1, 2]` is true without this rule, although ORDER BY returns `[1, 2]` before
@@ -32,6 +32,10 @@ pub(in crate::sql) fn unify_nested_order(plan: LogicalPlan) -> Result<LogicalPla
 }
 
 fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let has_keys = matches!(plan, LogicalPlan::Sort(_) | LogicalPlan::Distinct(Distinct::On(_)));
+    if !has_keys && !has_part(&plan, may_order) {
+        return Ok(Transformed::no(plan));
+    }
     let schema = find_columns_below(&plan)?;
     let plan = rewrite_node(plan, rewrite_expr)?;
     plan.transform_data(|plan| match plan {
@@ -47,6 +51,19 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         plan => Ok(Transformed::no(plan)),
     })
+}
+
+/// Whether [`rewrite_expr`] may change an expression, whatever the types of its operands are.
+fn may_order(e: &Expr) -> bool {
+    match e {
+        Expr::BinaryExpr(binary) => is_order(binary.op),
+        Expr::SetComparison(test) => is_order(test.op),
+        Expr::Between(_) => true,
+        Expr::ScalarFunction(call) => ["greatest", "least"].contains(&call.name()),
+        Expr::AggregateFunction(call) => !call.params.order_by.is_empty(),
+        Expr::WindowFunction(call) => !call.params.order_by.is_empty(),
+        _ => false,
+    }
 }
 
 fn is_nested(e: &Expr, schema: &DFSchema) -> bool {

@@ -29,7 +29,10 @@ pub(in crate::sql) fn hide_nested_constants(
 ) -> Result<Transformed<LogicalPlan>> {
     // Replaces constants only if they are whole columns of a projection. Arguments of functions
     // stay, because a function may need a constant argument at planning.
-    let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
+    let LogicalPlan::Projection(projection) = &plan else { return Ok(Transformed::no(plan)) };
+    if !projection.expr.iter().any(is_nested_literal) {
+        return Ok(Transformed::no(plan));
+    }
     let names = NamePreserver::new_for_projection();
     plan.map_expressions(|e| {
         let name = names.save(&e);
@@ -49,6 +52,15 @@ pub(in crate::sql) fn hide_nested_constants(
         })?;
         Ok(done.update_data(|e| name.restore(e)))
     })
+}
+
+/// Whether an expression, without its aliases, is a literal list or struct.
+fn is_nested_literal(e: &Expr) -> bool {
+    match e {
+        Expr::Alias(alias) => is_nested_literal(&alias.expr),
+        Expr::Literal(value, _) => value.data_type().is_nested(),
+        _ => false,
+    }
 }
 
 fn call_constant(value: ScalarValue) -> Expr {

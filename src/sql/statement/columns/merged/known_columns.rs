@@ -30,17 +30,17 @@ pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans the FROM of each subquery in a statement with USING, to learn whether an unqualified name
 /// in the subquery means a column of the subquery or a merged column of an outer query. Also plans
-/// the tables of [`TableColumns`].
+/// the tables of [`TableColumns`]. Returns `None` if no join of the statement has USING.
 pub(super) async fn find_columns<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
-) -> (FromColumns, TableColumns) {
+) -> Option<(FromColumns, TableColumns)> {
     let mut columns = FromColumns::new();
     let mut relations = TableColumns::new();
     let mut using = UsingNames::default();
     let _ = statement.visit(&mut using);
     if using.0.is_empty() {
-        return (columns, relations);
+        return None;
     }
     let mut inner = InnerTables {
         scopes: CteScopes::default(),
@@ -73,7 +73,7 @@ pub(super) async fn find_columns<S: VisitMut>(
         };
         columns.insert(text, known);
     }
-    (columns, relations)
+    Some((columns, relations))
 }
 
 /// The reason in [`TableColumns`] why the columns of a table are unknown, if two WITH clauses

@@ -49,7 +49,7 @@ pub(in crate::sql::statement) use self::stars::list_excluded_names;
 pub(in crate::sql) use self::tables::build_coalesce;
 
 async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
-    let (columns, relations) = find_columns(state, statement).await;
+    let Some((columns, relations)) = find_columns(state, statement).await else { return Ok(()) };
     as_result(statement.visit(&mut ColumnMerger { outer: 0, columns, relations }))
 }
 

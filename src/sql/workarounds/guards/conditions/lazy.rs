@@ -23,7 +23,7 @@ use super::held::{
     HeldConditions, correlate_held, defer_constant, is_free, is_held, join_conditions, make_case,
 };
 use crate::functions::cannot_fail;
-use crate::sql::base::expression_parts::map_named;
+use crate::sql::base::expression_parts::{has_part, map_named};
 
 /// `SELECT CASE WHEN x <> 0 THEN 1 / x > 0 ELSE false END FROM t` fails without this rule for an
 /// `x` of 0.
@@ -53,6 +53,9 @@ pub(in crate::sql) fn make_conditions_lazy(
 }
 
 fn make_node_lazy(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !has_part(&plan, may_skip_operands) {
+        return separate_held(plan);
+    }
     let schema = merge_schema(&plan.inputs());
     let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
     let plan = map_named(plan, |e| match is_condition {
@@ -60,6 +63,17 @@ fn make_node_lazy(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         false => make_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false)),
     })?;
     plan.transform_data(separate_held)
+}
+
+/// Whether [`make_node_lazy`] may change the expression `e` of a node, apart from the division of
+/// filters.
+fn may_skip_operands(e: &Expr) -> bool {
+    match e {
+        Expr::Exists(_) | Expr::InSubquery(_) => true,
+        Expr::AggregateFunction(call) => call.params.filter.is_some(),
+        Expr::WindowFunction(call) => call.params.filter.is_some(),
+        e => is_conditional(e),
+    }
 }
 
 /// Makes each condition of a join that can fail depend on the conditions of the join that cannot

@@ -27,8 +27,9 @@ use serrate_core::internal::times::has_texts;
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{find_finest_clock, move_all_dates, replace_leaf};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
+use crate::sql::base::plan_facts::is_time;
 use crate::sql::workarounds::inserted_types::cast_inserted_rows;
-use expressions::{holds_interval, rewrite_expr};
+use expressions::rewrite_expr;
 use integers::{refuse_integers_of_union, refuse_integers_of_values};
 pub(in crate::sql) use interval_groups::has_distinct_rows;
 use interval_groups::{group_by_length, measure_distinct_keys, refuse_groups};
@@ -364,14 +365,11 @@ pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
 
 /// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.
 fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
-    fn may_hold_time(t: &DataType) -> bool {
-        t.is_temporal() || t.is_nested() || holds_interval(t)
-    }
     let has = |e: &Expr| match e {
-        Expr::Literal(value, _) => may_hold_time(&value.data_type()),
-        Expr::Cast(cast) => may_hold_time(cast.field.data_type()),
-        Expr::TryCast(cast) => may_hold_time(cast.field.data_type()),
-        Expr::OuterReferenceColumn(field, _) => may_hold_time(field.data_type()),
+        Expr::Literal(value, _) => is_time(&value.data_type()),
+        Expr::Cast(cast) => is_time(cast.field.data_type()),
+        Expr::TryCast(cast) => is_time(cast.field.data_type()),
+        Expr::OuterReferenceColumn(field, _) => is_time(field.data_type()),
         Expr::ScalarFunction(_)
         | Expr::HigherOrderFunction(_)
         | Expr::ScalarSubquery(_)
@@ -379,7 +377,7 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         | Expr::SetComparison(_) => true,
         _ => false,
     };
-    let holds = |schema: &DFSchema| schema.fields().iter().any(|f| may_hold_time(f.data_type()));
+    let holds = |schema: &DFSchema| schema.fields().iter().any(|f| is_time(f.data_type()));
     // `schema` has only one of several columns that share a name, such as the columns `x` of the
     // inputs of a union, so the inputs are searched as well.
     holds(schema)
