@@ -179,13 +179,13 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         &["time_bucket"],
         DocumentationText {
             syntax: "time_bucket(width, time [, origin])",
-            description: "Returns the start of the bucket that contains a date or timestamp. Buckets follow each other without gaps from `origin`, in both directions. The result is a timestamp, also for a DATE, for which DuckDB returns a DATE.",
+            description: "Returns the start of the bucket that contains a date or timestamp. Buckets follow each other without gaps from `origin`, in both directions. Buckets of times with a zone begin at these times in UTC; `date_trunc('day', t)` follows the zone. The result is a timestamp, also for a DATE, for which DuckDB returns a DATE.",
             args: &[
                 ("width", "an interval of months, or of days and shorter parts"),
                 ("time", "dates or timestamps; a list returns a list"),
                 (
                     "origin",
-                    "a timestamp at which a bucket begins; by default a Monday, 2000-01-03, for buckets of days and shorter parts, and 2000-01-01 for buckets of months, as in DuckDB",
+                    "a timestamp at which a bucket begins; for a width of months, the start of its month. By default a Monday, 2000-01-03, for buckets of days and shorter parts, and 2000-01-01 for buckets of months, as in DuckDB",
                 ),
             ],
             missing: "The result is NULL if an argument is NULL.",

@@ -46,6 +46,13 @@ const SHORTHANDS: &[(&str, &str)] = &[
         BUCKETS_OF_COMPUTED_WIDTHS,
         "date_bin($1, $2, TIMESTAMP '2000-01-03' - CAST(date_part('year', CAST($1 AS INTERVAL)) * 12 + date_part('month', CAST($1 AS INTERVAL)) > 0 AS BIGINT) * INTERVAL '2 days')",
     ),
+    // A cast to TIMESTAMP takes the month of an origin with a zone in UTC, where buckets of months
+    // begin.
+    (BUCKETS_OF_MONTHS_FROM, "date_bin($1, $2, date_trunc('month', CAST($3 AS TIMESTAMP)))"),
+    (
+        BUCKETS_OF_COMPUTED_WIDTHS_FROM,
+        "date_bin($1, $2, CASE WHEN date_part('year', CAST($1 AS INTERVAL)) * 12 + date_part('month', CAST($1 AS INTERVAL)) > 0 THEN date_trunc('month', CAST($3 AS TIMESTAMP)) ELSE CAST($3 AS TIMESTAMP) END)",
+    ),
     ("last_day", "to_date(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day')"),
     ("to_years", "($1 | 0) * INTERVAL '1 year'"),
     ("to_months", "($1 | 0) * INTERVAL '1 month'"),
@@ -167,6 +174,11 @@ const BUCKETS_OF_DAYS: &str = "time_bucket of days";
 const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
 const BUCKETS_OF_COMPUTED_WIDTHS: &str = "time_bucket of computed widths";
 
+/// Names of the expansions of `time_bucket` with an origin. As in DuckDB, buckets of months count
+/// from the month of the origin, whatever its day and time.
+const BUCKETS_OF_MONTHS_FROM: &str = "time_bucket of months from an origin";
+const BUCKETS_OF_COMPUTED_WIDTHS_FROM: &str = "time_bucket of computed widths from an origin";
+
 static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     let parse = |text: &str| {
         let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text).ok()?;
@@ -195,9 +207,13 @@ pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
 #[cfg(feature = "cli")]
 pub(crate) fn list_shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
     let condition = |known: &str| match (name, known) {
+        ("time_bucket", "time_bucket" | BUCKETS_OF_DAYS) => {
+            Some(" for a width of days or shorter parts")
+        }
+        ("time_bucket", BUCKETS_OF_MONTHS | BUCKETS_OF_MONTHS_FROM) => {
+            Some(" for a width of months")
+        }
         _ if known == name => Some(""),
-        ("time_bucket", BUCKETS_OF_DAYS) => Some(" for a width of days or shorter parts"),
-        ("time_bucket", BUCKETS_OF_MONTHS) => Some(" for a width of months"),
         _ => None,
     };
     let forms = SHORTHANDS.iter().filter_map(|(known, text)| Some((*text, condition(known)?)));
@@ -256,6 +272,8 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         ("time_bucket", [width, _]) if is_computed(width) => BUCKETS_OF_COMPUTED_WIDTHS,
         ("time_bucket", [width, _]) if is_of_months(width) => BUCKETS_OF_MONTHS,
         ("time_bucket", [_, _]) => BUCKETS_OF_DAYS,
+        ("time_bucket", [width, _, _]) if is_computed(width) => BUCKETS_OF_COMPUTED_WIDTHS_FROM,
+        ("time_bucket", [width, _, _]) if is_of_months(width) => BUCKETS_OF_MONTHS_FROM,
         _ => name,
     };
     let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
