@@ -350,7 +350,7 @@ async fn functions_of_duckdb_are_computed() {
 /// Functions of other databases and libraries, and the text of the error that suggests a
 /// counterpart. Each function is called with one argument, because the error depends on the name
 /// only.
-const ASKED: [(&str, &str); 61] = [
+const ASKED: [(&str, &str); 66] = [
     ("ord", "write ascii(s)"),
     ("unhex", "write decode(s, 'hex')"),
     ("list_mean", "write ragged_mean(..)"),
@@ -414,6 +414,11 @@ const ASKED: [(&str, &str); 61] = [
         "write ragged_cast(ragged_fill_null(ragged_isin(['a', 'b'], s), false), 'INT')",
     ),
     ("bigrams", "write ragged_ngrams(x, 2)"),
+    ("group_mean", "write ragged_mean(ragged_group(x, k), -1)"),
+    ("any_before", "write ragged_window(x, time, at, 'any', before => INTERVAL '30 days')"),
+    ("trend", "write regr_slope(y, x) for rows, or ragged_regr_slope(y, x) for a list"),
+    ("carry_forward", "write last_value(x IGNORE NULLS) OVER (ORDER BY t) for rows"),
+    ("time_since_last", "or at - ragged_asof(time, time, at) for a list"),
     ("md5", "docs/functions and the shell command .functions list all functions"),
 ];
 
