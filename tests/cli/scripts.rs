@@ -618,3 +618,18 @@ fn help_shows_what_short_forms_stand_for() {
     }
     assert!(!said.out.contains("FROM date_diff"), "{}", said.out);
 }
+
+#[test]
+fn the_shell_describes_the_functions_that_read_files() {
+    let place = Place::new();
+    let said = place.run_with(&["-i"], ".help read_csv\n.help read_parquet\n.functions read_\n");
+    for expected in [
+        "read_csv('FILE' [, header => true] [, delim => ','] ",
+        "\n  nullstr            the text of NULL\n",
+        "read_parquet('FILE')    (table function)",
+        "\nread_safetensors  safetensors files, whatever their names\n",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    assert_eq!(said.err, "");
+}
