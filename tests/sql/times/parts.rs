@@ -212,6 +212,25 @@ async fn buckets_of_months_begin_with_the_month_of_their_origin() {
     expect_rows(&setup, &cases).await;
 }
 
+#[tokio::test]
+async fn buckets_begin_later_by_an_offset() {
+    let cases = [
+        (
+            "SELECT time_bucket(INTERVAL '7 days', TIMESTAMP '2020-04-10', INTERVAL '2 days')",
+            "2020-04-08T00:00:00",
+        ),
+        (
+            "SELECT time_bucket(INTERVAL '1 month', [DATE '2020-04-10', NULL], INTERVAL '5 days')",
+            "[2020-04-06T00:00:00, ]",
+        ),
+        (
+            "SELECT time_bucket(w, TIMESTAMP '2020-04-10', INTERVAL 5 DAY) FROM (SELECT INTERVAL '1 month' AS w)",
+            "2020-04-06T00:00:00",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
 /// The buckets of a width from a column or a subquery begin where those of an equal literal do.
 #[tokio::test]
 async fn buckets_of_columns_begin_as_those_of_literals() {

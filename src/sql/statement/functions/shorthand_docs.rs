@@ -185,7 +185,7 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
                 ("time", "dates or timestamps; a list returns a list"),
                 (
                     "origin",
-                    "a timestamp at which a bucket begins; for a width of months, the start of its month. By default a Monday, 2000-01-03, for buckets of days and shorter parts, and 2000-01-01 for buckets of months, as in DuckDB",
+                    "a timestamp at which a bucket begins; for a width of months, the start of its month. An interval literal is the time by which buckets begin later than by default. By default a Monday, 2000-01-03, for buckets of days and shorter parts, and 2000-01-01 for buckets of months, as in DuckDB",
                 ),
             ],
             missing: "The result is NULL if an argument is NULL.",

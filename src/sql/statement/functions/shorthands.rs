@@ -263,6 +263,10 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     }
     let Some(name) = find_shorthand_name(call) else { return };
     let Some(mut args) = find_plain_arguments(call) else { return };
+    if let Some(shifted) = shift_buckets(name, &args) {
+        *expr = shifted;
+        return;
+    }
     let name = match (name, args.as_slice()) {
         ("arg_max" | "max_by" | "argmax" | "arg_min" | "min_by" | "argmin", [_, _, count])
             if !is_count(count) =>
@@ -287,6 +291,26 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         call @ Expr::Function(_) => call,
         other => Expr::Nested(Box::new(other)),
     };
+}
+
+/// Rewrites `time_bucket(width, t, INTERVAL '2 days')`, whose buckets begin two days later than by
+/// default, to `time_bucket(width, t - INTERVAL '2 days') + INTERVAL '2 days'`, and expands it.
+/// Returns `None` for other calls.
+fn shift_buckets(name: &str, args: &[Expr]) -> Option<Expr> {
+    let ("time_bucket", [width, time, offset @ Expr::Interval(_)]) = (name, args) else {
+        return None;
+    };
+    let offset = || Box::new(offset.clone());
+    let earlier = Expr::BinaryOp {
+        left: Box::new(Expr::Nested(Box::new(time.clone()))),
+        op: BinaryOperator::Minus,
+        right: offset(),
+    };
+    let mut start = call_function(name, vec![width.clone(), earlier]);
+    expand_shorthand(&mut start);
+    let shifted =
+        Expr::BinaryOp { left: Box::new(start), op: BinaryOperator::Plus, right: offset() };
+    Some(Expr::Nested(Box::new(shifted)))
 }
 
 /// Casts a literal quantile such as 0.55, or a parameter, to a decimal, so that its product with a
