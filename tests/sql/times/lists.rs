@@ -3,7 +3,7 @@
 use super::*;
 
 /// Functions of a timestamp `t`.
-const FUNCTIONS: [&str; 25] = [
+const FUNCTIONS: [&str; 29] = [
     "year(t)",
     "quarter(t)",
     "month(t)",
@@ -14,7 +14,11 @@ const FUNCTIONS: [&str; 25] = [
     "second(t)",
     "dayofweek(t)",
     "dayofyear(t)",
-    "extract(isodow FROM t)",
+    "isodow(t)",
+    "isoyear(t)",
+    "century(t)",
+    "millisecond(t)",
+    "extract(decade FROM t)",
     "date_part('century', t)",
     "epoch(t)",
     "epoch_ms(t)",
