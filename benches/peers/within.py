@@ -199,7 +199,8 @@ QUESTIONS = [
     ("microseconds since 1970", "sum(ragged_max(epoch_us(t)) // 1000000)",
      "SELECT sum(list_max(list_transform(t, lambda v: epoch_us(v))) // 1000000) FROM r",
      ("t",), "elements"),
-    *(part(name) for name in ("quarter", "hour", "minute", "second", "dayofyear")),
+    *(part(name) for name in ("quarter", "hour", "minute", "second", "dayofyear", "isodow", "isoyear", "decade")),
+    *(part(name) for name in ("century", "millennium", "millisecond", "microsecond")),
     ("lists of 30 days before 20 times", "sum(ragged_sum(ragged_window(x, t, at, before => INTERVAL '30 days')))",
      """SELECT sum(list_sum(s)) FROM (SELECT list(e.x) AS s FROM a JOIN e ON a.id = e.id
         AND e.t > a.seen - INTERVAL 30 DAY AND e.t <= a.seen GROUP BY a.id, a.seen)""",
