@@ -46,11 +46,12 @@ def moving(name, how, theirs, more=""):
     )
 
 
-def rolling(name, how, theirs):
+def rolling(name, how, theirs, values="x", answer="{}", total="sum(m)"):
     """Returns a query about each value and the six values before it."""
+    ours = f"ragged_rolling({values}, 7, '{how}')"
     return (
-        f"{name} of 7 values", f"sum(ragged_sum(ragged_rolling(x, 7, '{how}')))",
-        f"""SELECT sum(m) FROM (SELECT CASE WHEN count(*) OVER w = 7 THEN {theirs} OVER w END AS m FROM e
+        f"{name} of 7 values", f"sum(ragged_sum({answer.format(ours)}))",
+        f"""SELECT {total} FROM (SELECT CASE WHEN count(*) OVER w = 7 THEN {theirs} OVER w END AS m FROM e
             WINDOW w AS (PARTITION BY id ORDER BY i ROWS 6 PRECEDING))""",
         ("x",), "elements",
     )
@@ -198,7 +199,19 @@ QUESTIONS = [
     ("microseconds since 1970", "sum(ragged_max(epoch_us(t)) // 1000000)",
      "SELECT sum(list_max(list_transform(t, lambda v: epoch_us(v))) // 1000000) FROM r",
      ("t",), "elements"),
-    *(part(name) for name in ("quarter", "hour", "minute", "second", "dayofyear")),
+    *(part(name) for name in ("quarter", "hour", "minute", "second", "dayofyear", "isodow", "isoyear", "decade")),
+    *(part(name) for name in ("century", "millennium", "millisecond", "microsecond")),
+    ("lists of 30 days before 20 times", "sum(ragged_sum(ragged_window(x, t, at, before => INTERVAL '30 days')))",
+     """SELECT sum(list_sum(s)) FROM (SELECT list(e.x) AS s FROM a JOIN e ON a.id = e.id
+        AND e.t > a.seen - INTERVAL 30 DAY AND e.t <= a.seen GROUP BY a.id, a.seen)""",
+     ("t", "x", "at"), "looks"),
+    rolling("any", "any", "bool_or(x > 1)", values="x > 1", total="count_if(m)"),
+    rolling("not all", "all", "bool_and(x > -1)", "x > -1", "ragged_not({})", "count_if(NOT m)"),
+    rolling("first", "first", "first_value(x)"),
+    rolling("last", "last", "last_value(x)"),
+    ("nanoseconds since 1970", "sum(ragged_max(epoch_ns(t)) // 1000000000)",
+     "SELECT sum(list_max(list_transform(t, lambda v: epoch_ns(v))) // 1000000000) FROM r",
+     ("t",), "elements"),
 ]
 
 

@@ -386,3 +386,18 @@ fn zero_shards_are_refused_and_zero_patients_give_empty_tables() {
     assert_eq!(place.nrt("none.nrt").num_rows(), 0);
     place.ok(&["inspect", "meds"]);
 }
+
+#[test]
+fn durations_are_text_in_json() {
+    let place = Place::new();
+    let gap = "TIMESTAMP '2020-01-02 03:00:00' - TIMESTAMP '2020-01-01'";
+    place.ok(&["-c", &format!("COPY (SELECT 1 AS id, [{gap}, NULL] AS gap) TO 'x.parquet'")]);
+    place.ok(&["convert", "x.parquet", "x.ndjson"]);
+    let text = fs::read_to_string(place.path("x.ndjson")).unwrap();
+    assert_eq!(text, "{\"id\":1,\"gap\":[\"1d 03:00\",null]}\n");
+    place.ok(&["convert", "x.ndjson", "y.parquet", "--schema", "gap=Duration(us)"]);
+    let sql =
+        "SELECT gap[1] = INTERVAL '27 hours' AS same, arrow_typeof(gap) AS kind FROM 'y.parquet'";
+    let out = place.ok(&["-f", "csv", "-c", sql]);
+    assert_eq!(out, "same,kind\ntrue,List(Duration(µs))\n");
+}

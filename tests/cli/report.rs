@@ -298,6 +298,35 @@ fn quantiles_that_are_estimated_are_rounded() {
     );
 }
 
+#[test]
+fn durations_have_quantiles() {
+    let place = Place::new();
+    let since = "TIMESTAMP '2020-01-01' + value * INTERVAL '7 hours' - TIMESTAMP '2020-01-01'";
+    for (name, last, expected) in [
+        ("few.parquet", 8, ["9", "00:00", "14:00", "1d <wbr/>04:00", "1d <wbr/>18:00"]),
+        ("many.parquet", 79_999, ["&gt;65,536", "00:00", "5833d", "11667d", "17500d"]),
+    ] {
+        let sql = format!(
+            "COPY (SELECT value AS id, {since} AS gap FROM generate_series(0, {last})) TO '{name}'"
+        );
+        place.ok(&["-c", &sql]);
+        let page = write_page(&place, name, &[]);
+        let columns = read_table(&page, "Columns, one row per row");
+        if last < 10 {
+            assert_eq!(columns[1][7..12], expected);
+            assert_eq!(columns[1][12], "2d <wbr/>08:00");
+            continue;
+        }
+        assert_eq!((&*columns[1][7], &*columns[1][8]), (expected[0], expected[1]));
+        // The quantiles are estimates of at most 1/2048 more or less.
+        for (found, exact) in columns[1][9..12].iter().zip(&expected[2..]) {
+            let days = |text: &str| text.strip_suffix('d').unwrap().parse::<f64>().unwrap();
+            assert!((days(found) / days(exact) - 1.0).abs() <= 1.0 / 1000.0, "{found} {exact}");
+        }
+        assert_eq!(columns[1][12], "23333d <wbr/>01:00");
+    }
+}
+
 const BATCH_SECTIONS: [&str; 6] = ["overview", "lengths", "batches", "padding", "columns", "codes"];
 const TENSORS: &str = "Tensors; a range stands for sizes that differ between files";
 

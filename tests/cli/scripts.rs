@@ -608,7 +608,8 @@ fn help_shows_what_short_forms_stand_for() {
         "date_diff('day', start, end)    (function)",
         "aliases: datediff",
         "time_bucket(width, time [, origin])    (short form)",
-        "time_bucket(x, y, z) stands for date_bin(x, y, z)\n",
+        "time_bucket(x, y, z) stands for date_bin(x, y, z) for a",
+        "time_bucket(x, y, z) stands for date_bin(x, y, date_trunc('month', CAST(z AS",
         "time_bucket(x, y) stands for date_bin(x, y, TIMESTAMP '2000-01-03') for a",
         "- quarter / QUARTER\n",
         "datediff  Counts how often",
@@ -616,4 +617,19 @@ fn help_shows_what_short_forms_stand_for() {
         assert!(said.out.contains(expected), "{expected}: {}", said.out);
     }
     assert!(!said.out.contains("FROM date_diff"), "{}", said.out);
+}
+
+#[test]
+fn the_shell_describes_the_functions_that_read_files() {
+    let place = Place::new();
+    let said = place.run_with(&["-i"], ".help read_csv\n.help read_parquet\n.functions read_\n");
+    for expected in [
+        "read_csv('FILE' [, header => true] [, delim => ','] ",
+        "\n  nullstr            the text of NULL\n",
+        "read_parquet('FILE')    (table function)",
+        "\nread_safetensors  safetensors files, whatever their names\n",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    assert_eq!(said.err, "");
 }

@@ -358,7 +358,7 @@ async fn functions_of_duckdb_are_computed() {
 /// Functions of other databases and libraries, and the text of the error that suggests a
 /// counterpart. Each function is called with one argument, because the error depends on the name
 /// only.
-const ASKED: [(&str, &str); 61] = [
+const ASKED: [(&str, &str); 63] = [
     ("ord", "write ascii(s)"),
     ("unhex", "write decode(s, 'hex')"),
     ("list_mean", "write ragged_mean(..)"),
@@ -393,8 +393,6 @@ const ASKED: [(&str, &str); 61] = [
     ("days", "write date_diff('day', a, b) for rows"),
     ("months_between", "write date_diff('month', a, b)"),
     ("unix_timestamp", "write epoch(t) for rows"),
-    ("century", "write extract(century FROM t)"),
-    ("decade", "write extract(decade FROM t)"),
     ("timestamp_diff", "write date_sub('day', a, b) for rows"),
     ("week_of_year", "write week(t)"),
     ("iff", "write CASE WHEN x > 1 THEN 1 ELSE 0 END for rows"),
@@ -405,7 +403,6 @@ const ASKED: [(&str, &str); 61] = [
     ("time_buckt", "did you mean time_bucket?"),
     ("dayofweekk", "did you mean dayofweek?"),
     ("epohc", "did you mean epoch?"),
-    ("isodow", "write extract(isodow FROM t)"),
     ("strptime", "write to_timestamp(s, '%Y-%m-%d')::TIMESTAMP for rows, or"),
     ("square", "write x * x"),
     ("roll", "write ragged_tail(x, 1) || ragged_head(x, -1)"),
@@ -416,12 +413,17 @@ const ASKED: [(&str, &str); 61] = [
     ("list_contain", "did you mean list_contains?"),
     ("ragged_dayz", "docs/functions and the shell command .functions list all functions"),
     ("skewness", "write ragged_mean(((x - ragged_mean(x)) / ragged_std(x, NULL, 0)) ** 3)"),
-    ("yearweek", "write extract(isoyear FROM t) * 100 + week(t) for rows"),
+    ("yearweek", "write isoyear(t) * 100 + week(t) for rows"),
     (
         "list_multi_hot",
         "write ragged_cast(ragged_fill_null(ragged_isin(['a', 'b'], s), false), 'INT')",
     ),
     ("bigrams", "write ragged_ngrams(x, 2)"),
+    ("group_mean", "write ragged_mean(ragged_group(x, k), -1)"),
+    ("any_before", "write ragged_window(x, time, at, 'any', before => INTERVAL '30 days')"),
+    ("trend", "write regr_slope(y, x) for rows, or ragged_regr_slope(y, x) for a list"),
+    ("carry_forward", "write last_value(x IGNORE NULLS) OVER (ORDER BY t) for rows"),
+    ("time_since_last", "or at - ragged_asof(time, time, at) for a list"),
     ("md5", "docs/functions and the shell command .functions list all functions"),
 ];
 

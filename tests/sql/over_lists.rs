@@ -150,6 +150,14 @@ async fn functions_with_names_of_duckdb_return_what_duckdb_returns() {
         ),
         ("SELECT extract(century FROM [DATE '1900-01-01', NULL])", "[19, ]"),
         (
+            "SELECT isodow(t), isoyear(t), decade(t), century(t), millennium(t), millisecond(t), microsecond(t) FROM (SELECT TIMESTAMP '2021-01-03 10:11:30.5' AS t)",
+            "7 2020 202 21 3 30500 30500000",
+        ),
+        (
+            "SELECT isodow([DATE '2020-03-01', NULL]), century([[DATE '2000-12-31'], []])",
+            "[7, ] [[20], []]",
+        ),
+        (
             "SELECT time_bucket(INTERVAL '7 days', TIMESTAMP '2020-01-01'), time_bucket(INTERVAL '1 month', TIMESTAMP '2020-01-15')",
             "2019-12-30T00:00:00 2020-01-01T00:00:00",
         ),

@@ -481,7 +481,14 @@ fn other_types_are_written_as_strings_or_numbers_and_read_back() {
     let value = table.to_json(JsonForm::Columns).unwrap();
     assert_eq!(value["stamp"][0], "2020-01-31T12:00:00.123456");
     assert_eq!(value["day"][1], "1969-12-31");
-    assert_eq!(value["long"], json!([5, -5]));
+    assert_eq!(value["long"], json!(["00:00:05", "-00:00:05"]));
+    let seconds = DataType::Duration(TimeUnit::Second);
+    let numbers = read_as(&json!({"t": [93_600, null]}), "t", seconds.clone()).unwrap();
+    assert_eq!(numbers.to_json(JsonForm::Columns).unwrap(), json!({"t": ["1d 02:00", null]}));
+    for wrong in ["00:00:01.5", "1 day"] {
+        let e = read_as(&json!({"t": ["1d", wrong]}), "t", seconds.clone()).unwrap_err();
+        assert!(e.to_string().contains("t[1]") && e.to_string().contains(wrong), "{e}");
+    }
     let months = arrow::datatypes::IntervalMonthDayNano::new(14, 3, 0);
     let spans = arrow::array::IntervalMonthDayNanoArray::from(vec![Some(months), None]);
     let spans = RaggedTable::builder().column("span", 0, Arc::new(spans)).build().unwrap();

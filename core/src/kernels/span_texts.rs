@@ -1,4 +1,5 @@
-//! Formats durations and intervals as strings such as `4951d 03:00`, and structs as `{'a': 1}`.
+//! Formats durations and intervals as strings such as `4951d 03:00`, and structs as `{'a': 1}`;
+//! parses such strings of durations.
 
 use std::sync::Arc;
 
@@ -197,6 +198,44 @@ fn format_clock(nanoseconds: i128) -> String {
     text
 }
 
+/// Parses the strings of [`format_duration`] and returns their nanoseconds. Returns `None` for other
+/// strings.
+pub(crate) fn parse_duration(text: &str) -> Option<i128> {
+    let (days, clock) = match text.split_once('d') {
+        Some((days, "")) => (days, None),
+        Some((days, clock)) => (days, Some(clock.strip_prefix(' ')?)),
+        None => ("0", Some(text)),
+    };
+    let nanoseconds = match clock {
+        Some(clock) => parse_clock(clock)?,
+        None => 0,
+    };
+    days.parse::<i128>().ok()?.checked_mul(DAY)?.checked_add(nanoseconds)
+}
+
+/// Parses `03:00`, `03:00:01.5`, or either with a minus sign.
+fn parse_clock(text: &str) -> Option<i128> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    let (hours, rest) = text.split_once(':')?;
+    let (minutes, seconds) = rest.split_once(':').unwrap_or((rest, "0"));
+    let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    if !(1..=9).contains(&fraction.len()) {
+        return None;
+    }
+    let fraction = format!("{fraction:0<9}");
+    let [hours, minutes, seconds, fraction] =
+        [hours, minutes, seconds, fraction.as_str()].map(parse_digits);
+    Some(sign * ((hours? * 3600 + minutes? * 60 + seconds?) * SECOND + fraction?))
+}
+
+fn parse_digits(text: &str) -> Option<i128> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse::<u32>().ok().filter(|_| is_number).map(i128::from)
+}
+
 /// Formats the parts of an interval, each with its own sign: `1y 2mo 3d 04:00`.
 fn format_interval(months: i32, days: i32, nanoseconds: i128) -> String {
     let mut parts = Vec::new();
@@ -233,8 +272,17 @@ mod tests {
             (1, "00:00:00.000000001"),
         ] {
             assert_eq!(format_duration(nanoseconds), shown);
+            assert_eq!(parse_duration(shown), Some(nanoseconds));
         }
-        assert_eq!(format_duration(i128::from(i64::MIN) * SECOND), "-106751991167300d -15:30:08");
+        let least = i128::from(i64::MIN) * SECOND;
+        assert_eq!(format_duration(least), "-106751991167300d -15:30:08");
+        assert_eq!(parse_duration("-106751991167300d -15:30:08"), Some(least));
+        for text in
+            ["", "d", "1", "1d03:00", "1d ", "1 d", "03", "03:", "3:x", "00:00:00.", "1d 2d"]
+        {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+        assert_eq!(parse_duration("00:00:00.0000000001"), None);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
+use arrow::datatypes::{
+    DataType, DurationMicrosecondType, Float64Type, Int32Type, Int64Type, TimeUnit, UInt64Type,
+};
 
 use super::sketch::{EXACT, NumberSketch};
 use crate::cli::command_failure::Outcome;
@@ -54,9 +56,10 @@ pub(super) enum ValueKind {
     Integer,
     Float,
     Time,
+    Duration,
     Flag,
     Text,
-    /// Other types, such as binary, durations and structs, whose values are not counted.
+    /// Other types, such as binary and structs, whose values are not counted.
     Other,
 }
 
@@ -65,6 +68,7 @@ impl ValueKind {
         match data_type {
             DataType::Boolean => Self::Flag,
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Self::Time,
+            DataType::Duration(_) => Self::Duration,
             DataType::Dictionary(_, values) if values.is_string() => Self::Text,
             t if t.is_string() => Self::Text,
             t if t.is_integer() => Self::Integer,
@@ -78,7 +82,8 @@ pub(super) struct ColumnProfile {
     pub(super) name: String,
     pub(super) axis: usize,
     pub(super) kind: ValueKind,
-    /// Counts of the numbers of the column, or of its times in microseconds since 1970.
+    /// Counts of the numbers of the column, of its times in microseconds since 1970, or of its
+    /// durations in microseconds.
     pub(super) sketch: NumberSketch,
     pub(super) infinite: u64,
     /// The smallest and the largest value of an integer column, exactly; `None` for other types.
@@ -107,6 +112,11 @@ impl ColumnProfile {
             ValueKind::Time => {
                 let times = cast_to_microseconds(column)?;
                 self.sketch.extend(times.into_iter().flatten().map(|t| t as f64));
+            }
+            ValueKind::Duration => {
+                let durations = cast(values, &DataType::Duration(TimeUnit::Microsecond))?;
+                let durations = durations.as_primitive::<DurationMicrosecondType>();
+                self.sketch.extend(durations.iter().flatten().map(|d| d as f64));
             }
             ValueKind::Float => {
                 let numbers = cast(values, &DataType::Float64)?;
@@ -152,7 +162,9 @@ impl ColumnProfile {
                 self.integers.filter(|(low, high)| exact(*low) && exact(*high))?;
                 self.sketch.count_distinct()
             }
-            ValueKind::Flag | ValueKind::Float | ValueKind::Time => self.sketch.count_distinct(),
+            ValueKind::Flag | ValueKind::Float | ValueKind::Time | ValueKind::Duration => {
+                self.sketch.count_distinct()
+            }
             ValueKind::Other => None,
         }
     }

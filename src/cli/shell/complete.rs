@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use datafusion::common::config::Dialect;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::keywords::{
@@ -24,6 +25,7 @@ use crate::access;
 
 use super::help;
 use super::prompts::{COMMANDS, CONTINUATION, INDENT};
+use crate::cli::arguments::OutputFormat;
 use crate::cli::script;
 use crate::cli::statement_runner::StatementRunner;
 use crate::sql::{find_parser_dialect, list_shorthand_names, quote_name};
@@ -170,24 +172,27 @@ impl SourceColumns {
 }
 
 /// Returns the sources in FROM clauses as they are written: files, such as `'x.nrt'`, and calls of
-/// table functions with a file as their only argument, such as `meds('DIR')`.
+/// table functions whose arguments are strings, such as `meds('DIR')`.
 fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
     let Some(dialect) = find_parser_dialect(dialect) else { return Vec::new() };
     let Ok(tokens) = Tokenizer::new(dialect.as_ref(), text).tokenize() else { return Vec::new() };
     let tokens: Vec<Token> =
         tokens.into_iter().filter(|t| !matches!(t, Token::Whitespace(_))).collect();
-    let mut found = Vec::new();
+    let mut found: Vec<String> = Vec::new();
     let mut in_from = false;
-    for (at, token) in tokens.iter().enumerate() {
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let rest = tokens.get(at..).unwrap_or_default();
+        if in_from && let Some(length) = count_call_tokens(rest) {
+            found.push(rest.iter().take(length).map(Token::to_string).collect());
+            at += length;
+            continue;
+        }
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
         let begins = matches!(before, Some(Token::Comma | Token::Word(_)));
-        match (token, tokens.get(at + 1..at + 4)) {
-            (Token::SingleQuotedString(_), _) if in_from && begins => found.push(token.to_string()),
-            (
-                Token::Word(_),
-                Some([Token::LParen, file @ Token::SingleQuotedString(_), Token::RParen]),
-            ) if in_from => found.push(format!("{token}({file})")),
-            (Token::Word(word), _) => match word.keyword {
+        match token {
+            Token::SingleQuotedString(_) if in_from && begins => found.push(token.to_string()),
+            Token::Word(word) => match word.keyword {
                 Keyword::FROM | Keyword::JOIN => in_from = true,
                 Keyword::SELECT
                 | Keyword::WHERE
@@ -202,8 +207,23 @@ fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
             },
             _ => {}
         }
+        at += 1;
     }
     found
+}
+
+/// Returns the number of tokens of the call with which `tokens` begin, if all its arguments are
+/// strings.
+fn count_call_tokens(tokens: &[Token]) -> Option<usize> {
+    let [Token::Word(_), Token::LParen, arguments @ ..] = tokens else { return None };
+    for (at, argument) in arguments.chunks(2).enumerate() {
+        match argument {
+            [Token::SingleQuotedString(_), Token::Comma] => {}
+            [Token::SingleQuotedString(_), Token::RParen] => return Some(2 + 2 * (at + 1)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 impl Highlighter for ShellHelper {
@@ -267,11 +287,21 @@ impl Completer for ShellHelper {
         if command.starts_with(".read ") || command.starts_with(".output ") {
             return self.complete_path(line, pos);
         }
+        if let Some(word) = command.strip_prefix(".mode ") {
+            let modes = list_modes().filter(|mode| mode.starts_with(word));
+            return Ok((pos - word.len(), to_pairs(modes)));
+        }
         let sources = find_sources(line, self.dialect);
         let in_scope: BTreeSet<String> =
             sources.iter().flat_map(|source| self.sources.columns(source)).collect();
         Ok(complete_word(&self.names, &in_scope, before))
     }
+}
+
+/// Returns the names of the formats that `.mode` accepts, without their aliases.
+pub(super) fn list_modes() -> impl Iterator<Item = String> {
+    let formats = OutputFormat::value_variants().iter();
+    formats.filter_map(|format| Some(format.to_possible_value()?.get_name().to_owned()))
 }
 
 /// Returns the position where the word before the cursor starts, and the completions of this word.
@@ -487,6 +517,8 @@ mod tests {
         let text =
             "SELECT 'a', f('b'), x FROM 'c.nrt' AS c JOIN meds('d'), read_csv('e') WHERE s = 'f'";
         assert_eq!(find_sources(text, Dialect::DuckDB), ["'c.nrt'", "meds('d')", "read_csv('e')"]);
+        let text = "FROM meds_asof('a', 'b') AS l, 'c.nrt', f('d', 2), g('e' SELECT h('i', 'j')";
+        assert_eq!(find_sources(text, Dialect::DuckDB), ["meds_asof('a','b')", "'c.nrt'"]);
         assert_eq!(find_sources("SELECT 'open", Dialect::DuckDB), [""; 0]);
     }
 }

@@ -119,9 +119,18 @@ and max_shape the smallest shape that holds all rows.
   SUMMARIZE SELECT numeric_value FROM meds('tests/data/synthea-meds');
 "#;
 
+const READ_CSV_PAGE: &str = r#"  header             false if the first line has values (default: true)
+  delim              the character between values (default: a comma)
+  quote, escape      the characters around values and before quotes within them
+  comment            the first character of lines to leave out
+  nullstr            the text of NULL
+
+  SELECT count(*) FROM read_csv('data/*.txt', delim => ';', header => false);
+"#;
+
 /// Name, syntax, description and help page of each table function, because DataFusion has no
 /// documentation of table functions.
-const IN_FROM: [(&str, &str, &str, &str); 9] = [
+const IN_FROM: [(&str, &str, &str, &str); 16] = [
     (
         "meds",
         "meds('DIR')",
@@ -170,6 +179,48 @@ const IN_FROM: [(&str, &str, &str, &str); 9] = [
         "summarize(query), SUMMARIZE query",
         "One row per column: its type, minimum and maximum, numbers of distinct values and of NULL, and the shape of its lists.",
         SUMMARIZE_PAGE,
+    ),
+    (
+        "read_csv",
+        "read_csv('FILE' [, header => true] [, delim => ','] [, quote => '\"'] [, escape => '\"'] [, comment => '#'] [, nullstr => 'NA'])",
+        "CSV files, whatever their names. The first argument is a file, a folder, a pattern such as 'data/*' or a list of these.",
+        READ_CSV_PAGE,
+    ),
+    (
+        "read_parquet",
+        "read_parquet('FILE')",
+        "Parquet files, whatever their names. The argument is a file, a folder, a pattern such as 'data/*' or a list of these.",
+        "",
+    ),
+    (
+        "read_json",
+        "read_json('FILE')",
+        "JSON files, whatever their names. The argument is a file, a folder, a pattern such as 'data/*' or a list of these.",
+        "",
+    ),
+    (
+        "read_ndjson",
+        "read_ndjson('FILE')",
+        "JSON files with a record per line, whatever their names. The argument is a file, a folder, a pattern such as 'data/*' or a list of these.",
+        "",
+    ),
+    (
+        "read_nrt",
+        "read_nrt('FILE')",
+        ".nrt files of nested_ragged_tensors, whatever their names. The argument is a file, a folder, a pattern such as 'data/*' or a list of these.",
+        "",
+    ),
+    (
+        "read_arrow",
+        "read_arrow('FILE')",
+        "Arrow IPC files, whatever their names. The argument is a file, a folder, a pattern such as 'data/*' or a list of these.",
+        "",
+    ),
+    (
+        "read_safetensors",
+        "read_safetensors('FILE')",
+        "safetensors files, whatever their names. The argument is a file, a folder, a pattern such as 'data/*' or a list of these.",
+        "",
     ),
 ];
 

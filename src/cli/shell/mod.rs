@@ -22,7 +22,7 @@ use super::output::find_terminal_width;
 use super::statement_runner::StatementRunner;
 use crate::access;
 use crate::functions::wrap_words;
-use complete::{EnterKey, SessionNames, ShellHelper, is_complete};
+use complete::{EnterKey, SessionNames, ShellHelper, is_complete, list_modes};
 use prompts::{COMMANDS, PROMPT};
 
 /// Runs statements until the end of input. An error is reported and does not end the shell.
@@ -268,8 +268,7 @@ async fn describe_columns(runner: &mut StatementRunner, table: &str) -> Outcome 
 
 fn choose_mode(runner: &mut StatementRunner, name: &str) -> Outcome {
     let format = OutputFormat::from_str(name, true).map_err(|_| {
-        let known = OutputFormat::value_variants().iter().map(|f| name_format(*f));
-        let known = known.collect::<Vec<_>>().join(", ");
+        let known = list_modes().collect::<Vec<_>>().join(", ");
         Failure::from_message(format!("there is no mode {name:?}; the modes are {known}"))
     })?;
     runner.choose_format(format);

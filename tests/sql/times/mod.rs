@@ -3,6 +3,7 @@
 mod all_years;
 mod compared_spans;
 mod constants;
+mod lists;
 mod parts;
 mod series;
 mod units;

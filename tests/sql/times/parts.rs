@@ -173,6 +173,64 @@ async fn buckets_of_parameters_begin_as_those_of_literals() {
     expect_rows(&[prepare], &cases).await;
 }
 
+/// As in DuckDB, only the month of an origin counts for a width of months. Buckets of times with a
+/// zone are those of UTC.
+#[tokio::test]
+async fn buckets_of_months_begin_with_the_month_of_their_origin() {
+    let setup = [
+        "CREATE TABLE w AS SELECT * FROM (VALUES (1, INTERVAL '7 days'), (2, INTERVAL '2 months'), (3, NULL)) v(id, w)",
+        "PREPARE bucket AS SELECT time_bucket($1, TIMESTAMP '2020-04-10', TIMESTAMP '2020-01-15 06:00')",
+    ];
+    let cases = [
+        (
+            "SELECT time_bucket(INTERVAL '1 month', TIMESTAMP '2020-04-10', TIMESTAMP '2020-01-15 06:00')",
+            "2020-04-01T00:00:00",
+        ),
+        (
+            "SELECT time_bucket(INTERVAL '2 months', [DATE '2020-04-20', NULL], DATE '2020-01-15')",
+            "[2020-03-01T00:00:00, ]",
+        ),
+        (
+            "SELECT time_bucket(to_years(1), TIMESTAMP '2020-04-10', '2019-03-31')",
+            "2020-03-01T00:00:00",
+        ),
+        ("SELECT time_bucket(INTERVAL '1 month', DATE '2020-04-10', NULL)", "NULL"),
+        (
+            "SELECT time_bucket(INTERVAL '2 months', TIMESTAMPTZ '2020-04-10 01:00:00Z', TIMESTAMPTZ '2020-01-31 23:30:00Z' AT TIME ZONE 'Europe/Berlin')",
+            "2020-03-01T00:00:00Z",
+        ),
+        (
+            "SELECT time_bucket(INTERVAL '7 days', TIMESTAMP '2020-04-10', TIMESTAMP '2020-01-15 06:00')",
+            "2020-04-08T06:00:00",
+        ),
+        (
+            "SELECT time_bucket(w, TIMESTAMP '2020-04-10', DATE '2020-01-15') FROM w ORDER BY id",
+            "2020-04-08T00:00:00; 2020-03-01T00:00:00; NULL",
+        ),
+        ("EXECUTE bucket(INTERVAL '1 month')", "2020-04-01T00:00:00"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn buckets_begin_later_by_an_offset() {
+    let cases = [
+        (
+            "SELECT time_bucket(INTERVAL '7 days', TIMESTAMP '2020-04-10', INTERVAL '2 days')",
+            "2020-04-08T00:00:00",
+        ),
+        (
+            "SELECT time_bucket(INTERVAL '1 month', [DATE '2020-04-10', NULL], INTERVAL '5 days')",
+            "[2020-04-06T00:00:00, ]",
+        ),
+        (
+            "SELECT time_bucket(w, TIMESTAMP '2020-04-10', INTERVAL 5 DAY) FROM (SELECT INTERVAL '1 month' AS w)",
+            "2020-04-06T00:00:00",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
 /// The buckets of a width from a column or a subquery begin where those of an equal literal do.
 #[tokio::test]
 async fn buckets_of_columns_begin_as_those_of_literals() {

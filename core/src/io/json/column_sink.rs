@@ -2,19 +2,21 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Decimal128Array, Float16Array, Float32Array, Float64Array,
-    Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray, NullBufferBuilder,
-    UInt8Array, UInt16Array, UInt32Array, UInt64Array, make_array, new_empty_array, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float16Array, Float32Array,
+    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray,
+    NullBufferBuilder, UInt8Array, UInt16Array, UInt32Array, UInt64Array, make_array,
+    new_empty_array, new_null_array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::{can_cast_types, cast};
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, TimeUnit};
 use arrow::error::ArrowError;
 use half::f16;
 
 use crate::array::exact_casts::find_int_range;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
+use crate::kernels::span_texts::parse_duration;
 use crate::table::IncomingColumn;
 
 /// A value with this many nested lists is an error, because deeper values could exhaust the stack.
@@ -751,10 +753,14 @@ fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
         }
         _ => from.clone(),
     };
-    if !can_cast_types(step.data_type(), t) {
-        return Err(CastFailure::NoCast(from.data_type().clone()));
-    }
-    let made = cast(&step, t).map_err(CastFailure::Arrow)?;
+    let made = match (step.data_type(), t) {
+        (DataType::LargeUtf8, DataType::Duration(unit)) => parse_durations(&step, *unit),
+        (known, t) if !can_cast_types(known, t) => {
+            return Err(CastFailure::NoCast(from.data_type().clone()));
+        }
+        _ => cast(&step, t),
+    };
+    let made = made.map_err(CastFailure::Arrow)?;
     if made.null_count() > from.null_count()
         && let Some(i) = (0..made.len()).find(|i| made.is_null(*i) && from.is_valid(*i))
     {
@@ -762,6 +768,24 @@ fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
         return Err(CastFailure::Leaf(i, format!("{found:?}")));
     }
     Ok(made)
+}
+
+/// Parses strings such as `1d 03:00`. A string that is not a duration, or that has a fraction of
+/// `unit`, becomes null.
+fn parse_durations(texts: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef, ArrowError> {
+    let nanoseconds: i128 = match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    };
+    let parse = |text: &str| {
+        let whole = parse_duration(text).filter(|length| length % nanoseconds == 0)?;
+        i64::try_from(whole / nanoseconds).ok()
+    };
+    let counts = texts.as_string::<i64>().iter().map(|text| text.and_then(parse));
+    let counts: ArrayRef = Arc::new(counts.collect::<Int64Array>());
+    reinterpret_as(&counts, DataType::Duration(unit))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "rounding to float32 is intended")]

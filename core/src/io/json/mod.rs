@@ -16,14 +16,15 @@
 //! both negative integers and integers beyond `int64`). Strings become `utf8`. Floats beyond
 //! `float32`, infinities, integers beyond 64 bits, and columns without values are errors. A
 //! **declared** type accepts values that cast to it: floats truncate to integers (as in NumPy),
-//! times and dates are ISO 8601 strings or integers in their unit.
+//! times and dates are ISO 8601 strings or integers in their unit, durations are strings such as
+//! `1d 03:00` or integers in their unit.
 //!
 //! **Missing values** are null, as are keys that a record lacks; a null list differs from an empty
 //! one. JSON has no NaN or infinity: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
 //! A column of these strings, with or without numbers, is read as floats; declare `utf8` to keep
 //! the strings. Floats are written as the shortest number that parses to the same value, times as
-//! ISO 8601 strings (in UTC if they have a time zone), durations as integers, intervals as strings
-//! such as `1y 2mo 3d 04:00`, decimals and other types as strings.
+//! ISO 8601 strings (in UTC if they have a time zone), durations and intervals as strings such as
+//! `4951d 03:00` and `1y 2mo 3d 04:00`, decimals and other types as strings.
 //!
 //! In the columns form, the names `bounds` and `mask` are reserved, as in `.nrt` files.
 

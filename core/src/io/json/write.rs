@@ -132,8 +132,7 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
     let values = column.values();
     Ok(match values.data_type() {
         DataType::Dictionary(_, inner) => cast(values, inner)?,
-        DataType::Duration(_) => cast(values, &DataType::Int64)?,
-        DataType::Interval(_) => write_spans(values)?,
+        DataType::Duration(_) | DataType::Interval(_) => write_spans(values)?,
         DataType::Timestamp(unit, Some(_)) => {
             reinterpret_as(values, DataType::Timestamp(*unit, Some("+00:00".into())))?
         }

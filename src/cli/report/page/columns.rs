@@ -1,5 +1,8 @@
 //! Writes the section about columns (types, missing values, ranges) and about tensors (shapes).
 
+use arrow::array::DurationMicrosecondArray;
+use serrate_core::internal::times::make_span_formatter;
+
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
 use crate::cli::output::{compute_safe_ratio, format_percent, format_rounded, group_digits};
@@ -14,8 +17,10 @@ use crate::table::ColumnStats;
 
 const BARS: usize = 24;
 const NONE: &str = "–";
+/// Number of microseconds in a day.
+const DAY: f64 = 86_400e6;
 /// Number of microseconds in 365 days.
-const YEAR: f64 = 365.0 * 86_400e6;
+const YEAR: f64 = 365.0 * DAY;
 
 pub(super) fn write_column_section(html: &mut HtmlWriter, report: &Report) {
     if let Some(rows) = find_rows(report) {
@@ -151,6 +156,7 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
             Some((low, high)) => TimeScale::Microseconds.format_at(value, (high - low).min(YEAR)),
             None => TimeScale::Microseconds.format_exact(value),
         },
+        ValueKind::Duration => format_duration(value, is_rounded),
         ValueKind::Flag => if value > 0.0 { "true" } else { "false" }.into(),
         ValueKind::Integer if value.abs() < 1e10 => {
             // Integers of up to ten digits are written in full. In an inexact quantile, all digits
@@ -163,6 +169,18 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
         }
         _ => format_number(value),
     }
+}
+
+/// Formats a number of microseconds as `1d 03:00`. An inexact duration is rounded to the longest
+/// unit of which it has at least a thousand.
+fn format_duration(microseconds: f64, is_rounded: bool) -> String {
+    let units = [DAY, DAY / 24.0, 60e6, 1e6, 1e3];
+    let is_long = |unit: &f64| is_rounded && microseconds.abs() >= unit * 1000.0;
+    let unit = units.into_iter().find(is_long).unwrap_or(1.0);
+    #[expect(clippy::cast_possible_truncation, reason = "a number of whole microseconds")]
+    let microseconds = ((microseconds / unit).round() * unit) as i64;
+    let durations = DurationMicrosecondArray::from(vec![microseconds]);
+    make_span_formatter(&durations).map_or_else(|| NONE.into(), |format| format(0))
 }
 
 fn write_tensors(html: &mut HtmlWriter, tensors: &[TensorFacts]) {

@@ -14,7 +14,16 @@ type ForeignCounterpart = (&'static [&'static str], &'static str, &'static str);
 const COUNTERPARTS: &[ForeignCounterpart] = &[
     // Functions that count values.
     (
-        &["value_counts", "histogram", "histogram_exact", "bincount", "counter", "hist"],
+        &[
+            "value_counts",
+            "histogram",
+            "histogram_exact",
+            "bincount",
+            "counter",
+            "frequency",
+            "frequencies",
+            "hist",
+        ],
         "ragged_histogram_agg(x)",
         "ragged_zip('value', ragged_group_keys(x), 'count', ragged_lengths(ragged_group(x, x), 2))",
     ),
@@ -101,13 +110,17 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["bool_and", "all_true", "every"], "bool_and(x > 3)", "ragged_all(x > 3)"),
     (&["arg_max", "max_by"], "arg_max(x, y)", "ragged_at(x, ragged_argmax(y))"),
     (&["arg_min", "min_by"], "arg_min(x, y)", "ragged_at(x, ragged_argmin(y))"),
-    (&["correlation", "pearsonr", "corrcoef"], "corr(x, y)", "ragged_corr(x, y)"),
+    (&["correlation", "pearson", "pearsonr", "corrcoef"], "corr(x, y)", "ragged_corr(x, y)"),
     (
         &["cov", "covar", "covar_samp", "covariance"],
         "covar_samp(x, y)",
         "ragged_corr(x, y) * ragged_std(x) * ragged_std(y)",
     ),
-    (&["slope", "linregress", "polyfit"], "regr_slope(y, x)", "ragged_regr_slope(y, x)"),
+    (
+        &["slope", "trend", "linregress", "linear_regression", "regression", "polyfit"],
+        "regr_slope(y, x)",
+        "ragged_regr_slope(y, x)",
+    ),
     (&["dot", "vecdot", "dot_product", "inner_product"], "sum(x * y)", "ragged_sum(x * y)"),
     (&["cosine_similarity"], "", "ragged_sum(ragged_normalize(x) * ragged_normalize(y))"),
     (&["cosine_distance"], "", "1 - ragged_sum(ragged_normalize(x) * ragged_normalize(y))"),
@@ -133,7 +146,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     ),
     (&["bottom_k", "nsmallest"], "list(x ORDER BY x)[:3]", "ragged_head(ragged_sort(x), 3)"),
     (&["list_where", "array_where", "boolean_mask", "compress"], "", "ragged_filter(x, mask)"),
-    (&["nonzero", "flatnonzero", "arg_true"], "", "ragged_indices_from_mask(mask)"),
+    (&["nonzero", "flatnonzero", "arg_true", "argwhere"], "", "ragged_indices_from_mask(mask)"),
     (&["local_index"], "", "ragged_coords(x, -1)"),
     (&["drop_duplicates"], "", "ragged_unique(x)"),
     (&["distinct"], "", "ragged_unique(x)"),
@@ -164,7 +177,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["drop_none", "dropna", "drop_nulls"], "", "ragged_filter(x, ragged_not(ragged_is_null(x)))"),
     (&["drop_nans"], "", "ragged_filter(x, ragged_not(ragged_is_nan(x)))"),
     (
-        &["forward_fill", "ffill", "locf"],
+        &["forward_fill", "ffill", "locf", "na_locf", "carry_forward"],
         "last_value(x IGNORE NULLS) OVER (ORDER BY t)",
         "ragged_ffill(x)",
     ),
@@ -189,7 +202,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "ragged_window(x, time, time, 'mean')",
     ),
     (
-        &["bigrams", "n_gram", "n_grams", "ngrams", "windows", "sliding_window"],
+        &["bigrams", "n_gram", "n_grams", "ngrams", "windows", "windowed", "sliding_window"],
         "",
         "ragged_ngrams(x, 2)",
     ),
@@ -209,7 +222,16 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "",
         "ragged_std(ragged_window(x, time, time, before => INTERVAL '30 days'), -1)",
     ),
-    (&["join_asof", "merge_asof", "asof_join"], "", "ragged_asof(x, time, at)"),
+    (
+        &["join_asof", "merge_asof", "asof_join", "last_observation"],
+        "",
+        "ragged_asof(x, time, at)",
+    ),
+    (
+        &["time_since", "time_since_last", "since_last"],
+        "t - lag(t) OVER (ORDER BY t)",
+        "at - ragged_asof(time, time, at)",
+    ),
     // Functions that divide values into groups or classes.
     (
         &["resample", "group_by_dynamic"],
@@ -279,7 +301,11 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["strip", "strip_chars", "trim"], "trim(s)", "trim(s)"),
     (&["str_replace", "replace", "replace_all"], "replace(s, 'a', 'b')", "replace(s, 'a', 'b')"),
     (&["regexp_replace"], "regexp_replace(s, 'a', 'b')", "regexp_replace(s, 'a', 'b')"),
-    (&["regexp_extract"], "regexp_extract(s, 'a')", "regexp_extract(s, 'a')"),
+    (
+        &["regexp_extract", "regex_extract", "str_extract"],
+        "regexp_extract(s, 'a')",
+        "regexp_extract(s, 'a')",
+    ),
     (&["extract_all"], "regexp_extract_all(s, 'a')", "regexp_extract_all(s, 'a')"),
     (&["rlike"], "regexp_like(s, 'a')", "ragged_matches(s, 'a')"),
     (&["count_matches"], "regexp_count(s, 'a')", "regexp_count(s, 'a')"),
@@ -297,7 +323,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["date_add", "dateadd", "offset_by"], "t + INTERVAL '1 day'", "time + INTERVAL '1 day'"),
     (&["add_months"], "t + INTERVAL '1 month'", "time + INTERVAL '1 month'"),
     (
-        &["date_diff", "datediff", "days_between"],
+        &["date_diff", "datediff", "days_between", "difftime"],
         "date_diff('day', a, b)",
         "date_diff('day', time, at)",
     ),
@@ -338,19 +364,15 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "epoch(t)",
         "epoch(time)",
     ),
-    (&["century"], "extract(century FROM t)", "extract(century FROM time)"),
-    (&["decade"], "extract(decade FROM t)", "extract(decade FROM time)"),
-    (&["millennium"], "extract(millennium FROM t)", "extract(millennium FROM time)"),
-    (&["millisecond"], "extract(millisecond FROM t)", "extract(millisecond FROM time)"),
-    (&["microsecond"], "extract(microsecond FROM t)", "extract(microsecond FROM time)"),
+    (&["century"], "century(t)", "century(time)"),
+    (&["decade"], "decade(t)", "decade(time)"),
+    (&["millennium"], "millennium(t)", "millennium(time)"),
+    (&["millisecond"], "millisecond(t)", "millisecond(time)"),
+    (&["microsecond"], "microsecond(t)", "microsecond(time)"),
     (&["nanosecond"], "extract(nanosecond FROM t)", "extract(nanosecond FROM time)"),
-    (&["isodow"], "extract(isodow FROM t)", "extract(isodow FROM time)"),
-    (&["isoyear", "iso_year"], "extract(isoyear FROM t)", "extract(isoyear FROM time)"),
-    (
-        &["yearweek"],
-        "extract(isoyear FROM t) * 100 + week(t)",
-        "extract(isoyear FROM time) * 100 + week(time)",
-    ),
+    (&["isodow"], "isodow(t)", "isodow(time)"),
+    (&["isoyear", "iso_year"], "isoyear(t)", "isoyear(time)"),
+    (&["yearweek"], "isoyear(t) * 100 + week(t)", "isoyear(time) * 100 + week(time)"),
     (&["julian"], "epoch(t) / 86400 + 2440588", "epoch(time) / 86400 + 2440588"),
     (&["to_milliseconds"], "to_seconds(x / 1000)", ""),
     (&["to_microseconds"], "to_seconds(x / 1000000)", ""),
@@ -370,7 +392,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
     (&["day_name", "dayname"], "dayname(t)", "dayname(time)"),
     (&["month_name", "monthname"], "monthname(t)", "monthname(time)"),
     (
-        &["date_trunc", "trunc_date", "month_start"],
+        &["date_trunc", "trunc_date", "floor_date", "month_start"],
         "date_trunc('month', t)",
         "date_trunc('month', time)",
     ),
@@ -397,7 +419,7 @@ const ADVICE: &[(&[&str], &str)] = &[
         "the names of the columns, or the star without some of them: SELECT * EXCLUDE (a)",
     ),
     (
-        &["interpolate"],
+        &["interpolate", "interp"],
         "(ragged_ffill(x) + ragged_bfill(x)) / 2 for the mean of the values before and after, or ragged_ffill(x) for the value before",
     ),
     (
@@ -428,8 +450,8 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["struct_extract"], "s['a']"),
 ];
 
-/// Reductions in other programs, each with the name of the same reduction in `ragged_rolling` and
-/// `ragged_window`.
+/// Reductions in other programs, each with the name of the same reduction in `ragged_rolling`,
+/// `ragged_window` and after `ragged_`.
 const REDUCTIONS: [(&str, &str); 13] = [
     ("any", "any"),
     ("all", "all"),
@@ -487,6 +509,11 @@ fn find_form(name: &str, of_lists: bool) -> Option<String> {
         Some(how) if kind == "rolling" => ("window", how),
         _ => (kind, how),
     };
+    // `count_before` and `any_within` have the reduction first.
+    let (kind, how) = match how {
+        "before" | "within" => ("before", kind),
+        _ => (kind, how),
+    };
     let (_, how) = REDUCTIONS.iter().find(|(known, _)| *known == how)?;
     let quantile = if *how == "quantile" { ", q => 0.9" } else { "" };
     match kind {
@@ -494,6 +521,14 @@ fn find_form(name: &str, of_lists: bool) -> Option<String> {
         "window" => Some(format!(
             "ragged_window(x, time, time, '{how}', before => INTERVAL '30 days'{quantile})"
         )),
+        "before" => Some(format!(
+            "ragged_window(x, time, at, '{how}', before => INTERVAL '30 days'{quantile})"
+        )),
+        "group" | "grouped" => Some(match *how {
+            "any" | "all" => format!("ragged_{how}(ragged_group(x > 3, k), -1)"),
+            "quantile" => "ragged_quantile(ragged_group(x, k), 0.9, -1)".to_owned(),
+            how => format!("ragged_{how}(ragged_group(x, k), -1)"),
+        }),
         _ => None,
     }
 }
@@ -546,8 +581,10 @@ mod tests {
             forms.extend([("of_rows", (*rows).to_owned()), ("of_lists", (*lists).to_owned())]);
         }
         for (name, _) in REDUCTIONS {
-            for kind in ["rolling", "window"] {
-                forms.extend(find_form(&format!("{kind}_{name}"), true).map(|f| ("of_lists", f)));
+            let names = ["rolling_N", "window_N", "group_N", "N_before"];
+            for name in names.map(|n| n.replace('N', name)) {
+                let form = find_form(&name, true);
+                forms.push(("of_lists", form.unwrap_or_else(|| panic!("{name} has no form"))));
             }
         }
         for (table, form) in forms.into_iter().filter(|(_, form)| !form.is_empty()) {
@@ -595,6 +632,9 @@ mod tests {
                 "rolling_mean_by",
                 "ragged_window(x, time, time, 'mean', before => INTERVAL '30 days')",
             ),
+            ("group_mean", "ragged_mean(ragged_group(x, k), -1)"),
+            ("count_before", "ragged_window(x, time, at, 'count', before => INTERVAL '30 days')"),
+            ("list_trend", "ragged_regr_slope(y, x)"),
             ("log1p", "ln(1 + x)"),
             ("list_is_empty", "len(x) = 0"),
             ("ragged_year", "year(time)"),

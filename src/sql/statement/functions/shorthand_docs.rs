@@ -79,9 +79,9 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         &["dayofweek", "weekday"],
         DocumentationText {
             syntax: "dayofweek(t)",
-            description: "Returns the day of the week of a date or timestamp, 0 (Sunday) to 6 (Saturday). `extract(isodow FROM t)` is 1 (Monday) to 7 (Sunday).",
+            description: "Returns the day of the week of a date or timestamp, 0 (Sunday) to 6 (Saturday). `isodow(t)` is 1 (Monday) to 7 (Sunday).",
             missing: AN_INTEGER,
-            example: "SELECT dayofweek(DATE '2020-03-01'), extract(isodow FROM DATE '2020-03-01');   -- 0  7",
+            example: "SELECT dayofweek(DATE '2020-03-01'), isodow(DATE '2020-03-01');   -- 0  7",
             ..DocumentationText::EMPTY
         },
     ),
@@ -92,6 +92,76 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
             description: "Returns the day of the year of a date or timestamp, 1 to 366.",
             missing: AN_INTEGER,
             example: "SELECT dayofyear(DATE '2020-03-01');   -- 61",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
+        &["millisecond"],
+        DocumentationText {
+            syntax: "millisecond(t)",
+            description: "Returns the seconds of a timestamp with their fraction, in milliseconds, 0 to 59999.",
+            missing: AN_INTEGER,
+            example: "SELECT millisecond(TIMESTAMP '2020-02-29 13:45:30.5');   -- 30500",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
+        &["microsecond"],
+        DocumentationText {
+            syntax: "microsecond(t)",
+            description: "Returns the seconds of a timestamp with their fraction, in microseconds, 0 to 59999999.",
+            missing: AN_INTEGER,
+            example: "SELECT microsecond(TIMESTAMP '2020-02-29 13:45:30.5');   -- 30500000",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
+        &["isodow"],
+        DocumentationText {
+            syntax: "isodow(t)",
+            description: "Returns the day of the week of a date or timestamp, 1 (Monday) to 7 (Sunday).",
+            missing: AN_INTEGER,
+            example: "SELECT isodow(DATE '2020-03-01');   -- 7",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
+        &["isoyear"],
+        DocumentationText {
+            syntax: "isoyear(t)",
+            description: "Returns the year of the ISO week that contains a date or timestamp; it begins on the Monday of the week with the first Thursday of January.",
+            missing: AN_INTEGER,
+            example: "SELECT isoyear(DATE '2021-01-03'), week(DATE '2021-01-03');   -- 2020  53",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
+        &["decade"],
+        DocumentationText {
+            syntax: "decade(t)",
+            description: "Returns the decade of a date or timestamp, its year divided by 10.",
+            missing: AN_INTEGER,
+            example: "SELECT decade(DATE '2020-02-29');   -- 202",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
+        &["century"],
+        DocumentationText {
+            syntax: "century(t)",
+            description: "Returns the century of a date or timestamp. The 21st begins in 2001.",
+            missing: AN_INTEGER,
+            example: "SELECT century(DATE '2000-12-31'), century(DATE '2001-01-01');   -- 20  21",
+            ..DocumentationText::EMPTY
+        },
+    ),
+    (
+        &["millennium"],
+        DocumentationText {
+            syntax: "millennium(t)",
+            description: "Returns the millennium of a date or timestamp. The third begins in 2001.",
+            missing: AN_INTEGER,
+            example: "SELECT millennium(DATE '2000-12-31'), millennium(DATE '2001-01-01');   -- 2  3",
             ..DocumentationText::EMPTY
         },
     ),
@@ -169,13 +239,13 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         &["time_bucket"],
         DocumentationText {
             syntax: "time_bucket(width, time [, origin])",
-            description: "Returns the start of the bucket that contains a date or timestamp. Buckets follow each other without gaps from `origin`, in both directions. The result is a timestamp, also for a DATE, for which DuckDB returns a DATE.",
+            description: "Returns the start of the bucket that contains a date or timestamp. Buckets follow each other without gaps from `origin`, in both directions. Buckets of times with a zone begin at these times in UTC; `date_trunc('day', t)` follows the zone. The result is a timestamp, also for a DATE, for which DuckDB returns a DATE.",
             args: &[
                 ("width", "an interval of months, or of days and shorter parts"),
                 ("time", "dates or timestamps; a list returns a list"),
                 (
                     "origin",
-                    "a timestamp at which a bucket begins; by default a Monday, 2000-01-03, for buckets of days and shorter parts, and 2000-01-01 for buckets of months, as in DuckDB",
+                    "a timestamp at which a bucket begins; for a width of months, the start of its month. An interval literal is the time by which buckets begin later than by default. By default a Monday, 2000-01-03, for buckets of days and shorter parts, and 2000-01-01 for buckets of months, as in DuckDB",
                 ),
             ],
             missing: "The result is NULL if an argument is NULL.",

@@ -35,6 +35,13 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("hour", "date_part('hour', $1)"),
     ("minute", "date_part('minute', $1)"),
     ("second", "date_part('second', $1)"),
+    ("millisecond", "date_part('millisecond', $1)"),
+    ("microsecond", "date_part('microsecond', $1)"),
+    ("isodow", "date_part('isodow', $1)"),
+    ("isoyear", "date_part('isoyear', $1)"),
+    ("decade", "date_part('decade', $1)"),
+    ("century", "date_part('century', $1)"),
+    ("millennium", "date_part('millennium', $1)"),
     ("epoch", "date_part('epoch', $1)"),
     ("dayname", "strftime($1, '%A')"),
     ("monthname", "strftime($1, '%B')"),
@@ -45,6 +52,13 @@ const SHORTHANDS: &[(&str, &str)] = &[
     (
         BUCKETS_OF_COMPUTED_WIDTHS,
         "date_bin($1, $2, TIMESTAMP '2000-01-03' - CAST(date_part('year', CAST($1 AS INTERVAL)) * 12 + date_part('month', CAST($1 AS INTERVAL)) > 0 AS BIGINT) * INTERVAL '2 days')",
+    ),
+    // A cast to TIMESTAMP takes the month of an origin with a zone in UTC, where buckets of months
+    // begin.
+    (BUCKETS_OF_MONTHS_FROM, "date_bin($1, $2, date_trunc('month', CAST($3 AS TIMESTAMP)))"),
+    (
+        BUCKETS_OF_COMPUTED_WIDTHS_FROM,
+        "date_bin($1, $2, CASE WHEN date_part('year', CAST($1 AS INTERVAL)) * 12 + date_part('month', CAST($1 AS INTERVAL)) > 0 THEN date_trunc('month', CAST($3 AS TIMESTAMP)) ELSE CAST($3 AS TIMESTAMP) END)",
     ),
     ("to_years", "($1 | 0) * INTERVAL '1 year'"),
     ("to_months", "($1 | 0) * INTERVAL '1 month'"),
@@ -166,6 +180,11 @@ const BUCKETS_OF_DAYS: &str = "time_bucket of days";
 const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
 const BUCKETS_OF_COMPUTED_WIDTHS: &str = "time_bucket of computed widths";
 
+/// Names of the expansions of `time_bucket` with an origin. As in DuckDB, buckets of months count
+/// from the month of the origin, whatever its day and time.
+const BUCKETS_OF_MONTHS_FROM: &str = "time_bucket of months from an origin";
+const BUCKETS_OF_COMPUTED_WIDTHS_FROM: &str = "time_bucket of computed widths from an origin";
+
 static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     let parse = |text: &str| {
         let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text).ok()?;
@@ -194,9 +213,13 @@ pub(in crate::sql) fn list_shorthand_arities(name: &str) -> Vec<usize> {
 #[cfg(feature = "cli")]
 pub(crate) fn list_shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
     let condition = |known: &str| match (name, known) {
+        ("time_bucket", "time_bucket" | BUCKETS_OF_DAYS) => {
+            Some(" for a width of days or shorter parts")
+        }
+        ("time_bucket", BUCKETS_OF_MONTHS | BUCKETS_OF_MONTHS_FROM) => {
+            Some(" for a width of months")
+        }
         _ if known == name => Some(""),
-        ("time_bucket", BUCKETS_OF_DAYS) => Some(" for a width of days or shorter parts"),
-        ("time_bucket", BUCKETS_OF_MONTHS) => Some(" for a width of months"),
         _ => None,
     };
     let forms = SHORTHANDS.iter().filter_map(|(known, text)| Some((*text, condition(known)?)));
@@ -246,6 +269,10 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     }
     let Some(name) = find_shorthand_name(call) else { return };
     let Some(mut args) = find_plain_arguments(call) else { return };
+    if let Some(shifted) = shift_buckets(name, &args) {
+        *expr = shifted;
+        return;
+    }
     let name = match (name, args.as_slice()) {
         ("arg_max" | "max_by" | "argmax" | "arg_min" | "min_by" | "argmin", [_, _, count])
             if !is_count(count) =>
@@ -255,6 +282,8 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         ("time_bucket", [width, _]) if is_computed(width) => BUCKETS_OF_COMPUTED_WIDTHS,
         ("time_bucket", [width, _]) if is_of_months(width) => BUCKETS_OF_MONTHS,
         ("time_bucket", [_, _]) => BUCKETS_OF_DAYS,
+        ("time_bucket", [width, _, _]) if is_computed(width) => BUCKETS_OF_COMPUTED_WIDTHS_FROM,
+        ("time_bucket", [width, _, _]) if is_of_months(width) => BUCKETS_OF_MONTHS_FROM,
         _ => name,
     };
     let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
@@ -268,6 +297,26 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         call @ Expr::Function(_) => call,
         other => Expr::Nested(Box::new(other)),
     };
+}
+
+/// Rewrites `time_bucket(width, t, INTERVAL '2 days')`, whose buckets begin two days later than by
+/// default, to `time_bucket(width, t - INTERVAL '2 days') + INTERVAL '2 days'`, and expands it.
+/// Returns `None` for other calls.
+fn shift_buckets(name: &str, args: &[Expr]) -> Option<Expr> {
+    let ("time_bucket", [width, time, offset @ Expr::Interval(_)]) = (name, args) else {
+        return None;
+    };
+    let offset = || Box::new(offset.clone());
+    let earlier = Expr::BinaryOp {
+        left: Box::new(Expr::Nested(Box::new(time.clone()))),
+        op: BinaryOperator::Minus,
+        right: offset(),
+    };
+    let mut start = call_function(name, vec![width.clone(), earlier]);
+    expand_shorthand(&mut start);
+    let shifted =
+        Expr::BinaryOp { left: Box::new(start), op: BinaryOperator::Plus, right: offset() };
+    Some(Expr::Nested(Box::new(shifted)))
 }
 
 /// Casts a literal quantile such as 0.55, or a parameter, to a decimal, so that its product with a
