@@ -85,14 +85,12 @@ fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let columns = inputs[0].schema().columns();
     let mut changed = false;
     let made = projection.expr.iter().zip(projection.schema.columns()).zip(columns);
-    let made = made.map(|((e, column), seen)| {
-        match find_filter(e) {
-            Some(filter) if is_only_reduced(&above, &seen)? => {
-                changed = true;
-                Ok(filter.alias_qualified(column.relation, column.name))
-            }
-            _ => Ok(e.clone()),
+    let made = made.map(|((e, column), seen)| match find_filter(e) {
+        Some(filter) if is_only_reduced(&above, &seen)? => {
+            changed = true;
+            Ok(filter.alias_qualified(column.relation, column.name))
         }
+        _ => Ok(e.clone()),
     });
     let made = made.collect::<Result<Vec<_>>>()?;
     if !changed {

@@ -153,9 +153,7 @@ fn is_length_call(e: &Expr) -> bool {
 /// Whether a condition or a sort between a plan and its scan contains an expression for which `has` is true.
 fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
-        [input] if passes_rows(input) => {
-            has_part(input, has) || has_call_below(input, has)
-        }
+        [input] if passes_rows(input) => has_part(input, has) || has_call_below(input, has),
         _ => false,
     }
 }

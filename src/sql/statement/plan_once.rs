@@ -70,7 +70,8 @@ pub(super) async fn plan_named(
     conditions: &[String],
 ) -> Result<LogicalPlan> {
     let has_outer = !is_plain(&statement)
-        && with_sql!(&mut statement, sql => outer_tables::has_outer_names(state, sql)) == Some(true);
+        && with_sql!(&mut statement, sql => outer_tables::has_outer_names(state, sql))
+            == Some(true);
     if !has_outer {
         return Box::pin(plan_prepared(ctx, state, statement, conditions)).await;
     }

@@ -222,11 +222,7 @@ const COUNTERPARTS: &[ForeignCounterpart] = &[
         "",
         "ragged_std(ragged_window(x, time, time, before => INTERVAL '30 days'), -1)",
     ),
-    (
-        &["join_asof", "merge_asof", "asof_join", "last_observation"],
-        "",
-        "ragged_asof(x, time, at)",
-    ),
+    (&["join_asof", "merge_asof", "asof_join", "last_observation"], "", "ragged_asof(x, time, at)"),
     (
         &["time_since", "time_since_last", "since_last"],
         "t - lag(t) OVER (ORDER BY t)",
