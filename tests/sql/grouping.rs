@@ -690,6 +690,67 @@ async fn equal_lists_are_one_group() {
     expect_rows(&[LISTS, "SET serrate.rule.list_keys = false"], &cases).await;
 }
 
+/// The same rows in groups by lists, whether the keys are lists or their bytes.
+#[tokio::test]
+async fn groups_of_lists_meet_other_clauses() {
+    let cases = [
+        (
+            "SELECT x, count(*) FILTER (WHERE id > 1), array_agg(id ORDER BY id DESC) FROM t GROUP BY x ORDER BY min(id)",
+            "[1, 2] 1 [2, 1]; [] 1 [3]; NULL 2 [5, 4]; [1, ] 1 [6]",
+        ),
+        (
+            "SELECT x, count(DISTINCT y), count(DISTINCT id) FROM t GROUP BY x ORDER BY min(id)",
+            "[1, 2] 1 2; [] 1 1; NULL 1 2; [1, ] 1 1",
+        ),
+        (
+            "SELECT count(*), sum(id) FROM (SELECT DISTINCT ON (x) x, id FROM t ORDER BY x, id DESC)",
+            "4 16",
+        ),
+        (
+            "SELECT count(*), count(x), count(y) FROM (SELECT x, y FROM t GROUP BY GROUPING SETS ((x), (y), (x, y)))",
+            "13 6 7",
+        ),
+        (
+            "SELECT t.x, count(*) FROM t JOIN t u ON t.id = u.id GROUP BY t.x, u.x ORDER BY min(t.id)",
+            "[1, 2] 2; [] 1; NULL 2; [1, ] 1",
+        ),
+        (
+            "SELECT g.x, n, id FROM (SELECT x, count(*) AS n FROM t GROUP BY x) g JOIN t ON g.x = t.x ORDER BY id",
+            "[1, 2] 2 1; [1, 2] 2 2; [] 1 3; [1, ] 1 6",
+        ),
+        ("SELECT * FROM (SELECT x, count(*) AS n FROM t GROUP BY x) WHERE x IS NULL", "NULL 2"),
+        ("SELECT x FROM t EXCEPT SELECT x FROM t WHERE id < 4 ORDER BY 1", "[1, ]; NULL"),
+        ("SELECT count(*) FROM (SELECT x FROM t INTERSECT SELECT x FROM t)", "4"),
+        (
+            "SELECT x, count(*) FROM (SELECT x FROM t ORDER BY id LIMIT 4 OFFSET 1) GROUP BY x ORDER BY 2, 1",
+            "[] 1; [1, 2] 1; NULL 2",
+        ),
+        (
+            "SELECT arrow_cast(x, 'LargeList(Int64)') AS l, count(*) FROM t GROUP BY l ORDER BY min(id)",
+            "[1, 2] 2; [] 1; NULL 2; [1, ] 1",
+        ),
+        (
+            "SELECT arrow_cast(x, 'FixedSizeList(2, Int64)') AS f, count(*) FROM t WHERE id <> 3 GROUP BY f ORDER BY min(id)",
+            "[1, 2] 2; NULL 2; [1, ] 1",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT DISTINCT [CASE id % 2 WHEN 0 THEN 'NaN'::DOUBLE ELSE -('NaN'::DOUBLE) END] FROM t)",
+            "1",
+        ),
+    ];
+    expect_rows(&[LISTS], &cases).await;
+    expect_rows(&[LISTS, "SET serrate.rule.list_keys = false"], &cases).await;
+}
+
+/// The limit must be directly above the aggregate, so that the aggregate stops after 3 groups.
+#[tokio::test]
+async fn distinct_lists_with_a_limit_stop_early() {
+    let ctx = create_parallel_session();
+    query_batches(&ctx, LISTS).await.unwrap();
+    let plan = query_text(&ctx, "EXPLAIN SELECT DISTINCT x FROM t LIMIT 3").await;
+    assert!(plan.contains("list_to_key(") && plan.contains("lim=[3]"), "{plan}");
+}
+
 #[tokio::test]
 async fn groups_of_lists_keep_types_and_names() {
     let ctx = create_parallel_session();

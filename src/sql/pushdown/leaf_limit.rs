@@ -74,16 +74,17 @@ pub(crate) fn limit_leaves(
 }
 
 /// Lowers the batch size of the outermost sorts and aggregates, and of the plans below them, to
-/// `rows`. A [`BatchSizeExec`] above them has lowered it already.
+/// `rows`. A [`BatchSizeExec`] above them has lowered it already. Makes these sorts sort each batch
+/// alone.
 fn limit_spilled_rows(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
-        if node.is::<BatchSizeExec>() {
-            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
-        }
-        if !is_spilling(&node) {
-            return Ok(Transformed::no(node));
-        }
-        let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input: node, rows });
+        let mut sized = match node.downcast_ref::<BatchSizeExec>() {
+            Some(sized) => sized.with_input(Arc::clone(&sized.input)),
+            None if is_spilling(&node) => BatchSizeExec::new(Arc::clone(&node), rows),
+            None => return Ok(Transformed::no(node)),
+        };
+        sized.sorts_single_batches = true;
+        let sized: Arc<dyn ExecutionPlan> = Arc::new(sized);
         Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump))
     })?;
     Ok(plan.data)
@@ -125,7 +126,7 @@ fn lower_batch_size(
     let plan = plan.transform_down(|node| {
         if !node.children().is_empty() && !gives_lists(&node) {
             let input = raise_batch_size(node, rows, batch_size)?;
-            let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
+            let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec::new(input, batch_size));
             return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
         }
         // A `FilterExec` keeps the batch size with which it was planned, so this size is lowered
@@ -159,7 +160,7 @@ fn raise_batch_size(
         let sized = has_leaf_limits(&node)?;
         let mut node = lower_batch_size(node, rows, batch_size)?;
         if !sized {
-            node = Arc::new(BatchSizeExec { input: node, rows });
+            node = Arc::new(BatchSizeExec::new(node, rows));
         }
         Ok(Transformed::new(node, true, TreeNodeRecursion::Jump))
     })?;
@@ -300,11 +301,13 @@ fn find_largest_column(schema: &Schema, columns: &[usize], statistics: &Statisti
 pub(crate) struct BatchSizeExec {
     input: Arc<dyn ExecutionPlan>,
     rows: usize,
+    /// Whether sorts do not combine small batches before they sort them.
+    sorts_single_batches: bool,
 }
 
 impl BatchSizeExec {
     pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, rows: usize) -> Self {
-        Self { input, rows }
+        Self { input, rows, sorts_single_batches: false }
     }
 
     pub(in crate::sql) fn batch_rows(&self) -> usize {
@@ -312,7 +315,7 @@ impl BatchSizeExec {
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self { input, rows: self.rows }
+        Self { input, rows: self.rows, sorts_single_batches: self.sorts_single_batches }
     }
 }
 
@@ -331,10 +334,13 @@ impl ExecutionPlan for BatchSizeExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         // A `BatchSizeExec` above may have lowered the batch size; this node may raise it again.
-        let config = context.session_config().clone().with_batch_size(self.rows);
-        // A sort would combine small batches, sort them as one, and divide the rows into batches
-        // again. For each of these, it would reserve memory for the strings of all.
-        let config = config.with_sort_in_place_threshold_bytes(0);
+        let mut config = context.session_config().clone().with_batch_size(self.rows);
+        if self.sorts_single_batches {
+            // A sort would combine batches of up to 1 MB, sort them as one, and divide the rows
+            // into batches again. For each of these, it would reserve memory for the strings of
+            // all. If memory is not scarce, combined batches make merges faster.
+            config = config.with_sort_in_place_threshold_bytes(0);
+        }
         self.input.execute(partition, replace_config(&context, config))
     }
 
