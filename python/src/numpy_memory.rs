@@ -158,8 +158,9 @@ fn name_in_place(data_type: &DataType) -> Option<String> {
     }
 }
 
-/// Returns a read-only numpy array over the parts of a column that were cut from one array, such as the
-/// batches of a scanned table. Returns `None` for other parts, which must be joined.
+/// Returns a read-only numpy array over the parts of a column that are adjacent in memory, such as the
+/// batches of a scanned table, and keeps the memory of all of them. Returns `None` for other parts, which
+/// must be joined. (The buffers of batches have owners of their own, also if they are cut from one array.)
 pub(crate) fn view_parts<'py>(
     py: Python<'py>,
     parts: &[&ArrayRef],
@@ -177,10 +178,9 @@ pub(crate) fn view_parts<'py>(
             return Ok(None);
         }
         let values = values.slice_with_length(data.offset() * width, data.len() * width);
-        let is_next = buffers.last().is_none_or(|last| {
-            last.data_ptr() == values.data_ptr()
-                && last.as_ptr() as usize + last.len() == values.as_ptr() as usize
-        });
+        let is_next = buffers
+            .last()
+            .is_none_or(|last| last.as_ptr() as usize + last.len() == values.as_ptr() as usize);
         if !is_next {
             return Ok(None);
         }

@@ -183,11 +183,17 @@ def test_errors_of_statements_are_value_errors(query, error, text):
     assert isinstance(caught.value, serrate.Error)
 
 
-def test_memory_limit_is_a_memory_error():
-    session = serrate.connect(memory_limit="100K", threads=1)
+@pytest.fixture
+def small_session():
+    """A session with little memory; the limit holds for the process, so the default is restored."""
+    yield serrate.connect(memory_limit="100K", threads=1)
+    serrate.connect(memory_limit="70%")
+
+
+def test_memory_limit_is_a_memory_error(small_session):
     query = "SELECT count(*) FROM (SELECT DISTINCT v FROM (SELECT unnest(range(2000000)) AS v))"
     with pytest.raises(MemoryError):
-        session.sql(query).collect()
+        small_session.sql(query).collect()
     with pytest.raises(ValueError):
         serrate.connect({"serrate.nothing": 1})
     with pytest.raises(ValueError):
@@ -317,7 +323,7 @@ def test_stores_map_urls_to_folders(tmp_path):
             serrate.connect(stores={url: tmp_path})
 
 
-def test_errors_have_the_class_of_their_cause(tmp_path):
+def test_errors_have_the_class_of_their_cause(tmp_path, small_session):
     with pytest.raises(FileNotFoundError):
         serrate.sql(f"SELECT * FROM read_parquet('{tmp_path}/none.x')")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 is not all of it")
@@ -327,8 +333,7 @@ def test_errors_have_the_class_of_their_cause(tmp_path):
     for read in (lambda p: serrate.sql(f"SELECT * FROM '{p}'").collect(), serrate.RaggedTable.read):
         with pytest.raises(serrate.BadFileError):
             read(tmp_path / "bad.nrt")
-    small = serrate.connect(memory_limit="100K")
-    large = small.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC")
+    large = small_session.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC")
     with pytest.raises(MemoryError):
         large.collect()
     pytest.importorskip("pyarrow")

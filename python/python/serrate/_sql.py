@@ -188,7 +188,8 @@ def connect(
     """Creates a session.
 
     `settings` are the settings of SET, such as `{"serrate.nrt_nan": "nan"}`. `memory_limit` is a size such as
-    `"2G"`, and `threads` is the number of partitions in which a query runs. `stores` maps URLs to folders: with
+    `"2G"` or `"50%"`, which limits all sessions of the process together. `threads` is the number of partitions in
+    which a query runs. `stores` maps URLs to folders: with
     `{"lake://cohort/": "/data/cohort"}`, `FROM 'lake://cohort/a.parquet'` reads `/data/cohort/a.parquet`. Object
     stores such as S3 are not built in.
 
