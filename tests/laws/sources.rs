@@ -123,6 +123,13 @@ fn create_plain_session() -> SessionContext {
     let mut ctx = SessionContext::new_with_state(builder.build());
     serrate::sql::register_functions(&mut ctx).unwrap();
     serrate::sql::register_operators(&ctx).unwrap();
+    // Scalar functions that DataFusion lacks, such as `strftime`.
+    let known = ctx.state().scalar_functions().clone();
+    for (name, function) in state.scalar_functions() {
+        if !known.contains_key(name) {
+            ctx.register_udf(function.as_ref().clone());
+        }
+    }
     for aggregate in state.aggregate_functions().values() {
         ctx.register_udaf(aggregate.as_ref().clone());
     }

@@ -619,13 +619,13 @@ async fn times_with_offsets_are_instants() {
     write_text(&dir.path().join("d/b.csv"), "t\n2020-01-01 00:00:00 +02:00\n2020-01-02\n\n");
     write_text(&dir.path().join("local.csv"), "t\n2020-01-01T00:00:00\n2020-01-01 00:00:00.5\n");
     let cases = [
-        ("SELECT t FROM '{}/a.csv'", "2019-12-31T22:00:00Z; 2020-01-01T00:00:00.500Z"),
+        ("SELECT t FROM '{}/a.csv' ORDER BY t", "2019-12-31T22:00:00Z; 2020-01-01T00:00:00.500Z"),
         ("SELECT count(*) FROM '{}/a.csv' WHERE t < TIMESTAMPTZ '2020-01-01 00:00:00Z'", "1"),
         (
             "SELECT t FROM '{}/d' ORDER BY t",
             "2019-12-31T22:00:00Z; 2020-01-01T00:00:00Z; 2020-01-02T00:00:00Z",
         ),
-        ("SELECT t FROM '{}/local.csv'", "2020-01-01T00:00:00; 2020-01-01T00:00:00.500"),
+        ("SELECT t FROM '{}/local.csv' ORDER BY t", "2020-01-01T00:00:00; 2020-01-01T00:00:00.500"),
     ];
     expect_texts(&cases, dir.path()).await;
     // The types follow from the first thousand records, and a later offset is not dropped.

@@ -423,7 +423,7 @@ const ASKED: [(&str, &str); 63] = [
     ("any_before", "write ragged_window(x, time, at, 'any', before => INTERVAL '30 days')"),
     ("trend", "write regr_slope(y, x) for rows, or ragged_regr_slope(y, x) for a list"),
     ("carry_forward", "write last_value(x IGNORE NULLS) OVER (ORDER BY t) for rows"),
-    ("time_since_last", "or at - ragged_asof(time, time, at) for a list"),
+    ("time_since_last", "write t - lag(t) OVER (ORDER BY t) for rows, or at - ragged_asof("),
     ("md5", "docs/functions and the shell command .functions list all functions"),
 ];
 

@@ -178,7 +178,7 @@ async fn statements_run_with_any_one_rule_disabled() {
     assert!(wrong.is_empty(), "\n{wrong}");
     let optimizations = rules.iter().filter(|rule| rule.is_optimization);
     let names: Vec<&str> = optimizations.map(|rule| rule.name).collect();
-    assert_eq!(names.len(), 11, "{names:?}");
+    assert_eq!(names.len(), 12, "{names:?}");
     disable(&ctx, &names.join(", ")).await;
     for (sql, expected) in statements.iter().zip(&expected) {
         assert_eq!(query_text(&ctx, sql).await, *expected, "without {names:?}: {sql}");

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Union};
 
 use crate::functions::remove_extension;
 use crate::sql::workarounds::types::times::cast_column;
@@ -64,6 +64,7 @@ fn has_mixed_tags(union: &Union, at: usize) -> bool {
 }
 
 /// Returns the field of a column of `plan`; for a union, the fields of this column in its inputs.
+/// Leaves out columns that are a constant NULL, which an earlier rule may have cast.
 ///
 /// Before type coercion, a union has the types of its first input, which may be an untyped NULL.
 fn list_fields(plan: &LogicalPlan, at: usize) -> Vec<&FieldRef> {
@@ -72,7 +73,21 @@ fn list_fields(plan: &LogicalPlan, at: usize) -> Vec<&FieldRef> {
             union.inputs.iter().flat_map(|input| list_fields(input, at)).collect()
         }
         LogicalPlan::Distinct(Distinct::All(input)) => list_fields(input, at),
+        LogicalPlan::Projection(projection)
+            if projection.expr.get(at).is_some_and(is_null_constant) =>
+        {
+            Vec::new()
+        }
         other => other.schema().fields().get(at).into_iter().collect(),
+    }
+}
+
+fn is_null_constant(e: &Expr) -> bool {
+    match e {
+        Expr::Alias(alias) => is_null_constant(&alias.expr),
+        Expr::Cast(cast) => is_null_constant(&cast.expr),
+        Expr::Literal(value, _) => value.is_null(),
+        _ => false,
     }
 }
 
