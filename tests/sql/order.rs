@@ -580,32 +580,3 @@ async fn stock_sorts_still_count_shared_buffers() {
     assert!(answers[0].as_ref().is_err_and(|e| e.contains("ExternalSorter")), "{answers:?}");
     assert_eq!(answers[1], Ok(2000));
 }
-
-/// The memory pool reads these percentages when the sort starts.
-#[tokio::test]
-async fn sorts_with_large_keys_announce_them() {
-    let ctx = serrate::sql::session();
-    let table =
-        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 2, [3], 'a'), (4, 5, [6], 'b')) v(a, b, x, s)";
-    query_batches(&ctx, table).await.unwrap();
-    for (columns, keys, percent) in [
-        ("a, b", "b, a", Some(162)),
-        ("x", "x", Some(237)),
-        ("a, b, x", "a, x", Some(237)),
-        ("s, a", "s, a", Some(150)),
-        ("a, b, s", "a, b", None),
-        ("a, b", "a", None),
-        ("s", "s", None),
-        ("x, a", "a", None),
-    ] {
-        let sql = format!("EXPLAIN SELECT {columns} FROM t ORDER BY {keys}");
-        let plan = query_text(&ctx, &sql).await;
-        let expected = percent.map(|percent| format!("SortKeysExec: percent={percent} "));
-        match expected {
-            Some(node) => assert!(plan.contains(&node), "{columns} by {keys}\n{plan}"),
-            None => assert!(!plan.contains("SortKeysExec"), "{columns} by {keys}\n{plan}"),
-        }
-        let limited = query_text(&ctx, &format!("{sql} LIMIT 1")).await;
-        assert!(percent == Some(237) || !limited.contains("SortKeysExec"), "{limited}");
-    }
-}
