@@ -223,15 +223,7 @@ impl MemoryRequest {
     /// rows. It must merge these rows to spill them.
     fn compute_guaranteed(&self, share: usize) -> usize {
         let guaranteed = share.min(GUARANTEED);
-        guaranteed.max(self.compute_merge_bytes().saturating_add(guaranteed / 2))
-    }
-
-    /// Returns how many bytes the rows and the keys of a sort take while it merges them.
-    fn compute_merge_bytes(&self) -> usize {
-        match self.key_percent {
-            0..=100 => self.peak,
-            percent => (self.peak / 200).saturating_mul(percent.saturating_add(100)),
-        }
+        guaranteed.max(self.peak.saturating_add(guaranteed / 2))
     }
 
     /// Returns the maximum size of the reservation if the operator may hold `most` bytes.
@@ -502,10 +494,6 @@ mod tests {
         assert!(merge.is_guaranteed(Some(share), limit));
         let merge = new_merge_request(2 * MIB, 60 * MIB, 60 * MIB);
         assert!(!merge.fits_bound(merge.compute_share_bound(share, limit)));
-        // The rows take 30 MiB, and the keys 48 MiB.
-        let merge =
-            MemoryRequest { key_percent: 160, ..new_merge_request(17 * MIB, 60 * MIB, 60 * MIB) };
-        assert!(merge.fits_bound(merge.compute_share_bound(share, limit)));
     }
 
     /// The pool knows the operators of DataFusion by the names of their consumers.

@@ -143,7 +143,7 @@ impl ExecutionPlan for SortKeysExec {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray};
+    use arrow::array::{ArrayRef, AsArray, Int64Array, ListArray};
     use arrow::datatypes::{Field, Int16Type, Int64Type};
     use arrow::row::{RowConverter, SortField};
 
