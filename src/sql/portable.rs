@@ -62,7 +62,7 @@ pub(crate) use crate::sql::sources::meds::MedsScan;
 /// Nodes and sources that must run in the process of the session, each with the reason that
 /// messages to the user give. A test in `tests/layers` checks that every other node and source can
 /// run on workers.
-const STAYS: [(&str, &str); 26] = [
+const STAYS: [(&str, &str); 25] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -109,10 +109,6 @@ const STAYS: [(&str, &str); 26] = [
         "internal error: the plan still contains a source that only the optimizer uses; please report it",
     ),
     ("SharedExec", "a subquery whose rows are used twice runs in the session"),
-    (
-        "SortKeysExec",
-        "internal error: the plan still contains a node that only sessions use; please report it",
-    ),
     ("SortedExec", "the session itself sorts the rows"),
     ("TableSource", "workers cannot read a ragged table in memory; write the table to a file"),
     ("UploadExec", "the session itself writes files"),

@@ -76,7 +76,6 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_repeated_constants", "long constants that are repeated for each row end the process"),
     ("serrate_rows_in", "rows in front of IN are refused"),
     ("serrate_similar_patterns", "SIMILAR TO is not anchored"),
-    ("serrate_sort_keys", "sorts by several keys and by lists fail at the memory limit"),
     ("serrate_sorted_distinct", "DISTINCT with LIMIT over sorted rows fails"),
     (
         "serrate_sorted_inputs",

@@ -22,8 +22,6 @@ use serrate_core::internal::holds_type;
 
 #[cfg(feature = "cluster")]
 use crate::sql::exec::compact_texts::CompactTextsExec;
-#[cfg(feature = "cluster")]
-use crate::sql::exec::sort_keys::SortKeysExec;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// Physical optimizer rule: if the first input of a hash join or a cross join has lists, makes the
@@ -54,18 +52,16 @@ pub(in crate::sql) fn reserve_copies(
     Ok(plan.data)
 }
 
-/// Removes from a plan the nodes that [`reserve_copies`], [`compact_texts`] and
-/// [`reserve_sort_keys`] insert, because worker processes run plans without these nodes.
+/// Removes from a plan the nodes that [`reserve_copies`] and [`compact_texts`] insert, because
+/// worker processes run plans without these nodes.
 ///
 /// [`compact_texts`]: crate::sql::exec::compact_texts::compact_texts
-/// [`reserve_sort_keys`]: crate::sql::exec::sort_keys::reserve_sort_keys
 #[cfg(feature = "cluster")]
 pub(crate) fn remove_memory_nodes(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         let copied = node.downcast_ref::<CopiedExec>().map(|copied| &copied.input);
         let compact = || node.downcast_ref::<CompactTextsExec>().map(CompactTextsExec::get_input);
-        let keys = || node.downcast_ref::<SortKeysExec>().map(SortKeysExec::get_input);
-        Ok(match copied.or_else(compact).or_else(keys).map(Arc::clone) {
+        Ok(match copied.or_else(compact).map(Arc::clone) {
             Some(input) => Transformed::yes(input),
             None => Transformed::no(node),
         })

@@ -28,16 +28,6 @@ thread_local! {
     /// The id of the consumer for the rows of a new sort, until the same thread registers the
     /// consumer for the merges of this sort.
     static NEW_SORT: Cell<Option<usize>> = const { Cell::new(None) };
-
-    /// The size of the keys of the sort that the same thread registers next, in percent of its
-    /// rows.
-    static NEW_SORT_KEYS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Tells the pool the size of the keys of the sort that this thread registers next, in percent of
-/// its rows. Without this call, a sort leaves only [`MERGE_BYTES`] for its keys.
-pub(in crate::sql) fn announce_sort_keys(percent: usize) {
-    NEW_SORT_KEYS.set(percent);
 }
 
 /// The memory pool of all sessions. Memory that operators reserve counts towards the memory limit
@@ -78,8 +68,6 @@ struct MemorySharer {
     /// Maximum of `held` since a sort began to collect the rows that it holds now. 0 for other
     /// operators.
     peak: usize,
-    /// Size of the keys of a sort in percent of its rows, or 0 if the keys are small.
-    key_percent: usize,
 }
 
 impl MemoryHolders {
@@ -96,11 +84,7 @@ impl MemoryHolders {
             NEW_SORT.set(Some(own_id));
         }
         self.sharer_ids.insert(own_id, sharer_id);
-        let sharer = self.sharers.entry(sharer_id).or_default();
-        sharer.consumers += 1;
-        if is_sort(consumer) {
-            sharer.key_percent = NEW_SORT_KEYS.take();
-        }
+        self.sharers.entry(sharer_id).or_default().consumers += 1;
     }
 
     fn remove_consumer(&mut self, consumer: &MemoryConsumer) {
@@ -193,8 +177,6 @@ struct MemoryRequest {
     unshared: usize,
     /// The peak of a sort if the bytes are for its merges, otherwise 0.
     peak: usize,
-    /// Size of the keys of a sort in percent of its rows, or 0 if the keys are small.
-    key_percent: usize,
     can_spill: bool,
     /// Whether the bytes are for the rows of a sort.
     is_sort: bool,
@@ -211,7 +193,6 @@ impl MemoryRequest {
             held: sharer.map(|sharer| sharer.held),
             unshared: holders.compute_unshared(),
             peak,
-            key_percent: sharer.map_or(0, |sharer| sharer.key_percent),
             can_spill: consumer.can_spill(),
             is_sort: is_sort(consumer),
         }
@@ -239,27 +220,11 @@ impl MemoryRequest {
         let other_reservations = held.saturating_sub(self.reserved);
         match (self.can_spill, held) {
             (false, 0) => limit,
-            // Merges of spilled rows reserve memory for four batches per file, but not for the keys
-            // of two. A sort holds no rows then, so its peak is 0.
-            (false, _) if self.peak == 0 => {
-                self.leave_for_keys(most).saturating_sub(other_reservations)
-            }
             (false, _) => most.saturating_sub(other_reservations),
             (true, _) => {
                 let merge = (most / 4).min(MERGE_BYTES);
-                let rows = most.saturating_sub(other_reservations.max(merge));
-                rows.min(self.leave_for_keys(most)).max(most / 4)
+                most.saturating_sub(other_reservations.max(merge)).max(most / 4)
             }
-        }
-    }
-
-    /// Returns how many of `most` bytes a sort may reserve for its rows, so that the sorted rows
-    /// and their keys fit. A sort reserves twice the size of its rows. The sorted rows take their
-    /// size once; a tenth of this size is left for the batch that a merge returns.
-    fn leave_for_keys(&self, most: usize) -> usize {
-        match self.key_percent {
-            0..=100 => most,
-            percent => (most / percent.saturating_add(110)).saturating_mul(200),
         }
     }
 
@@ -390,16 +355,7 @@ mod tests {
     /// A request of the merges of a sort.
     fn new_merge_request(additional: usize, held: usize, peak: usize) -> MemoryRequest {
         let (held, can_spill, is_sort) = (Some(held), false, false);
-        MemoryRequest {
-            reserved: 0,
-            additional,
-            held,
-            unshared: 0,
-            peak,
-            key_percent: 0,
-            can_spill,
-            is_sort,
-        }
+        MemoryRequest { reserved: 0, additional, held, unshared: 0, peak, can_spill, is_sort }
     }
 
     #[test]
@@ -412,7 +368,6 @@ mod tests {
             held: Some(reserved),
             unshared: 0,
             peak: 0,
-            key_percent: 0,
             can_spill: true,
             is_sort: true,
         };
@@ -424,27 +379,6 @@ mod tests {
         // Rows can spill if all memory is in use; merges cannot.
         assert!(!rows(1).is_guaranteed(Some(share), limit));
         assert!(new_merge_request(MIB, 15 * MIB, 0).is_guaranteed(Some(share), limit));
-    }
-
-    #[test]
-    fn rows_of_a_sort_leave_memory_for_large_keys() {
-        let (share, limit) = (100 * MIB, 400 * MIB);
-        let rows = |key_percent| MemoryRequest {
-            reserved: 10 * MIB,
-            additional: 0,
-            held: Some(10 * MIB),
-            unshared: 0,
-            peak: 0,
-            key_percent,
-            can_spill: true,
-            is_sort: true,
-        };
-        let bound = |key_percent| rows(key_percent).compute_share_bound(share, limit);
-        assert_eq!((bound(0), bound(100)), (90 * MIB, 90 * MIB));
-        // Rows of 37 MiB are counted twice. With keys of 160 %, they take 37 + 59 MiB.
-        assert!((73 * MIB..75 * MIB).contains(&bound(160)), "{}", bound(160));
-        assert!((55 * MIB..60 * MIB).contains(&bound(238)), "{}", bound(238));
-        assert_eq!(bound(10_000), 25 * MIB);
     }
 
     #[test]
@@ -474,7 +408,6 @@ mod tests {
             held: Some(4 * MIB + reserved),
             unshared: 0,
             peak: 0,
-            key_percent: 0,
             can_spill: true,
             is_sort: true,
         };

@@ -15,7 +15,6 @@ pub(in crate::sql) mod new_rows;
 pub(in crate::sql) mod pacing;
 pub(in crate::sql) mod plain_order;
 pub(in crate::sql) mod shared;
-pub(in crate::sql) mod sort_keys;
 pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
 pub(in crate::sql) mod table_rows;

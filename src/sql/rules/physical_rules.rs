@@ -23,7 +23,7 @@ use super::session_rule::UpstreamIssue::DataFusion;
 use super::session_rule::{RemovalCondition, RuleStep, SessionRule, UpstreamReport};
 use crate::sql::base::node_types::NodeType;
 use crate::sql::exec::nest::NestExec;
-use crate::sql::exec::{compact_texts, copied, sort_keys, stack, yielding};
+use crate::sql::exec::{compact_texts, copied, stack, yielding};
 use crate::sql::order::order_rules;
 use crate::sql::pushdown::{contains, leaf_limit, lengths, offset, partitions};
 use crate::sql::sources::{asof, guarded_source, parquet};
@@ -453,15 +453,6 @@ pub(super) static PHYSICAL_RULES: &[SessionRule] = &[
         without: "sorts of strings spill early or fail at the memory limit, because each batch counts the buffers of many others",
         upstream: UpstreamReport::Reported(&[DataFusion(12136), DataFusion(25271)]),
         until: RemovalCondition::Fails("stock_sorts_still_count_shared_buffers"),
-    },
-    SessionRule {
-        name: "serrate_sort_keys",
-        // Must run after all sorts are in place, and after `serrate_compact_texts`: the node that
-        // this rule inserts must be directly below the sort.
-        step: RuleStep::LastPhysical(nodes![SortExec], sort_keys::reserve_sort_keys),
-        without: "`ORDER BY k, id` of integers, and ORDER BY a list, fail at the memory limit",
-        upstream: UpstreamReport::Ours,
-        until: RemovalCondition::Feature,
     },
     SessionRule {
         name: "serrate_copied_inputs",
