@@ -102,7 +102,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
 };
 use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
-pub(crate) use def::{ListPart, ReadParts, remove_extension, remove_other_extension};
+pub(crate) use def::{ListPart, ReadParts, remove_other_extension};
 pub(crate) use delegation::delegate;
 use doc::FunctionSection;
 #[cfg(feature = "cli")]
@@ -128,9 +128,9 @@ pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::build_signed_counts;
 pub(crate) use list_fields::{build_typed_lists, is_list_concatenation, make_elements_nullable};
-pub(crate) use list_keys::{LIST_KEY, make_list_key, restore_list};
 #[cfg(feature = "cluster")]
 pub(crate) use list_keys::list_key_functions;
+pub(crate) use list_keys::{LIST_KEY, make_list_key, restore_list};
 pub(crate) use list_subsets::build_null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, find_long_number, make_decimal_of_digits};
 pub(crate) use long_results::charge_series;

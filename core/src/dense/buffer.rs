@@ -186,7 +186,7 @@ impl Drop for TensorMemory {
     }
 }
 
-/// What a pool knows about a free block.
+/// Holds what a pool knows about a free block.
 #[derive(Debug)]
 struct FreeContents {
     contents: BlockContents,

@@ -100,7 +100,7 @@ impl ShelfBlock {
 
     /// Pads the first `len` bytes, except where `next`, the grid of the next batch, has values. If
     /// `together` is set, the threads of the current pool share the work.
-    fn clear(&mut self, shelf: &BlockShelf, len: usize, next: &PaddedGrid, together: bool) {
+    fn clear_block(&mut self, shelf: &BlockShelf, len: usize, next: &PaddedGrid, together: bool) {
         let bytes = self.block.as_mut_slice();
         let mut padding = PaddingBytes::from_fill(&shelf.fill[..shelf.size]);
         if let Some(grid) =
@@ -146,7 +146,7 @@ impl LentBlock {
     pub(super) fn clear_for_grid(&mut self, grid: &PaddedGrid, together: bool) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
-                used.clear(&home, self.len, grid, together);
+                used.clear_block(&home, self.len, grid, together);
                 &mut used.block.as_mut_slice()[..self.len]
             }
             _ => &mut [],

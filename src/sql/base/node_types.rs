@@ -25,7 +25,7 @@ thread_local! {
 }
 
 impl KnownNodes {
-    fn find(plan: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+    fn collect_types(plan: &Arc<dyn ExecutionPlan>) -> Result<Self> {
         let mut types = Vec::new();
         plan.apply(|node| {
             let mut node: &dyn ExecutionPlan = node.as_ref();
@@ -41,7 +41,7 @@ impl KnownNodes {
         Ok(Self { plan: Arc::downgrade(plan), types })
     }
 
-    fn are_of(&self, plan: &Arc<dyn ExecutionPlan>) -> bool {
+    fn is_about(&self, plan: &Arc<dyn ExecutionPlan>) -> bool {
         std::ptr::addr_eq(self.plan.as_ptr(), Arc::as_ptr(plan))
     }
 }
@@ -52,8 +52,8 @@ pub(in crate::sql) fn has_nodes(
     wanted: &[NodeType],
 ) -> Result<bool> {
     LAST.with_borrow_mut(|last| {
-        if last.as_ref().is_none_or(|known| !known.are_of(plan)) {
-            *last = Some(KnownNodes::find(plan)?);
+        if last.as_ref().is_none_or(|known| !known.is_about(plan)) {
+            *last = Some(KnownNodes::collect_types(plan)?);
         }
         let has = |known: &KnownNodes| wanted.iter().any(|of| known.types.contains(&of()));
         Ok(last.as_ref().is_some_and(has))

@@ -69,7 +69,7 @@ impl<F> FunctionRule<F> {
 }
 
 impl FunctionRule<(&'static [PlanFact], AnalyzeFn)> {
-    /// With debug assertions, checks that the rule neither changes nor refuses `plan`, for which it
+    /// Checks, with debug assertions, that the rule neither changes nor refuses `plan`, for which it
     /// is skipped.
     fn check_skipped(&self, plan: &LogicalPlan) {
         if cfg!(debug_assertions) {
@@ -126,7 +126,7 @@ impl OptimizerRule for FunctionRule<(ApplyOrder, RewriteFn)> {
 }
 
 impl FunctionRule<(&'static [NodeType], OptimizeFn)> {
-    /// With debug assertions, checks that the rule neither changes nor refuses `plan`, for which it
+    /// Checks, with debug assertions, that the rule neither changes nor refuses `plan`, for which it
     /// is skipped.
     fn check_skipped(&self, plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) {
         if cfg!(debug_assertions) {

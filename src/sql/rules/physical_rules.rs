@@ -399,7 +399,7 @@ pub(super) static PHYSICAL_RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_leaf_batches",
-        step: RuleStep::LastPhysical(nodes![DataSourceExec], leaf_limit::limit_leaves),
+        step: RuleStep::LastPhysical(ANY_NODE, leaf_limit::limit_leaves),
         without: "batches of long lists take gigabytes",
         upstream: UpstreamReport::Ours,
         until: RemovalCondition::Speed,

@@ -161,7 +161,7 @@ impl VisibleFiles {
 fn open_for_head(location: &Path) -> Option<GetResult> {
     let path = LocalFileSystem::new().path_to_filesystem(location).ok()?;
     // A pipe must not be opened here, because this waits for the other end.
-    if !access::metadata(&path).ok()?.is_file() {
+    if !access::is_file(&path) {
         return None;
     }
     let file = access::open(&path).ok()?;

@@ -114,7 +114,7 @@ async fn plan_prepared(
     conditions: &[String],
 ) -> Result<LogicalPlan> {
     let is_plain = is_plain(&statement);
-    // With debug assertions, plain queries are rewritten, too, to check that this changes nothing.
+    // Debug builds rewrite plain queries, too, to check that this changes nothing.
     let unexpanded = match is_plain && !cfg!(debug_assertions) {
         true => BTreeMap::new(),
         false => {

@@ -173,7 +173,7 @@ async fn buckets_of_parameters_begin_as_those_of_literals() {
     expect_rows(&[prepare], &cases).await;
 }
 
-/// As in DuckDB, only the month of an origin counts for a width of months. Buckets of times with a
+/// Only the month of an origin counts for a width of months, as in DuckDB. Buckets of times with a
 /// zone are those of UTC.
 #[tokio::test]
 async fn buckets_of_months_begin_with_the_month_of_their_origin() {

@@ -39,7 +39,7 @@ impl FileMetadata for CachedHeader {
     }
 }
 
-/// What planning needs of a file.
+/// Holds what planning needs of a file.
 #[derive(Clone)]
 pub(super) struct KnownFile {
     meta: ObjectMeta,

@@ -318,11 +318,7 @@ fn unify_clocks(union: &mut Union) -> Result<bool> {
 }
 
 /// Adds a projection above `input` that casts the column at index `column` to the type `to`.
-pub(in crate::sql) fn cast_column(
-    input: &Arc<LogicalPlan>,
-    column: usize,
-    to: &DataType,
-) -> Result<Arc<LogicalPlan>> {
+fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
     let exprs = input.schema().iter().enumerate().map(|(i, named)| {
         let e = Expr::Column(Column::from(named));
         match i == column {
