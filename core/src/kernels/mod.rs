@@ -57,7 +57,7 @@ pub(crate) mod side;
 pub(crate) mod simd;
 pub(crate) mod span_texts;
 pub(crate) mod text_lists;
-#[cfg(feature = "sql")]
+#[cfg_attr(not(feature = "sql"), allow(dead_code, unreachable_pub, reason = "SQL has more parts"))]
 pub(crate) mod time_parts;
 pub(crate) mod time_texts;
 mod time_units;

@@ -48,7 +48,7 @@ pub(crate) fn limit_leaves(
     let mut leaves = SerrateOptions::of(config).leaf_batch_size;
     let configured: usize = config.execution.batch_size.get();
     let mut batch_size = configured;
-    if let Some(most) = SpillBatches::find(&plan) {
+    if let Some(most) = SpillBatches::find_shares(&plan) {
         leaves = leaves.min(most.leaves);
         batch_size = batch_size.min(most.rows);
     }

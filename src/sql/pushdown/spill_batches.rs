@@ -44,7 +44,7 @@ pub(super) struct SpillBatches {
 impl SpillBatches {
     /// Returns the maximum size of the batches of `plan`, or `None` if nothing in it spills or the
     /// memory is not limited.
-    pub(super) fn find(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+    pub(super) fn find_shares(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let (mut operators, mut row_bytes) = (0usize, 0usize);
         measure_operators(plan, &mut operators, &mut row_bytes);
         match memory_limit() {

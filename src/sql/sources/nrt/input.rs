@@ -55,7 +55,7 @@ pub(super) struct KnownFile {
 impl KnownFile {
     /// Returns what the cache knows of this version of a local file, or opens the file. A file whose
     /// next change might not change its stamp is not cached.
-    pub(super) async fn read(
+    pub(super) async fn read_cached(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
         mmap: bool,

@@ -129,7 +129,7 @@ impl FileFormat for NrtFormat {
         let headers = &HeaderCache::from_session(state);
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
-                let known = KnownFile::read(store, &meta, mmap, headers).await?;
+                let known = KnownFile::read_cached(store, &meta, mmap, headers).await?;
                 Ok::<_, datafusion::error::DataFusionError>((known.path, known.schema))
             })
             .buffered(parallel)
@@ -153,7 +153,7 @@ impl FileFormat for NrtFormat {
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let headers = HeaderCache::from_session(state);
-        let known = KnownFile::read(store, object, mmap, &headers).await?;
+        let known = KnownFile::read_cached(store, object, mmap, &headers).await?;
         Ok(compute_file_statistics(&known, &table_schema))
     }
 
