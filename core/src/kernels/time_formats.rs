@@ -289,7 +289,7 @@ impl LocalClock {
     }
 
     /// Formats times without a zone as the names of their days or months, without their local times,
-    /// which takes a third less time. Returns `None` for other parts, and for times that
+    /// which takes half the time. Returns `None` for other parts, and for times that
     /// [`extract_time_part`] leaves out.
     fn name_all(&self, times: &ArrayRef, part: &FormatPart) -> Result<Option<StringArray>> {
         let (names, number, short) = match part {

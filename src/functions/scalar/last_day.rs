@@ -19,7 +19,7 @@ use super::strftime::find_time_type;
 const NAME: &str = "last_day";
 
 /// Returns `last_day(t)`, the last day of the month of a date or timestamp. As an expression of
-/// `date_trunc` and intervals, it would take ten times as long.
+/// `date_trunc` and intervals, it would take thirty times as long.
 pub(super) fn build_last_day() -> ScalarUDF {
     ScalarUDF::new_from_impl(LastDayFunction)
 }
