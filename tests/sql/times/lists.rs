@@ -75,7 +75,7 @@ async fn functions_of_times_apply_to_lists_of_every_kind() {
         if found != "3 []; 4 NULL" {
             wrong.push_str(&format!("{function} of an empty list and NULL has {found}\n"));
         }
-        // A list of two levels, of which the inner lists are those of the table.
+        // Two levels: a list of the lists of all rows gives the list of their results.
         let nested =
             format!("SELECT {function} FROM (SELECT array_agg(t ORDER BY id) AS t FROM lists)");
         let parts = format!("SELECT array_agg({function} ORDER BY id) FROM lists");

@@ -171,8 +171,8 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
     }
 }
 
-/// Formats a number of microseconds as `1d 03:00`. An inexact duration is rounded to the longest
-/// unit of which it has at least a thousand.
+/// Formats a number of microseconds as `1d 03:00`. An inexact duration of at least 1000 days is
+/// rounded to days, and a shorter one likewise to hours, minutes, seconds or milliseconds.
 fn format_duration(microseconds: f64, is_rounded: bool) -> String {
     let units = [DAY, DAY / 24.0, 60e6, 1e6, 1e3];
     let is_long = |unit: &f64| is_rounded && microseconds.abs() >= unit * 1000.0;
