@@ -29,7 +29,7 @@ pub(in crate::sql::statement) async fn cast_inserted_numbers(
     insert: &mut Insert,
 ) {
     let has_fraction = insert.source.as_ref().is_some_and(|source| {
-        let found = visit_expressions(source.as_ref(), |e| match is_fraction(e) {
+        let found = visit_expressions(source.as_ref(), |e| match is_fraction(e, f64::INFINITY) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });
@@ -185,7 +185,9 @@ fn cast_value(value: &mut Expr, to: &DataType) {
             }
         }
         (to, value) => {
-            if let Some(data_type) = to_sql_decimal(to).filter(|_| is_fraction(value)) {
+            if let Some((data_type, largest)) = to_sql_decimal(to)
+                && is_fraction(value, largest)
+            {
                 let literal = std::mem::replace(value, Expr::value(Value::Null));
                 *value = Expr::Cast {
                     kind: CastKind::Cast,
@@ -200,8 +202,8 @@ fn cast_value(value: &mut Expr, to: &DataType) {
     }
 }
 
-/// Returns a decimal type as a type of SQL; `None` for any other type.
-fn to_sql_decimal(t: &DataType) -> Option<SqlType> {
+/// Returns a decimal type as a type of SQL, and its largest value; `None` for any other type.
+fn to_sql_decimal(t: &DataType) -> Option<(SqlType, f64)> {
     let (DataType::Decimal32(precision, scale)
     | DataType::Decimal64(precision, scale)
     | DataType::Decimal128(precision, scale)
@@ -210,20 +212,26 @@ fn to_sql_decimal(t: &DataType) -> Option<SqlType> {
         return None;
     };
     let digits = ExactNumberInfo::PrecisionAndScale(u64::from(*precision), i64::from(*scale));
-    (*scale >= 0).then_some(SqlType::Decimal(digits))
+    let (whole, scale) = (i32::from(*precision) - i32::from(*scale), i32::from(*scale));
+    let largest = 10f64.powi(whole) - 10f64.powi(-scale);
+    (scale >= 0).then_some((SqlType::Decimal(digits), largest))
 }
 
 /// Whether an expression is the literal of a number that DataFusion plans as a double, such as
-/// `-1.5`.
-fn is_fraction(e: &Expr) -> bool {
+/// `-1.5`, and not beyond `largest`. A cast of a literal beyond it is an error when the statement is
+/// planned, also if no row is written.
+fn is_fraction(e: &Expr, largest: f64) -> bool {
     match e {
         Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse::<u64>().is_err(),
+            Value::Number(digits, _) => {
+                digits.parse::<u64>().is_err()
+                    && digits.parse::<f64>().is_ok_and(|number| number <= largest)
+            }
             _ => false,
         },
-        Expr::Nested(inner) => is_fraction(inner),
+        Expr::Nested(inner) => is_fraction(inner, largest),
         Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => {
-            matches!(expr.as_ref(), Expr::Value(_)) && is_fraction(expr)
+            matches!(expr.as_ref(), Expr::Value(_)) && is_fraction(expr, largest)
         }
         _ => false,
     }
