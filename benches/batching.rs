@@ -22,7 +22,7 @@ use serrate::batching::{
     get_indices_from_mask, get_mask_from_indices, sum_over_targets,
 };
 use serrate::dense::{DType, DenseOptions, DenseTensor};
-use serrate::io::safetensors::dense;
+use serrate::io::safetensors::{FileAccess, dense};
 
 const SAMPLES: usize = 65_536;
 const MOST: usize = 256;
@@ -72,7 +72,7 @@ impl Data {
     }
 
     fn read(file: &str) -> Self {
-        let all = dense::read(file, false).unwrap();
+        let all = dense::read(file, FileAccess::Read).unwrap();
         let get = |name: &str| all.iter().find(|(n, _)| n == name).unwrap().1.clone();
         let batch =
             |values: &str, ends: &str| RaggedBatch::from_packed(get(values), &get(ends)).unwrap();

@@ -28,7 +28,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use serrate::array::{Offsets, RaggedArray};
-use serrate::io::safetensors::dense;
+use serrate::io::safetensors::{FileAccess, dense};
 use serrate::kernels::between::ClosedEnds;
 use serrate::kernels::elementwise::{BinaryOp, Operand, binary, binary_owned};
 use serrate::kernels::group::{group, group_keys};
@@ -447,7 +447,7 @@ fn report(d: &Data, wanted: &[String]) {
 /// Runs the kernels that are compared with other libraries on the lists and leaves of a file, and
 /// prints JSON.
 fn peer(file: &str) {
-    let all = dense::read(file, false).unwrap();
+    let all = dense::read(file, FileAccess::Read).unwrap();
     let get = |name: &str| &all.iter().find(|(n, _)| n == name).unwrap().1;
     let level = |name: &str| {
         let bounds = get(name).as_slice::<i64>().unwrap();

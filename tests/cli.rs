@@ -49,7 +49,7 @@ use serrate::arrow::compute::cast;
 use serrate::arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, UInt16Type};
 use serrate::arrow::ipc::reader::{FileReader, StreamReader};
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
-use serrate::io::safetensors::dense;
+use serrate::io::safetensors::{FileAccess, dense};
 use serrate::table::RaggedTable;
 use tempfile::TempDir;
 

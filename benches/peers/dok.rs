@@ -7,7 +7,7 @@ use hashbrown::HashMap as Brown;
 use serde_json::{Value, json};
 use serrate::dense::DenseTensor;
 use serrate::dok::{Fallback, MapOptions, RowMap};
-use serrate::io::safetensors::dense;
+use serrate::io::safetensors::{FileAccess, dense};
 use serrate::{Error, Result};
 
 use super::{Arguments, bits};
@@ -19,7 +19,7 @@ fn rows(t: &DenseTensor) -> Result<&[Key]> {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Value> {
-    let tensors = dense::read(&arguments.file, false)?;
+    let tensors = dense::read(&arguments.file, FileAccess::Read)?;
     let tensor = |name: &str| {
         let found = tensors.iter().find(|(n, _)| n == name).map(|(_, t)| t);
         found.ok_or_else(|| Error::invalid(format!("no tensor {name:?} in the file")))

@@ -3,7 +3,7 @@
 use super::*;
 
 fn read_batch(place: &Place, name: &str) -> Vec<(String, serrate::dense::DenseTensor)> {
-    dense::read(place.path(name), false).unwrap()
+    dense::read(place.path(name), FileAccess::Read).unwrap()
 }
 
 fn find_tensor<'a>(

@@ -122,13 +122,13 @@ fn densify_pads_truncates_and_writes_masks() {
         out.contains("code: int64 [3, 2, 3]") && out.ends_with("wrote 3 rows to all.safetensors\n"),
         "{out}"
     );
-    let tensors = dense::read(place.path("all.safetensors"), false).unwrap();
+    let tensors = dense::read(place.path("all.safetensors"), FileAccess::Read).unwrap();
     let names: Vec<&str> = tensors.iter().map(|(n, _)| n.as_str()).collect();
     for name in ["age", "t", "code", "dim1/mask", "dim2/mask"] {
         assert!(names.contains(&name), "{names:?}");
     }
     let tensor = |file: &str, name: &str| {
-        let all = dense::read(place.path(file), false).unwrap();
+        let all = dense::read(place.path(file), FileAccess::Read).unwrap();
         all.into_iter().find(|(n, _)| n == name).unwrap().1
     };
     assert_eq!(
@@ -296,7 +296,7 @@ fn nan_of_nrt_becomes_null_in_formats_with_null_unless_keep_nan_is_given() {
     place.ok(&["convert", "x.nrt", "y.nrt"]);
     assert_eq!(fs::read(place.path("x.nrt")).unwrap(), fs::read(place.path("y.nrt")).unwrap());
     place.ok(&["convert", "x.nrt", "x.safetensors"]);
-    let all = dense::read(place.path("x.safetensors"), false).unwrap();
+    let all = dense::read(place.path("x.safetensors"), FileAccess::Read).unwrap();
     let t = &all.iter().find(|(n, _)| n == "t").unwrap().1;
     assert!(t.as_slice::<f32>().unwrap()[0].is_nan());
 }

@@ -12,7 +12,7 @@ use serrate::arrow;
 use serrate::dense::{DType, DenseTensor};
 use serrate::dok::{Dictionary, DokTensor, MapOptions};
 use serrate::io::dok::{DokFile, read, write};
-use serrate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
+use serrate::io::safetensors::{FileAccess, SafetensorsFile, SaveOptions, dense};
 use serrate::io::{dictionary, dok};
 
 fn write_raw(path: &Path, indices: &DenseTensor, values: &DenseTensor, metadata: &[(&str, &str)]) {
@@ -31,11 +31,11 @@ fn a_file_is_indices_values_and_a_shape() {
         t.set_at(&[0, 7], 1).unwrap();
         let options = SaveOptions { overwrite: true, ..Default::default() };
         write(&path, &t, &options).unwrap();
-        let file = SafetensorsFile::open(&path, true).unwrap();
+        let file = SafetensorsFile::open(&path, FileAccess::Map).unwrap();
         assert_eq!(file.header().metadata()["shape"], "[5, 1099511627776]");
         assert_eq!(file.header().metadata()["format"], dok::FORMAT);
         assert_eq!(file.tensor("indices").unwrap().shape(), [2, 2]);
-        let opened = DokFile::open(&path, true).unwrap();
+        let opened = DokFile::open(&path, FileAccess::Map).unwrap();
         assert_eq!((opened.nnz(), opened.dtype(), opened.shape()), (2, dtype, &[5, 1 << 40][..]));
         let (axes, values) = opened.columns().unwrap();
         assert_eq!(axes[1].as_primitive::<Int64Type>().values(), &[7, 1 << 39]);

@@ -22,7 +22,7 @@ use serrate::io::meds_torch::{
     tensorize,
 };
 use serrate::io::nrt;
-use serrate::io::safetensors::{Dtype, SafetensorsFile};
+use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile};
 use serrate::table::{Column, RaggedTable};
 
 use crate::support::{data_path, read_parquet, write_dataset, write_parquet};
@@ -115,7 +115,7 @@ fn same_cohort(found: &Path, expected: &Path) {
     assert_eq!(names(&found_shards), names(&expected_shards));
     for shard in names(&expected_shards) {
         let open = |root: &Path| {
-            SafetensorsFile::open(root.join(format!("data/{shard}.nrt")), true).unwrap()
+            SafetensorsFile::open(root.join(format!("data/{shard}.nrt")), FileAccess::Map).unwrap()
         };
         let (a, b) = (open(found), open(expected));
         let all = |f: &SafetensorsFile| -> Vec<String> {
@@ -463,7 +463,7 @@ fn subjects_without_events_are_rows_even_if_the_tensors_lack_them() {
     let report = convert_dataset(&root, &out, &TensorizeOptions::default()).unwrap();
     assert_eq!((report.shards[0].subjects, report.shards[0].without_events), (4, 2));
     let path = out.join("data/train/0.nrt");
-    let file = SafetensorsFile::open(&path, true).unwrap();
+    let file = SafetensorsFile::open(&path, FileAccess::Map).unwrap();
     assert_eq!(read_integers(&file, "dim1/bounds"), [0, 2, 2, 3]);
     let whole = read_subjects(&out, "train/0");
     assert_eq!(
@@ -620,7 +620,7 @@ fn convert_normalized(
 ) -> (Vec<f32>, Vec<Option<f32>>) {
     let options = TensorizeOptions { normalize, overwrite: true, ..TensorizeOptions::default() };
     convert_dataset(root, out, &options).unwrap();
-    let file = SafetensorsFile::open(out.join("data/train/0.nrt"), true).unwrap();
+    let file = SafetensorsFile::open(out.join("data/train/0.nrt"), FileAccess::Map).unwrap();
     let statics = read_parquet(&out.join("tokenization/schemas/held_out/0.parquet"));
     let statics = statics["static_numeric_value"].as_list::<i64>().value(0);
     let statics = statics.as_primitive::<Float32Type>().iter().collect();
@@ -732,7 +732,7 @@ fn deviations_of_many_values_are_computed_in_64_bits() {
     let (mean, squares) =
         (sum("values/sum") / f64::from(count), sum("values/sum_sqd") / f64::from(count));
     let std = (squares - mean * mean).sqrt();
-    let file = SafetensorsFile::open(out.join("data/train/0.nrt"), true).unwrap();
+    let file = SafetensorsFile::open(out.join("data/train/0.nrt"), FileAccess::Map).unwrap();
     let expected: Vec<f32> = (0..n).map(|i| ((f64::from(value(i)) - mean) / std) as f32).collect();
     assert_eq!(read_floats(&file, "dim2/numeric_value"), expected);
 }
@@ -761,7 +761,7 @@ fn a_failed_conversion_leaves_no_files() {
     assert_eq!(convert_dataset(&root, &out, &again).unwrap().measurements(), 3);
     assert_eq!(
         read_integers(
-            &SafetensorsFile::open(out.join("data/train/0.nrt"), true).unwrap(),
+            &SafetensorsFile::open(out.join("data/train/0.nrt"), FileAccess::Map).unwrap(),
             "dim2/code"
         ),
         [2, 0, 2]

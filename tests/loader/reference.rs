@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use serrate::dense::{DType, DenseTensor};
 use serrate::io::meds::Labels;
-use serrate::io::safetensors::{SafetensorsFile, dense};
+use serrate::io::safetensors::{FileAccess, SafetensorsFile, dense};
 use serrate::loader::meds::{MedsLoader, MedsOptions, SequenceUnit, SequenceWindow, StaticsMode};
 
 fn find_folder(variable: &str, default: &str) -> PathBuf {
@@ -117,7 +117,7 @@ fn assert_close(name: &str, found: &DenseTensor, expected: &DenseTensor) {
 }
 
 fn check_file(path: &Path) {
-    let file = SafetensorsFile::open(path, false).unwrap();
+    let file = SafetensorsFile::open(path, FileAccess::Read).unwrap();
     let case = parse_case(file.header().metadata());
     let open = |options: MedsOptions| {
         MedsLoader::open(&case.cohort, case.split.as_str(), case.labels.as_ref(), options).unwrap()
@@ -125,7 +125,7 @@ fn check_file(path: &Path) {
     let loader = open(case.options.clone());
     let batch = loader.batch_of(0, &case.items).unwrap();
 
-    let expected = dense::read(path, false).unwrap();
+    let expected = dense::read(path, FileAccess::Read).unwrap();
     let mut names: BTreeSet<&str> = batch.tensors().iter().map(|(name, _)| &**name).collect();
     assert_eq!(names.len(), batch.tensors().len());
     let theirs: BTreeSet<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Float64Type};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use serrate::io::nrt::{self, WriteOptions};
-use serrate::io::safetensors::SafetensorsFile;
+use serrate::io::safetensors::{FileAccess, SafetensorsFile};
 use serrate::table::RaggedTable;
 
 /// Returns the folder of the conformance vectors.
@@ -179,7 +179,7 @@ pub(crate) fn shift_tensors(tensors: Map<String, Value>) -> Map<String, Value> {
 
 /// Returns the names of the tensors of a file, in the order of their data.
 pub(crate) fn names_in(path: &Path) -> Vec<String> {
-    let file = SafetensorsFile::open(path, false).unwrap();
+    let file = SafetensorsFile::open(path, FileAccess::Read).unwrap();
     file.tensors().iter().map(|t| t.name().to_owned()).collect()
 }
 

@@ -16,7 +16,7 @@ use serrate::array::{Layout, list_of};
 use serrate::dense::{DType, DenseTensor};
 use serrate::io::nrt::{self, NrtFile, NrtSchema, NrtWriter, ReadOptions, WriteOptions};
 use serrate::io::safetensors::{
-    Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions, dense, write_tensors,
+    Dtype, FileAccess, SafetensorsFile, SafetensorsWriter, SaveOptions, dense, write_tensors,
 };
 use serrate::table::{Column, RaggedTable};
 
@@ -271,7 +271,7 @@ fn tensors_are_ordered_by_type_then_name() {
     let expected: Vec<_> =
         order.iter().flat_map(|t| [format!("{t}-a"), format!("{t}-b")]).collect();
     assert_eq!(names_in(&path), expected);
-    let file = SafetensorsFile::open(&path, true).unwrap();
+    let file = SafetensorsFile::open(&path, FileAccess::Map).unwrap();
     assert!(file.tensors().iter().all(|t| t.is_aligned() && t.shape() == [1, 2]));
 
     // A writer with spool files, and the crate `safetensors`, write the same bytes.
@@ -341,8 +341,8 @@ fn dense_tensors_of_all_types_are_read_as_written() {
     let tensors: Vec<_> = DType::ALL.map(|d| (d.name(), ones(d))).into();
     let named = tensors.iter().map(|(n, t)| (*n, t));
     dense::write(&path, named, &SaveOptions::default()).unwrap();
-    for mmap in [true, false] {
-        let read = dense::read(&path, mmap).unwrap();
+    for access in [FileAccess::Map, FileAccess::Read] {
+        let read = dense::read(&path, access).unwrap();
         assert_eq!(read.len(), tensors.len());
         for (name, tensor) in read {
             let (_, given) = tensors.iter().find(|t| t.0 == name).unwrap();
@@ -353,7 +353,7 @@ fn dense_tensors_of_all_types_are_read_as_written() {
     }
     let wrong = file_with(&[("b", "BOOL", vec![2], vec![1, 2])]);
     std::fs::write(&path, wrong).unwrap();
-    let error = dense::read(&path, true).unwrap_err().to_string();
+    let error = dense::read(&path, FileAccess::Map).unwrap_err().to_string();
     assert!(
         error.ends_with(
             "tensor \"b\": element 1 of a bool tensor is the byte 2; every byte must be 0 or 1"
@@ -361,7 +361,7 @@ fn dense_tensors_of_all_types_are_read_as_written() {
         "{error}"
     );
     std::fs::write(&path, file_with(&[("c", "C64", vec![1], vec![0; 8])])).unwrap();
-    let error = dense::read(&path, true).unwrap_err().to_string();
+    let error = dense::read(&path, FileAccess::Map).unwrap_err().to_string();
     assert!(error.ends_with("tensor \"c\": dense tensors do not support the type C64; create the file again with another type"), "{error}");
 }
 
@@ -373,7 +373,7 @@ fn metadata_and_scalars_are_read_as_written() {
     let options = SaveOptions { overwrite: false, metadata };
     write_tensors(&path, [("s", Dtype::F32, &[][..], &1.5f32.to_le_bytes()[..])], &options)
         .unwrap();
-    let file = SafetensorsFile::open(&path, false).unwrap();
+    let file = SafetensorsFile::open(&path, FileAccess::Read).unwrap();
     assert_eq!(file.header().metadata()["a"], "\"1\"");
     let scalar = file.tensor("s").unwrap();
     assert_eq!((scalar.shape(), scalar.elements()), (&[][..], 1));

@@ -12,6 +12,7 @@ use serrate::arrow::ipc::CompressionType;
 use serrate::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use serrate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use serrate::io::parquet::{ParquetReadOptions, ParquetTableReader, ParquetTableWriter};
+use serrate::io::safetensors::{FileAccess, dense};
 
 use datafusion::error::DataFusionError;
 use futures::FutureExt;
@@ -224,8 +225,7 @@ async fn damaged_dense_tensors_are_errors() {
         let file = format!("{i}.safetensors");
         let path = dir.path().join(&file);
         fs::write(&path, bytes).unwrap();
-        match catch_unwind(AssertUnwindSafe(|| serrate::io::safetensors::dense::read(&path, false)))
-        {
+        match catch_unwind(AssertUnwindSafe(|| dense::read(&path, FileAccess::Read))) {
             Ok(Ok(_)) => {}
             Ok(Err(e)) => assert!(e.to_string().contains(&file), "{what}: {e}"),
             Err(_) => panic!("{what}: the reader panicked"),

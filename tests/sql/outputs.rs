@@ -3,12 +3,12 @@
 use datafusion::arrow::array::{Float32Array, UInt16Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use serrate::dense::{DType, DenseTensor};
-use serrate::io::safetensors::dense;
+use serrate::io::safetensors::{FileAccess, dense};
 
 use super::*;
 
 fn read_tensor(path: &Path, name: &str) -> DenseTensor {
-    let all = dense::read(path, true).unwrap();
+    let all = dense::read(path, FileAccess::Map).unwrap();
     let names: Vec<_> = all.iter().map(|(n, _)| n.clone()).collect();
     match all.into_iter().find(|(n, _)| n == name) {
         Some((_, tensor)) => tensor,

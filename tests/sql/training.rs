@@ -1,7 +1,7 @@
 //! `COPY .. STORED AS BATCHES` writes batches of tensors for training.
 
 use serrate::dense::{DType, DenseTensor};
-use serrate::io::safetensors::dense;
+use serrate::io::safetensors::{FileAccess, dense};
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn read_batches(folder: &Path) -> Vec<Vec<(String, DenseTensor)>> {
     let index: serde_json::Value = serde_json::from_str(&text).unwrap();
     let batches = index["batches"].as_array().unwrap();
     let files = batches.iter().map(|b| folder.join(b["file"].as_str().unwrap()));
-    let read: Vec<_> = files.map(|file| dense::read(file, false).unwrap()).collect();
+    let read: Vec<_> = files.map(|file| dense::read(file, FileAccess::Read).unwrap()).collect();
     for (batch, tensors) in batches.iter().zip(&read) {
         let items = usize::try_from(batch["items"].as_u64().unwrap()).unwrap();
         assert!(tensors.iter().all(|(_, t)| t.shape()[0] == items || batch["packed"].is_null()));
@@ -128,14 +128,14 @@ async fn length_packed_form_and_padding_side_are_options() {
     assert_eq!(find_tensor(&fixed[1], "v").shape(), [1, 8]);
     let out = dir.path().join("packed");
     copy_query(&ctx, "SELECT id, v FROM t", &out, "(batch 3, len 3, packed true)").await.unwrap();
-    let packed = dense::read(out.join("batch-000000.safetensors"), false).unwrap();
+    let packed = dense::read(out.join("batch-000000.safetensors"), FileAccess::Read).unwrap();
     assert_eq!(find_tensor(&packed, "v").as_slice::<i64>().unwrap(), [3, 4, 5, 6, 7]);
     assert_eq!(find_tensor(&packed, "dim1/cu_seqlens").as_slice::<i32>().unwrap(), [0, 3, 3, 5]);
     let kept = dir.path().join("kept");
     copy_query(&ctx, "SELECT id::SMALLINT AS id, v FROM t", &kept, "(batch 3, keep_types true)")
         .await
         .unwrap();
-    let kept = dense::read(kept.join("batch-000000.safetensors"), false).unwrap();
+    let kept = dense::read(kept.join("batch-000000.safetensors"), FileAccess::Read).unwrap();
     assert_eq!(find_tensor(&kept, "id").dtype(), DType::I16);
 }
 

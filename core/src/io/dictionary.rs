@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::dense::DenseTensor;
 use crate::dok::{ColumnParts, Dictionary, MapOptions};
 use crate::error::{Error, Result};
-use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
+use crate::io::safetensors::{FileAccess, SafetensorsFile, SaveOptions, dense};
 
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
@@ -128,14 +128,14 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
 /// use arrow::datatypes::{DataType, Field};
 /// use serrate::dok::{Dictionary, MapOptions};
 /// use serrate::io::dictionary;
-/// use serrate::io::safetensors::{SafetensorsFile, SaveOptions};
+/// use serrate::io::safetensors::{FileAccess, SafetensorsFile, SaveOptions};
 /// let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
 /// let d = Dictionary::new(vec![field("subject_id")], field("visits"), MapOptions::default())?;
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("visits.safetensors");
 /// dictionary::write(&path, &d, &SaveOptions::default())?;
 /// assert!(dictionary::is_dictionary(&path)?);
-/// let file = SafetensorsFile::open(&path, true)?;
+/// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
 /// assert!(dictionary::read_file(&file, MapOptions::default())?.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -143,7 +143,7 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
 /// # Errors
 /// If the file is not a safetensors file.
 pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
-    let file = SafetensorsFile::open(path, true)?;
+    let file = SafetensorsFile::open(path, FileAccess::Map)?;
     Ok(file.header().metadata().get("format").is_some_and(|f| f == FORMAT))
 }
 
@@ -169,7 +169,7 @@ pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
 /// If the file is not a dictionary, its tensors do not match the columns in its metadata, two columns differ
 /// in length, or a key occurs twice.
 pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
-    read_file(&SafetensorsFile::open(path, true)?, MapOptions::default())
+    read_file(&SafetensorsFile::open(path, FileAccess::Map)?, MapOptions::default())
 }
 
 /// Reads a dictionary from an open file, like [`read`].
@@ -180,13 +180,13 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
 /// use arrow::datatypes::{DataType, Field};
 /// use serrate::dok::{Dictionary, MapOptions};
 /// use serrate::io::dictionary;
-/// use serrate::io::safetensors::SafetensorsFile;
+/// use serrate::io::safetensors::{FileAccess, SafetensorsFile};
 /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
 /// # let d = Dictionary::new(vec![field("subject_id")], field("visits"), MapOptions::default())?;
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("visits.safetensors");
 /// dictionary::write(&path, &d, &Default::default())?;
-/// let file = SafetensorsFile::open(&path, true)?;
+/// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
 /// let read = dictionary::read_file(&file, MapOptions::default())?;
 /// assert_eq!(read.schema(), d.schema());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -21,7 +21,7 @@ use crate::dok::{DokTensor, MapOptions};
 use crate::error::{Error, Result};
 #[cfg(feature = "parquet")]
 use crate::io::safetensors::{Dtype, write_streamed};
-use crate::io::safetensors::{SafetensorsFile, SaveOptions, TensorEntry, dense};
+use crate::io::safetensors::{FileAccess, SafetensorsFile, SaveOptions, TensorEntry, dense};
 
 /// Value of `format` in the metadata of a sparse tensor's file.
 pub const FORMAT: &str = "serrate.dok";
@@ -117,7 +117,7 @@ pub(crate) fn write_entries(
 /// # Errors
 /// See [`DokFile::open`] and [`DokFile::tensor`].
 pub fn read(path: impl AsRef<Path>) -> Result<DokTensor> {
-    DokFile::open(path, true)?.tensor(MapOptions::default())
+    DokFile::open(path, FileAccess::Map)?.tensor(MapOptions::default())
 }
 
 /// A sparse tensor file with a checked header; its entries are read on demand.
@@ -127,11 +127,12 @@ pub fn read(path: impl AsRef<Path>) -> Result<DokTensor> {
 /// use serrate::dense::{DType, DenseTensor};
 /// use serrate::dok::{DokTensor, MapOptions};
 /// use serrate::io::dok::{self, DokFile};
+/// use serrate::io::safetensors::FileAccess;
 /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.safetensors");
 /// dok::write(&path, &t, &Default::default())?;
-/// let file = DokFile::open(&path, true)?;
+/// let file = DokFile::open(&path, FileAccess::Map)?;
 /// assert_eq!((file.shape(), file.dtype(), file.nnz()), (&[2, 2][..], DType::I32, 2));
 /// assert_eq!(file.coo()?.0.as_slice::<i64>()?, [0, 1, 1, 1]);
 /// assert_eq!(file.columns()?.0.len(), 2);
@@ -153,18 +154,17 @@ pub struct DokFile {
 impl DokFile {
     /// Opens a file and checks its header.
     ///
-    /// `mmap` maps the file instead of reading it.
-    ///
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::dense::DenseTensor;
     /// # use serrate::dok::DokTensor;
     /// use serrate::io::dok::{self, DokFile};
+    /// use serrate::io::safetensors::FileAccess;
     /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("t.safetensors");
     /// # dok::write(&path, &t, &Default::default())?;
-    /// let file = DokFile::open(&path, true)?;
+    /// let file = DokFile::open(&path, FileAccess::Map)?;
     /// assert_eq!((file.shape(), file.nnz()), (&[2, 2][..], 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -172,8 +172,8 @@ impl DokFile {
     /// # Errors
     /// If the file is not a safetensors file, if it has tensors other than `indices` and `values`,
     /// or if the shapes of these tensors and the `shape` in the metadata do not match.
-    pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
-        Self::new(SafetensorsFile::open(path, mmap)?)
+    pub fn open(path: impl AsRef<Path>, access: FileAccess) -> Result<Self> {
+        Self::new(SafetensorsFile::open(path, access)?)
     }
 
     /// Opens a file whose bytes are in memory; `path` is used in errors.
@@ -282,11 +282,12 @@ impl DokFile {
     /// # use serrate::dense::DenseTensor;
     /// # use serrate::dok::DokTensor;
     /// use serrate::io::dok::{self, DokFile};
+    /// use serrate::io::safetensors::FileAccess;
     /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("t.safetensors");
     /// # dok::write(&path, &t, &Default::default())?;
-    /// let (indices, values) = DokFile::open(&path, true)?.coo()?;
+    /// let (indices, values) = DokFile::open(&path, FileAccess::Map)?.coo()?;
     /// assert_eq!(indices.as_slice::<i64>()?, [0, 1, 1, 1]); // (0, 1) and (1, 1)
     /// assert_eq!(values.as_slice::<i32>()?, [5, 7]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -323,12 +324,13 @@ impl DokFile {
     /// # use serrate::dense::DenseTensor;
     /// # use serrate::dok::DokTensor;
     /// use serrate::io::dok::{self, DokFile};
+    /// use serrate::io::safetensors::FileAccess;
     /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("t.safetensors");
     /// # dok::write(&path, &t, &Default::default())?;
     /// # use arrow::array::{Int32Array, Int64Array};
-    /// let (axes, values) = DokFile::open(&path, true)?.columns()?;
+    /// let (axes, values) = DokFile::open(&path, FileAccess::Map)?.columns()?;
     /// assert_eq!(axes[0].as_ref(), &Int64Array::from(vec![0, 1]));
     /// assert_eq!(axes[1].as_ref(), &Int64Array::from(vec![1, 1]));
     /// assert_eq!(values.as_ref(), &Int32Array::from(vec![5, 7]));
@@ -350,12 +352,13 @@ impl DokFile {
     /// # use serrate::dense::DenseTensor;
     /// # use serrate::dok::DokTensor;
     /// use serrate::io::dok::{self, DokFile};
+    /// use serrate::io::safetensors::FileAccess;
     /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("t.safetensors");
     /// # dok::write(&path, &t, &Default::default())?;
     /// use serrate::dok::MapOptions;
-    /// let read = DokFile::open(&path, true)?.tensor(MapOptions::default())?;
+    /// let read = DokFile::open(&path, FileAccess::Map)?.tensor(MapOptions::default())?;
     /// assert_eq!(read.to_dense()?.as_slice::<i32>()?, [0, 5, 0, 7]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

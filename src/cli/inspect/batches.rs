@@ -11,7 +11,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{TextTable, choose_plural, format_size, group_digits};
 use crate::cli::progress::Progress;
 use crate::error::Error;
-use crate::io::safetensors::SafetensorsFile;
+use crate::io::safetensors::{FileAccess, SafetensorsFile};
 
 const INDEX: &str = "batches.json";
 
@@ -65,7 +65,7 @@ impl BatchReport {
             let file = folder.join(name);
             progress.show_file(&file);
             report.bytes += access::metadata(&file).map_err(|e| Error::io(&file, e))?.len();
-            report.push(&SafetensorsFile::open(&file, true)?);
+            report.push(&SafetensorsFile::open(&file, FileAccess::Map)?);
             let items = batch.get("items").and_then(Value::as_u64).unwrap_or(0);
             progress.add_rows(usize::try_from(items).unwrap_or(0));
         }

@@ -24,7 +24,7 @@ use super::progress::Progress;
 use super::stats::{ColumnGroup, DurationHistogram, collect_stats, name_axis, pluralize_noun};
 use crate::access;
 use crate::error::Error;
-use crate::io::safetensors::SafetensorsFile;
+use crate::io::safetensors::{FileAccess, SafetensorsFile};
 use crate::table::{ColumnStats, TableStats};
 
 const EXAMPLES: &str = "\
@@ -71,7 +71,7 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     if FileFormat::from_path(&args.path) == Some(FileFormat::Safetensors)
         && access::is_file(&args.path)
     {
-        let file = SafetensorsFile::open(&args.path, true)?;
+        let file = SafetensorsFile::open(&args.path, FileAccess::Map)?;
         return match args.json {
             true => writeln!(out, "{:#}", list_tensors(&args.path, &file)?).map_err(Failure::from),
             false => write_tensors(&args.path, &file, &mut out),

@@ -17,7 +17,7 @@ use crate::cli::output::compute_safe_ratio;
 use crate::cli::progress::Progress;
 use crate::cli::stats::{ColumnGroup, GroupProfile};
 use crate::error::{Error, Result};
-use crate::io::safetensors::{Dtype, SafetensorsFile, TensorEntry, dense};
+use crate::io::safetensors::{Dtype, FileAccess, SafetensorsFile, TensorEntry, dense};
 use crate::loader::EpochStats;
 use crate::table::RaggedTable;
 
@@ -114,7 +114,7 @@ impl BatchLayout {
         if tensors.iter().any(|t| t.files != files.len() || t.types.len() != 1) {
             return Ok(Err("the batches do not have the same tensors"));
         }
-        let first = SafetensorsFile::open(first, true)?;
+        let first = SafetensorsFile::open(first, FileAccess::Map)?;
         let names: Vec<&str> = tensors.iter().map(|t| t.name.as_str()).collect();
         let has = |name: &str| names.contains(&name);
         let is_packed = has("dim1/cu_seqlens");
@@ -184,7 +184,7 @@ impl BatchLayout {
         for path in files {
             interrupt::check_interrupt()?;
             progress.show_file(path);
-            let file = SafetensorsFile::open(path, true)?;
+            let file = SafetensorsFile::open(path, FileAccess::Map)?;
             let size = self.read_batch(&file, &mut groups).map_err(|f| f.with_file_name(path))?;
             progress.add_rows(size.items);
             let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -440,7 +440,7 @@ fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usi
     let mut fits: Vec<Vec<bool>> = Vec::new();
     for path in files {
         interrupt::check_interrupt()?;
-        let file = SafetensorsFile::open(path, true)?;
+        let file = SafetensorsFile::open(path, FileAccess::Map)?;
         let items = file.tensor("dim1/cu_seqlens")?.elements().saturating_sub(1);
         let mut lengths = vec![items, read_last(&file, "dim1/cu_seqlens")?];
         for name in (2..).map(|axis| format!("dim{axis}/offsets")).take_while(|name| has(name)) {

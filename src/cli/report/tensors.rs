@@ -8,7 +8,7 @@ use crate::cli::command_failure::Outcome;
 use crate::cli::files::FileFormat;
 use crate::cli::interrupt;
 use crate::error::Error;
-use crate::io::safetensors::SafetensorsFile;
+use crate::io::safetensors::{FileAccess, SafetensorsFile};
 use serrate_core::internal::make_natural_key;
 
 /// Facts about the tensors that have the same name in all files.
@@ -45,7 +45,7 @@ pub(super) fn read_tensors(path: &Path) -> Outcome<Option<TensorFiles>> {
         interrupt::check_interrupt()?;
         let length = access::metadata(file).map_err(|e| Error::io(file, e))?.len();
         bytes = bytes.saturating_add(length);
-        for entry in SafetensorsFile::open(file, true)?.tensors() {
+        for entry in SafetensorsFile::open(file, FileAccess::Map)?.tensors() {
             let known = tensors.iter().position(|t| t.name == entry.name());
             let known = known.unwrap_or_else(|| {
                 tensors.push(TensorFacts {

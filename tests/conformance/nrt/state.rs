@@ -3,7 +3,7 @@
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
 use serrate::dense::{DType, DenseOptions, DenseTensor};
-use serrate::io::safetensors::{SafetensorsFile, dense};
+use serrate::io::safetensors::{FileAccess, SafetensorsFile, dense};
 use serrate::table::RaggedTable;
 
 use super::differences::{Rule, rows_in_order};
@@ -260,7 +260,7 @@ fn nothing_is_lost(from: &RaggedTable, table: &RaggedTable) -> Checked<()> {
 
 fn same_file(case: &Case, path: &std::path::Path, expect: &Json) -> Checked<Verdict> {
     let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-    let file = SafetensorsFile::open(path, false).map_err(|e| e.to_string())?;
+    let file = SafetensorsFile::open(path, FileAccess::Read).map_err(|e| e.to_string())?;
     let entries = file.tensors();
     for (what, expected) in expect.members()?.iter().filter(|(_, e)| *e != Json::Null) {
         match what.as_str() {

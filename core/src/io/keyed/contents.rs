@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::io::dictionary;
 use crate::io::dok::DokFile;
 use crate::io::repeated_names::find_repeated;
-use crate::io::safetensors::{SafetensorsFile, SaveOptions};
+use crate::io::safetensors::{FileAccess, SafetensorsFile, SaveOptions};
 use crate::kernels::text::is_text;
 
 /// Metadata key of a tensor file. The value is a JSON list: the names of the axes, then of the value column.
@@ -111,7 +111,7 @@ impl KeyedContents {
     /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary; false if
     /// the file is not a safetensors file.
     pub fn is_in(path: &Path) -> bool {
-        SafetensorsFile::open(path, false).is_ok_and(|file| {
+        SafetensorsFile::open(path, FileAccess::Read).is_ok_and(|file| {
             let format = file.header().metadata().get("format");
             format.is_some_and(|f| f == crate::io::dok::FORMAT || f == dictionary::FORMAT)
         })
@@ -120,7 +120,7 @@ impl KeyedContents {
     /// Reads a file, and checks all coordinates and keys in it.
     pub fn read(path: &Path) -> Result<Self> {
         // Do not map the file: entries outlive this call, and a mapped file must not change.
-        let file = SafetensorsFile::open(path, false)?;
+        let file = SafetensorsFile::open(path, FileAccess::Read)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
             return Ok(Self::Keys(KeysContents::try_from_dictionary(read)?));

@@ -11,7 +11,7 @@ use super::layout::{FileLayout, NrtColumn};
 use super::{ReadOptions, tensor_values};
 use crate::array::Offsets;
 use crate::error::{Error, Result};
-use crate::io::safetensors::SafetensorsFile;
+use crate::io::safetensors::{FileAccess, SafetensorsFile};
 use crate::table::{Column, RaggedTable};
 
 /// An `.nrt` file.
@@ -80,7 +80,8 @@ impl NrtFile {
     /// with its axis (`dim1/`), Arrow lacks the type of a tensor, the bounds (list ends) of an axis are
     /// missing or not integers, or tensors of the same axis differ in length.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
-        Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
+        let access = FileAccess::from_mmap(options.mmap);
+        Self::new(SafetensorsFile::open(path, access)?, options.large_lists)
     }
 
     /// Opens a file like [`open`](Self::open) from an open handle; `path` is used in errors.
@@ -105,7 +106,8 @@ impl NrtFile {
     /// # Errors
     /// Same as [`open`](Self::open).
     pub fn from_file(path: impl AsRef<Path>, file: File, options: &ReadOptions) -> Result<Self> {
-        Self::new(SafetensorsFile::from_file(path, file, options.mmap)?, options.large_lists)
+        let access = FileAccess::from_mmap(options.mmap);
+        Self::new(SafetensorsFile::from_file(path, file, access)?, options.large_lists)
     }
 
     /// Opens a file whose bytes are in memory; `name` is used in errors.

@@ -13,10 +13,23 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::io::memory_map::map_file;
 
+/// How the bytes of a local file are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAccess {
+    /// By a memory map, which returns parts without a copy and reads only touched pages. If the
+    /// file is truncated, access to the map kills the process (`SIGBUS`).
+    Map,
+    /// By positioned reads, which copy. If the file is truncated, they return an error.
+    Read,
+}
+
+impl FileAccess {
+    pub(crate) const fn from_mmap(mmap: bool) -> Self {
+        if mmap { Self::Map } else { Self::Read }
+    }
+}
+
 /// A file that is read in parts.
-///
-/// A memory map returns parts without a copy and reads only touched pages. If the file is
-/// truncated, access to the map kills the process (`SIGBUS`), but positioned reads return an error.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -52,26 +65,25 @@ enum ByteBacking {
 impl ByteSource {
     /// Opens a file.
     ///
-    /// If `mmap` is true, maps the file; otherwise each read is a positioned read.
-    ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::io::safetensors::ByteSource;
+    /// use serrate::io::safetensors::{ByteSource, FileAccess};
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("x");
     /// std::fs::write(&path, [1, 2, 3])?;
-    /// let source = ByteSource::open(&path, true)?;
+    /// let source = ByteSource::open(&path, FileAccess::Map)?;
     /// assert_eq!((source.len(), source.read(1..3)?.as_slice()), (3, &[2, 3][..]));
-    /// assert!(ByteSource::open(dir.path().join("y"), true).is_err_and(|e| e.is_not_found()));
+    /// let absent = ByteSource::open(dir.path().join("y"), FileAccess::Map);
+    /// assert!(absent.is_err_and(|e| e.is_not_found()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// If the file does not exist, may not be read, is not a regular file, or cannot be mapped.
-    pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, access: FileAccess) -> Result<Self> {
         let path = path.as_ref();
         let file = access::open(path).map_err(|e| Error::io(path, e))?;
-        Self::from_file(path, file, mmap)
+        Self::from_file(path, file, access)
     }
 
     /// Creates a source from an open file; `path` is used in errors.
@@ -79,18 +91,18 @@ impl ByteSource {
     /// ```
     /// # use serrate_core as serrate;
     /// use std::fs::File;
-    /// use serrate::io::safetensors::ByteSource;
+    /// use serrate::io::safetensors::{ByteSource, FileAccess};
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("x");
     /// std::fs::write(&path, [1, 2, 3])?;
-    /// let source = ByteSource::from_file(&path, File::open(&path)?, false)?;
+    /// let source = ByteSource::from_file(&path, File::open(&path)?, FileAccess::Read)?;
     /// assert_eq!(source.read(0..2)?.as_slice(), [1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// If the handle is not that of a regular file, or the system cannot map it.
-    pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
+    pub fn from_file(path: impl AsRef<Path>, file: File, access: FileAccess) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let metadata = file.metadata().map_err(|e| Error::io(&path, e))?;
         if !metadata.is_file() {
@@ -100,7 +112,7 @@ impl ByteSource {
             ));
         }
         let len = metadata.len();
-        let bytes = if mmap && len > 0 {
+        let bytes = if access == FileAccess::Map && len > 0 {
             ByteBacking::View(map_file(&file).map_err(|e| Error::io(&path, e))?)
         } else {
             ByteBacking::File(file)

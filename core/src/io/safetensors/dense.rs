@@ -8,7 +8,8 @@ use std::path::Path;
 use safetensors::Dtype;
 
 use super::{
-    EncodedTensors, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, write_tensors,
+    EncodedTensors, FileAccess, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors,
+    write_tensors,
 };
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -23,14 +24,14 @@ use crate::error::{Error, Result};
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::io::safetensors::{SaveOptions, dense};
+/// use serrate::io::safetensors::{FileAccess, SaveOptions, dense};
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("batch.safetensors");
 /// let code = DenseTensor::from_vec(vec![2, 3], vec![7i64, 8, 0, 9, 0, 0])?;
 /// let mask = DenseTensor::from_bools(vec![2, 3], [true, true, false, true, false, false])?;
 /// dense::write(&path, [("code", &code), ("dim1/mask", &mask)], &SaveOptions::default())?;
 ///
-/// let read = dense::read(&path, true)?;
+/// let read = dense::read(&path, FileAccess::Map)?;
 /// assert_eq!(read[0].0, "code");
 /// assert_eq!(read[0].1.as_slice::<i64>()?, code.as_slice::<i64>()?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -76,18 +77,18 @@ pub fn encode<'a>(
 
 /// Reads all tensors of a file, in the order of their data.
 ///
-/// If `mmap` is true, aligned tensors are not copied.
+/// Aligned tensors of a mapped file are not copied.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::io::safetensors::{SaveOptions, dense};
+/// use serrate::io::safetensors::{FileAccess, SaveOptions, dense};
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("batch.safetensors");
 /// let code = DenseTensor::from_vec(vec![2, 2], vec![7i64, 8, 9, 0])?;
 /// dense::write(&path, [("code", &code)], &SaveOptions::default())?;
 ///
-/// let tensors = dense::read(&path, true)?;
+/// let tensors = dense::read(&path, FileAccess::Map)?;
 /// assert_eq!(tensors[0].0, "code");
 /// assert_eq!(tensors[0].1.shape(), [2, 2]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -95,8 +96,8 @@ pub fn encode<'a>(
 ///
 /// # Errors
 /// If the file is not a safetensors file, [`DType`] lacks a type (F8, F4, complex), or a BOOL is not 0 or 1.
-pub fn read(path: impl AsRef<Path>, mmap: bool) -> Result<Vec<(String, DenseTensor)>> {
-    let file = SafetensorsFile::open(path, mmap)?;
+pub fn read(path: impl AsRef<Path>, access: FileAccess) -> Result<Vec<(String, DenseTensor)>> {
+    let file = SafetensorsFile::open(path, access)?;
     file.tensors().iter().map(|t| Ok((t.name().to_owned(), read_one(&file, t)?))).collect()
 }
 
@@ -105,12 +106,12 @@ pub fn read(path: impl AsRef<Path>, mmap: bool) -> Result<Vec<(String, DenseTens
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::dense::DenseTensor;
-/// use serrate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
+/// use serrate::io::safetensors::{FileAccess, SafetensorsFile, SaveOptions, dense};
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.safetensors");
 /// let t = DenseTensor::from_vec([2], vec![1u8, 2])?;
 /// dense::write(&path, [("t", &t)], &SaveOptions::default())?;
-/// let file = SafetensorsFile::open(&path, true)?;
+/// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
 /// assert_eq!(dense::read_one(&file, file.tensor("t")?)?, t);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -9,7 +9,7 @@ use arrow::buffer::Buffer;
 use bytes::Bytes;
 use safetensors::Dtype;
 
-use super::byte_source::ByteSource;
+use super::byte_source::{ByteSource, FileAccess};
 use super::header::{PREFIX_BYTES, SafetensorsHeader, TensorEntry};
 use crate::error::{Error, Result};
 
@@ -17,13 +17,13 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+/// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile, SaveOptions, write_tensors};
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.safetensors");
 /// let data = [1u8, 2, 3, 4, 5, 6];
 /// write_tensors(&path, [("t", Dtype::U8, &[2, 3][..], &data[..])], &SaveOptions::default())?;
 ///
-/// let file = SafetensorsFile::open(&path, true)?;
+/// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
 /// let t = file.tensor("t")?;
 /// assert_eq!((t.dtype(), t.shape()), (Dtype::U8, &[2, 3][..]));
 /// assert_eq!(file.read(t)?.as_slice(), data);
@@ -40,8 +40,6 @@ pub struct SafetensorsFile {
 impl SafetensorsFile {
     /// Opens a file and checks its header.
     ///
-    /// If `mmap` is true, maps the file; see [`ByteSource`].
-    ///
     /// ```
     /// # use serrate_core as serrate;
     /// # use serrate::io::safetensors::Dtype;
@@ -50,16 +48,16 @@ impl SafetensorsFile {
     /// # let data = [1u8, 0, 2, 0];
     /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
     /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
-    /// use serrate::io::safetensors::SafetensorsFile;
-    /// let file = SafetensorsFile::open(&path, true)?;
+    /// use serrate::io::safetensors::{FileAccess, SafetensorsFile};
+    /// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
     /// assert_eq!((file.path(), file.tensors().len()), (path.as_path(), 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// Same as [`ByteSource::open`], [`SafetensorsHeader::json_len`] and [`SafetensorsHeader::parse`].
-    pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
-        Self::new(ByteSource::open(path, mmap)?)
+    pub fn open(path: impl AsRef<Path>, access: FileAccess) -> Result<Self> {
+        Self::new(ByteSource::open(path, access)?)
     }
 
     /// Opens a file like [`open`](Self::open) from an open handle; `path` is used in errors.
@@ -67,19 +65,19 @@ impl SafetensorsFile {
     /// ```
     /// # use serrate_core as serrate;
     /// use std::fs::File;
-    /// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+    /// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile, write_tensors};
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("t.safetensors");
-    /// write_tensors(&path, [("t", Dtype::U8, &[2][..], &[1u8, 2][..])], &SaveOptions::default())?;
-    /// let file = SafetensorsFile::from_file(&path, File::open(&path)?, true)?;
+    /// write_tensors(&path, [("t", Dtype::U8, &[2][..], &[1u8, 2][..])], &Default::default())?;
+    /// let file = SafetensorsFile::from_file(&path, File::open(&path)?, FileAccess::Map)?;
     /// assert_eq!(file.tensors().len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// Same as [`open`](Self::open).
-    pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
-        Self::new(ByteSource::from_file(path, file, mmap)?)
+    pub fn from_file(path: impl AsRef<Path>, file: File, access: FileAccess) -> Result<Self> {
+        Self::new(ByteSource::from_file(path, file, access)?)
     }
 
     /// Opens a file whose bytes are in memory; `path` is used in errors.
@@ -142,8 +140,8 @@ impl SafetensorsFile {
     /// # let data = [1u8, 0, 2, 0];
     /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
     /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
-    /// use serrate::io::safetensors::SafetensorsFile;
-    /// let file = SafetensorsFile::open(&path, true)?;
+    /// use serrate::io::safetensors::{FileAccess, SafetensorsFile};
+    /// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
     /// let names: Vec<_> = file.tensors().iter().map(|tensor| tensor.name()).collect();
     /// assert_eq!(names, ["t"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -161,8 +159,8 @@ impl SafetensorsFile {
     /// # let data = [1u8, 0, 2, 0];
     /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
     /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
-    /// use serrate::io::safetensors::{Dtype, SafetensorsFile};
-    /// let file = SafetensorsFile::open(&path, true)?;
+    /// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile};
+    /// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
     /// assert_eq!(file.tensor("t")?.dtype(), Dtype::U16);
     /// assert!(file.tensor("x").is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -190,8 +188,8 @@ impl SafetensorsFile {
     /// # let data = [1u8, 0, 2, 0];
     /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
     /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
-    /// use serrate::io::safetensors::SafetensorsFile;
-    /// let file = SafetensorsFile::open(&path, true)?;
+    /// use serrate::io::safetensors::{FileAccess, SafetensorsFile};
+    /// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
     /// let values = file.read(file.tensor("t")?)?;
     /// assert_eq!(values.typed_data::<u16>(), [1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

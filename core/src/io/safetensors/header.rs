@@ -26,12 +26,12 @@ pub(super) const PREFIX_BYTES: u64 = 8;
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+/// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile, SaveOptions, write_tensors};
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.safetensors");
 /// let data = [1u8, 0, 2, 0];
 /// write_tensors(&path, [("t", Dtype::U16, &[2][..], &data[..])], &SaveOptions::default())?;
-/// let file = SafetensorsFile::open(&path, true)?;
+/// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
 /// let t = file.tensor("t")?;
 /// assert_eq!((t.name(), t.dtype(), t.shape()), ("t", Dtype::U16, &[2][..]));
 /// assert_eq!((t.elements(), t.element_size(), t.nbytes()), (2, Some(2), 4));
@@ -85,12 +85,13 @@ impl TensorEntry {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::io::safetensors::{Dtype, SafetensorsFile, write_tensors};
+    /// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile, write_tensors};
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("t.safetensors");
     /// let t = ("t", Dtype::BF16, &[2][..], &[0u8; 4][..]);
     /// write_tensors(&path, [t], &Default::default())?;
-    /// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("t")?.element_size(), Some(2));
+    /// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
+    /// assert_eq!(file.tensor("t")?.element_size(), Some(2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn element_size(&self) -> Option<usize> {
@@ -135,8 +136,8 @@ impl TensorEntry {
     /// # let data = [1u8, 0, 2, 0];
     /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
     /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
-    /// use serrate::io::safetensors::SafetensorsFile;
-    /// let file = SafetensorsFile::open(&path, true)?;
+    /// use serrate::io::safetensors::{FileAccess, SafetensorsFile};
+    /// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
     /// let (t, start) = (file.tensor("t")?, file.header().data_start());
     /// assert_eq!(t.element_bytes(&path, 1..2)?, start + 2..start + 4);
     /// assert!(t.element_bytes(&path, 1..3).is_err()); // the tensor has 2 elements
@@ -340,8 +341,8 @@ impl SafetensorsHeader {
     /// # let data = [1u8, 0, 2, 0];
     /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
     /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
-    /// use serrate::io::safetensors::SafetensorsFile;
-    /// let file = SafetensorsFile::open(&path, true)?;
+    /// use serrate::io::safetensors::{FileAccess, SafetensorsFile};
+    /// let file = SafetensorsFile::open(&path, FileAccess::Map)?;
     /// assert_eq!(file.header().get("t").map(|t| t.elements()), Some(2));
     /// assert!(file.header().get("x").is_none());
     /// # Ok::<(), Box<dyn std::error::Error>>(())

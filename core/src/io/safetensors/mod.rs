@@ -13,11 +13,11 @@ mod file;
 pub(crate) mod object;
 mod writer;
 
-pub use byte_source::ByteSource;
 #[cfg(feature = "object_store")]
 pub(crate) use byte_source::is_covered;
 #[cfg(feature = "parquet")]
 pub(crate) use byte_source::read_exact_at;
+pub use byte_source::{ByteSource, FileAccess};
 pub use file::SafetensorsFile;
 pub use header::{SafetensorsHeader, TensorEntry};
 #[cfg(feature = "object_store")]

@@ -39,7 +39,8 @@ pub struct TensorId(usize);
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions};
+/// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile};
+/// use serrate::io::safetensors::{SafetensorsWriter, SaveOptions};
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.safetensors");
 /// let mut writer = SafetensorsWriter::create(&path, &SaveOptions::default())?;
@@ -47,7 +48,7 @@ pub struct TensorId(usize);
 /// writer.write(ids, &[1, 0, 2, 0])?;
 /// writer.write(ids, &[3, 0, 4, 0])?;
 /// writer.finish()?;
-/// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("ids")?.shape(), [2, 2]);
+/// assert_eq!(SafetensorsFile::open(&path, FileAccess::Map)?.tensor("ids")?.shape(), [2, 2]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -147,7 +148,8 @@ impl SafetensorsWriter {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::io::safetensors::{Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions};
+    /// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile};
+    /// use serrate::io::safetensors::{SafetensorsWriter, SaveOptions};
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("t.safetensors");
     /// let mut writer = SafetensorsWriter::create(&path, &SaveOptions::default())?;
@@ -155,7 +157,7 @@ impl SafetensorsWriter {
     /// writer.write(t, &[1, 0, 2])?;
     /// writer.write(t, &[0])?;
     /// writer.finish()?;
-    /// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("t")?.shape(), [2]);
+    /// assert_eq!(SafetensorsFile::open(&path, FileAccess::Map)?.tensor("t")?.shape(), [2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -330,12 +332,12 @@ fn create_spool_file(target: &Path) -> Result<File> {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+/// use serrate::io::safetensors::{Dtype, FileAccess, SafetensorsFile, SaveOptions, write_tensors};
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.safetensors");
 /// let t = ("t", Dtype::U8, &[3][..], &[1u8, 2, 3][..]);
 /// write_tensors(&path, [t], &SaveOptions::default())?;
-/// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("t")?.elements(), 3);
+/// assert_eq!(SafetensorsFile::open(&path, FileAccess::Map)?.tensor("t")?.elements(), 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
