@@ -1,7 +1,7 @@
 //! Runs the cases of sparse tensors.
 
 use serrate::dense::{DType, DenseTensor, Fill};
-use serrate::dok::{DokTensor, DokUnary, DokValue, DuplicateEntries};
+use serrate::dok::{DokTensor, DokUnary, DokValue, DuplicateEntries, ReducedAxes};
 use serrate::index::{Index, IndexArray};
 use serrate::{Error, Result};
 
@@ -209,6 +209,8 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
     let args = &case.args;
     let int = |name: &str| args.get(name).ok_or_else(|| format!("no {name}"))?.int::<i64>();
     let flag = |name: &str| args.get(name).map_or(Ok(false), Json::bool);
+    let reduced_axes =
+        || flag("keepdim").map(|keep| if keep { ReducedAxes::Keep } else { ReducedAxes::Remove });
     let list = |name: &str| parse_ints::<i64>(args.get(name).ok_or_else(|| format!("no {name}"))?);
     let dim = || parse_dims(args.get("dim"));
     let p = || args.get("p").map_or(Ok(2.0), Json::float);
@@ -325,12 +327,12 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
             sparse!(&["dim", "index"], t => made(t.index_select(dim, &index)))
         }
         "sum" => {
-            let (dim, keep) = (dim()?, flag("keepdim")?);
-            sparse!(&["dim", "keepdim"], t => made(t.sum(dim.as_deref(), keep)))
+            let (dim, reduced) = (dim()?, reduced_axes()?);
+            sparse!(&["dim", "keepdim"], t => made(t.sum(dim.as_deref(), reduced)))
         }
         "norm" => {
-            let (dim, keep, p) = (dim()?, flag("keepdim")?, p()?);
-            sparse!(&["dim", "keepdim", "p"], t => made(t.norm(p, dim.as_deref(), keep)))
+            let (dim, reduced, p) = (dim()?, reduced_axes()?, p()?);
+            sparse!(&["dim", "keepdim", "p"], t => made(t.norm(p, dim.as_deref(), reduced)))
         }
         "normalize" => {
             let (dim, p) = (dim()?.unwrap_or(vec![-1]), p()?);
@@ -408,7 +410,7 @@ fn run_operation(case: &Case) -> Checked<Result<Found>> {
                 },
                 "sparse_sum" => {
                     let dim = dim()?;
-                    made(a.and_then(|a| a.sum(dim.as_deref(), false)))
+                    made(a.and_then(|a| a.sum(dim.as_deref(), ReducedAxes::Remove)))
                 }
                 other => return Err(format!("the operation {other:?} is unknown")),
             }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor, DokUnary, DuplicateEntries};
+use serrate::dok::{DokTensor, DokUnary, DuplicateEntries, ReducedAxes};
 use serrate::index::{Index, IndexArray, parse_index};
 
 fn make_dense(shape: &[usize], values: &[i32]) -> DenseTensor {
@@ -244,7 +244,8 @@ proptest! {
             groups[group].push(f64::from(*v));
         }
         let shape: Vec<usize> = if keep { kept } else { (0..n).filter(|a| !gone.contains(a)).map(|a| d.shape()[a]).collect() };
-        let sum = t.sum(Some(&axes), keep).unwrap();
+        let reduced = if keep { ReducedAxes::Keep } else { ReducedAxes::Remove };
+        let sum = t.sum(Some(&axes), reduced).unwrap();
         let sums: Vec<i64> = groups.iter().map(|g| g.iter().sum::<f64>() as i64).collect();
         prop_assert_eq!(sum.to_dense().unwrap(), DenseTensor::from_vec(shape.clone(), sums).unwrap());
         let norm = |g: &Vec<f64>| -> f64 {
@@ -254,12 +255,12 @@ proptest! {
             else if p == 0.0 { m.filter(|v| *v > 0.0).count() as f64 }
             else { m.map(|v| v.powf(p)).sum::<f64>().powf(1.0 / p) }
         };
-        let found = t.norm(p, Some(&axes), keep).unwrap().to_dense().unwrap();
+        let found = t.norm(p, Some(&axes), reduced).unwrap().to_dense().unwrap();
         prop_assert_eq!(found.shape(), shape.as_slice());
         for (found, group) in found.as_slice::<f64>().unwrap().iter().zip(&groups) {
             prop_assert!((found - norm(group)).abs() < 1e-9, "{} of {:?}: {}", p, group, found);
         }
-        let mean = t.mean(Some(&axes), keep).unwrap().to_dense().unwrap();
+        let mean = t.mean(Some(&axes), reduced).unwrap().to_dense().unwrap();
         for (found, group) in mean.as_slice::<f64>().unwrap().iter().zip(&groups) {
             prop_assert!((found - group.iter().sum::<f64>() / group.len() as f64).abs() < 1e-9);
         }
@@ -382,7 +383,7 @@ fn sizes_are_checked_up_to_2_to_the_63() {
     let again =
         DokTensor::from_coo(t.shape(), &coo.indices, &coo.values, DuplicateEntries::Last).unwrap();
     assert_eq!(again.flatten().unwrap().at(&[-1]).unwrap().to_string(), "3");
-    assert_eq!(t.sum(None, false).unwrap().at(&[]).unwrap().to_string(), "7");
+    assert_eq!(t.sum(None, ReducedAxes::Remove).unwrap().at(&[]).unwrap().to_string(), "7");
     assert_eq!(t.index_sparse(&parse_index("::-1, ..., :2").unwrap()).unwrap().nnz().unwrap(), 1);
     for shape in [vec![1 << 32, 1 << 32], vec![usize::MAX], vec![1 << 63, 2]] {
         let e = DokTensor::new(shape, DType::U8).unwrap_err().to_string();
@@ -423,7 +424,13 @@ fn softmax_ignores_elements_that_are_not_stored() {
     assert!(t.cast(DType::I32).unwrap().softmax(&[0]).is_err());
     assert!(t.cast(DType::I32).unwrap().sqrt().is_err());
     assert_eq!(
-        t.map(DokUnary::Sign).unwrap().sum(None, false).unwrap().at(&[]).unwrap().to_string(),
+        t.map(DokUnary::Sign)
+            .unwrap()
+            .sum(None, ReducedAxes::Remove)
+            .unwrap()
+            .at(&[])
+            .unwrap()
+            .to_string(),
         "1"
     );
 }
@@ -444,7 +451,7 @@ fn stored_zeros_can_be_pruned_and_overflow_is_an_error() {
     );
     let big = DenseTensor::from_vec([2], vec![i64::MAX, 1]).unwrap();
     let big = DokTensor::from_dense(&big).unwrap();
-    assert!(matches!(big.sum(None, false).unwrap_err(), Error::Overflow(_)));
+    assert!(matches!(big.sum(None, ReducedAxes::Remove).unwrap_err(), Error::Overflow(_)));
     assert!(matches!(big.add(&big).unwrap_err(), Error::Overflow(_)));
     let top = DenseTensor::from_vec([1, 2], vec![u64::MAX; 2]).unwrap();
     let product = DokTensor::from_dense(&top).unwrap().matmul_dense(&top.reshape([2, 1]).unwrap());

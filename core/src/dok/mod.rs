@@ -9,4 +9,6 @@ pub use dictionary::Dictionary;
 pub use map::{Fallback, FetchedValues, MapOptions, RowMap, RowType};
 pub(crate) use map::{MISSING, canonicalize_keys};
 pub(crate) use tensor::check_size;
-pub use tensor::{Coo, Csr, DokScalar, DokTensor, DokUnary, DokValue, DuplicateEntries};
+pub use tensor::{
+    Coo, Csr, DokScalar, DokTensor, DokUnary, DokValue, DuplicateEntries, ReducedAxes,
+};

@@ -3,7 +3,7 @@
 
 use crate::{FIXED, check_array, read_within};
 use serrate::arrow::array::{Array, BooleanArray};
-use serrate::dok::MapOptions;
+use serrate::dok::{MapOptions, ReducedAxes};
 use serrate::io::dictionary;
 use serrate::io::dok::DokFile;
 use serrate::io::safetensors::SafetensorsFile;
@@ -54,5 +54,5 @@ fn check_tensor(data: &[u8]) {
         let found = found.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(found.values.as_bytes(), coo.values.as_bytes());
     }
-    let _ = (tensor.sparsity(), tensor.sum(None, false), tensor.t());
+    let _ = (tensor.sparsity(), tensor.sum(None, ReducedAxes::Remove), tensor.t());
 }

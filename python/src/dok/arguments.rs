@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use serrate::dense::{DType, DenseTensor, Fill};
-use serrate::dok::{DokTensor as Dok, DokValue, DuplicateEntries, RowMap};
+use serrate::dok::{DokTensor as Dok, DokValue, DuplicateEntries, ReducedAxes, RowMap};
 
 use super::DokTensor;
 use crate::errors::{make_invalid_error, make_type_error};
@@ -89,6 +89,11 @@ pub(super) fn extract_operand(
 /// Converts the axes of a reduction; `None` for all axes.
 pub(super) fn extract_reduced_axes(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
     dim.map(extract_axes).transpose()
+}
+
+/// Converts the argument `keepdim` of a reduction.
+pub(super) fn to_reduced_axes(keepdim: bool) -> ReducedAxes {
+    if keepdim { ReducedAxes::Keep } else { ReducedAxes::Remove }
 }
 
 /// Converts the argument `dim` of the function `what`, such as softmax: the axes along which the

@@ -7,11 +7,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, RowMap};
+use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, ReducedAxes, RowMap};
 
 use self::arguments::{
     OperandValue, as_coo, extract_coo, extract_operand, extract_reduced_axes,
-    extract_required_axes, extract_shape, is_coo, make_tensor_from_map,
+    extract_required_axes, extract_shape, is_coo, make_tensor_from_map, to_reduced_axes,
 };
 use crate::array::RaggedArray;
 use crate::errors::{as_index_error, make_invalid_error};
@@ -467,7 +467,7 @@ impl DokTensor {
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dims = extract_reduced_axes(dim)?;
-        let out = self.map_inner(py, |t| t.sum(dims.as_deref(), keepdim))?;
+        let out = self.map_inner(py, |t| t.sum(dims.as_deref(), to_reduced_axes(keepdim)))?;
         out.scalar_or_self(py)
     }
 
@@ -480,7 +480,7 @@ impl DokTensor {
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dims = extract_reduced_axes(dim)?;
-        let out = self.map_inner(py, |t| t.mean(dims.as_deref(), keepdim))?;
+        let out = self.map_inner(py, |t| t.mean(dims.as_deref(), to_reduced_axes(keepdim)))?;
         out.scalar_or_self(py)
     }
 
@@ -494,7 +494,7 @@ impl DokTensor {
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dims = extract_reduced_axes(dim)?;
-        let out = self.map_inner(py, |t| t.norm(p, dims.as_deref(), keepdim))?;
+        let out = self.map_inner(py, |t| t.norm(p, dims.as_deref(), to_reduced_axes(keepdim)))?;
         out.scalar_or_self(py)
     }
 

@@ -28,6 +28,7 @@ pub use construct::{Coo, Csr, DuplicateEntries};
 
 pub use get::DokScalar;
 pub use maths::DokUnary;
+pub use reduce::ReducedAxes;
 pub use set::DokValue;
 
 use axis_view::AxisView;

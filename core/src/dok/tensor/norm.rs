@@ -2,7 +2,7 @@
 
 use super::DokTensor;
 use super::entries::{SparseEntries, take_rows};
-use super::reduce::EntryGroups;
+use super::reduce::{EntryGroups, ReducedAxes};
 use super::wide_numbers::WideNumbers;
 use crate::dense::DType;
 use crate::error::{Error, Result};
@@ -55,25 +55,26 @@ impl DokTensor {
     ///
     /// `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity the
     /// smallest; any other number is valid (like NumPy's `linalg.norm` of vectors). Floats keep
-    /// their type, integers give float64. No intermediate result overflows float64. If `keep` is
-    /// set, the reduced axes stay with size 1.
+    /// their type, integers give float64. No intermediate result overflows float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::DokTensor;
+    /// use serrate::dok::{DokTensor, ReducedAxes};
     /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![3.0, -4.0, 0.0, 2.0])?)?;
-    /// assert_eq!(t.norm(2.0, Some(&[1]), false)?.to_dense()?.as_slice::<f64>()?, [5.0, 2.0]);
-    /// assert_eq!(t.norm(f64::INFINITY, None, false)?.at(&[])?.to_string(), "4");
+    /// let of_rows = t.norm(2.0, Some(&[1]), ReducedAxes::Remove)?;
+    /// assert_eq!(of_rows.to_dense()?.as_slice::<f64>()?, [5.0, 2.0]);
+    /// let largest = t.norm(f64::INFINITY, None, ReducedAxes::Remove)?;
+    /// assert_eq!(largest.at(&[])?.to_string(), "4");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// If an axis does not exist or is listed twice, or `p` is NaN.
-    pub fn norm(&self, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Self> {
+    pub fn norm(&self, p: f64, axes: Option<&[i64]>, reduced: ReducedAxes) -> Result<Self> {
         let gone = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let (groups, norms, _) = compute_norms(&entries, &gone, p, keep)?;
+        let (groups, norms, _) = compute_norms(&entries, &gone, p, reduced)?;
         let dtype = find_float_type(entries.values.dtype());
         let values = WideNumbers::Float(norms).into_dense(dtype, "a norm")?;
         self.replace_entries(groups.into_entries(values)?)
@@ -133,7 +134,7 @@ impl DokTensor {
                 "cannot normalize {dtype} values; cast them to float64 first"
             )));
         }
-        let (groups, norms, mut values) = compute_norms(&entries, &gone, p, false)?;
+        let (groups, norms, mut values) = compute_norms(&entries, &gone, p, ReducedAxes::Remove)?;
         for (range, norm) in groups.ranges().zip(norms) {
             // If the norm is NaN, the quotients must be NaN, but `f64::max` would return `eps`.
             let by = if norm < eps { eps } else { norm };
@@ -171,12 +172,12 @@ fn compute_norms(
     entries: &SparseEntries,
     gone: &[bool],
     p: f64,
-    keep: bool,
+    reduced: ReducedAxes,
 ) -> Result<(EntryGroups, Vec<f64>, Vec<f64>)> {
     if p.is_nan() {
         return Err(Error::invalid("the order p of the norm is NaN; use a number"));
     }
-    let groups = EntryGroups::new(entries, gone, keep)?;
+    let groups = EntryGroups::new(entries, gone, reduced)?;
     let values = WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
     let missing = |len: usize| (len as u64) < groups.size;
     let norms =

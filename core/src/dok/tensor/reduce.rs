@@ -9,6 +9,15 @@ use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
+/// What a reduction does with the axes that it reduces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReducedAxes {
+    /// The result does not have them.
+    Remove,
+    /// The result has them, with size 1.
+    Keep,
+}
+
 /// Entries grouped by their coordinates on the axes that are not reduced. Groups and their entries
 /// are in row-major order, so sums do not depend on the order of insertion.
 pub(super) struct EntryGroups {
@@ -26,7 +35,11 @@ pub(super) struct EntryGroups {
 }
 
 impl EntryGroups {
-    pub(super) fn new(entries: &SparseEntries, gone: &[bool], keep: bool) -> Result<Self> {
+    pub(super) fn new(
+        entries: &SparseEntries,
+        gone: &[bool],
+        reduced: ReducedAxes,
+    ) -> Result<Self> {
         let from = compute_strides(&entries.shape);
         let kept: Vec<usize> = entries
             .shape
@@ -67,13 +80,14 @@ impl EntryGroups {
                 *end = i + 1;
             }
         }
-        let kept = if keep {
-            kept
-        } else {
-            entries.shape.iter().zip(gone).filter(|(_, g)| !**g).map(|(s, _)| *s).collect()
+        let shape = match reduced {
+            ReducedAxes::Keep => kept,
+            ReducedAxes::Remove => {
+                entries.shape.iter().zip(gone).filter(|(_, g)| !**g).map(|(s, _)| *s).collect()
+            }
         };
         let rows = keys.into_iter().map(|(_, _, row)| row).collect();
-        Ok(Self { shape: kept, places: group_places, ends, rows, size })
+        Ok(Self { shape, places: group_places, ends, rows, size })
     }
 
     pub(super) fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
@@ -109,14 +123,14 @@ fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Resul
 }
 
 pub(super) fn sum_equal(entries: SparseEntries, dtype: DType) -> Result<SparseEntries> {
-    let groups = EntryGroups::new(&entries, &vec![false; entries.shape.len()], false)?;
+    let gone = vec![false; entries.shape.len()];
+    let groups = EntryGroups::new(&entries, &gone, ReducedAxes::Remove)?;
     let values = sum_groups(&groups, &entries.values, dtype)?;
     groups.into_entries(values)
 }
 
 impl DokTensor {
-    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size
-    /// 1 for them if `keep` is set.
+    /// Returns sums over axes (`None` for all) as a sparse tensor.
     ///
     /// A sum without entries is 0 and not stored. Integers and booleans give 64-bit integers;
     /// floats keep their type and are added in float64. Negative axes count from the end.
@@ -124,21 +138,22 @@ impl DokTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::DokTensor;
+    /// use serrate::dok::{DokTensor, ReducedAxes};
     /// let t = DenseTensor::from_vec([2, 3], vec![0f32, 5.0, 0.0, 7.0, 0.0, 9.0])?;
     /// let t = DokTensor::from_dense(&t)?;
-    /// assert_eq!(t.sum(Some(&[1]), false)?.to_dense()?.as_slice::<f32>()?, [5.0, 16.0]);
-    /// assert_eq!(t.sum(None, false)?.at(&[])?.to_string(), "21");
-    /// assert_eq!(t.sum(Some(&[0, -1]), true)?.shape(), [1, 1]);
+    /// let of_rows = t.sum(Some(&[1]), ReducedAxes::Remove)?;
+    /// assert_eq!(of_rows.to_dense()?.as_slice::<f32>()?, [5.0, 16.0]);
+    /// assert_eq!(t.sum(None, ReducedAxes::Remove)?.at(&[])?.to_string(), "21");
+    /// assert_eq!(t.sum(Some(&[0, -1]), ReducedAxes::Keep)?.shape(), [1, 1]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// If an axis does not exist or is listed twice, or a sum of integers overflows.
-    pub fn sum(&self, axes: Option<&[i64]>, keep: bool) -> Result<Self> {
+    pub fn sum(&self, axes: Option<&[i64]>, reduced: ReducedAxes) -> Result<Self> {
         let gone = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let groups = EntryGroups::new(&entries, &gone, keep)?;
+        let groups = EntryGroups::new(&entries, &gone, reduced)?;
         let values = sum_groups(&groups, &entries.values, sum_type(entries.values.dtype()))?;
         self.replace_entries(groups.into_entries(values)?)
     }
@@ -150,18 +165,19 @@ impl DokTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::DokTensor;
+    /// use serrate::dok::{DokTensor, ReducedAxes};
     /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
-    /// assert_eq!(t.mean(Some(&[1]), false)?.to_dense()?.as_slice::<f64>()?, [2.5, 3.5]);
+    /// let of_rows = t.mean(Some(&[1]), ReducedAxes::Remove)?;
+    /// assert_eq!(of_rows.to_dense()?.as_slice::<f64>()?, [2.5, 3.5]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// Same as [`sum`](Self::sum); also if there are no elements to average.
-    pub fn mean(&self, axes: Option<&[i64]>, keep: bool) -> Result<Self> {
+    pub fn mean(&self, axes: Option<&[i64]>, reduced: ReducedAxes) -> Result<Self> {
         let gone = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let groups = EntryGroups::new(&entries, &gone, keep)?;
+        let groups = EntryGroups::new(&entries, &gone, reduced)?;
         if groups.size == 0 {
             return Err(Error::invalid(
                 "cannot compute the mean over axes without elements; reduce axes of size 1 or more",

@@ -3,7 +3,7 @@
 use super::DokTensor;
 use super::entries::{SparseEntries, take_rows};
 use super::norm::restore_order;
-use super::reduce::EntryGroups;
+use super::reduce::{EntryGroups, ReducedAxes};
 use super::wide_numbers::WideNumbers;
 use crate::error::{Error, Result};
 
@@ -61,7 +61,7 @@ impl DokTensor {
                 "cannot compute the softmax of {dtype} values; cast them to float64 first"
             )));
         }
-        let groups = EntryGroups::new(&entries, &gone, false)?;
+        let groups = EntryGroups::new(&entries, &gone, ReducedAxes::Remove)?;
         let mut values =
             WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
         for range in groups.ranges() {
