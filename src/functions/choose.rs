@@ -201,7 +201,7 @@ pub(super) static FILL_NULL: Def = Def {
     },
     call: |call| {
         let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
-        let x = select::cast(&call.read_ragged(0)?, &leaf, false)?;
+        let x = select::cast(&call.read_ragged(0)?, &leaf)?;
         call.to_lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.as_operand())?)
     },
     facts: FunctionFacts { instead_of: &["coalesce"], ..FunctionFacts::NONE },
@@ -255,7 +255,8 @@ macro_rules! casts {
                     Some(held) if $or_null => x.with_leaves(held)?,
                     Some(held) => return Err(refuse_lost_value(&x, &held, &to)),
                 };
-                let values = select::cast(&x, &to, $or_null).map_err(|e| report_value(&x, &to, e))?;
+                let cast_values = if $or_null { select::cast_or_null } else { select::cast };
+                let values = cast_values(&x, &to).map_err(|e| report_value(&x, &to, e))?;
                 call.to_lists(&values)
             },
             facts: FunctionFacts {

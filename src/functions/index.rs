@@ -281,7 +281,7 @@ pub(super) static AT_OR: Def = Def {
         if call.find_array_type(0).is_null() {
             return call.read_array(1);
         }
-        let x = select::cast(&call.read_ragged(0)?, call.return_type(), false)?;
+        let x = select::cast(&call.read_ragged(0)?, call.return_type())?;
         let coordinates = read_row_args(call, 2)?;
         match call.find_constant(1) {
             Some(value) => at::at(&x, &coordinates, Some(&Scalar::new(value.to_array_of_size(1)?))),

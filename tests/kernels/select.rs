@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rand::RngExt;
 use serrate::kernels::elementwise::Operand;
-use serrate::kernels::select::{cast, fill_null, where_};
+use serrate::kernels::select::{cast, cast_or_null, fill_null, where_};
 
 use crate::common::torture::{
     Node, Random, Spec, assert_alike, build_plain, decode_ragged, draw_torture, one_of, seed_random,
@@ -68,8 +68,8 @@ proptest! {
 #[test]
 fn casts_of_invalid_values_are_errors_or_null() {
     let a = make_row(make_ints(&[1, 300]));
-    assert!(cast(&a, &DataType::UInt8, false).is_err());
-    let b = cast(&a, &DataType::UInt8, true).unwrap();
+    assert!(cast(&a, &DataType::UInt8).is_err());
+    let b = cast_or_null(&a, &DataType::UInt8).unwrap();
     assert!(b.leaves().is_valid(0) && b.leaves().is_null(1));
     shares_lists(&b, &a);
 }

@@ -160,18 +160,44 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
 /// # use arrow::datatypes::DataType;
 /// # use serrate::array::{Offsets, RaggedArray};
 /// use serrate::kernels::select::cast;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 200, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = cast(&a, &DataType::UInt8)?;
+/// assert_eq!(found.leaves().as_ref(), &UInt8Array::from(vec![1, 200, 3]));
+/// assert!(cast(&a, &DataType::Int8).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the type cannot represent a value (200 as int8, a string that is not a number), or there is
+/// no conversion between the types.
+pub fn cast(array: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
+    cast_array(array, to, false)
+}
+
+/// Casts the leaves like [`cast`], but values that the type cannot represent become null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, UInt8Array};
+/// # use arrow::datatypes::DataType;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::select::cast_or_null;
 /// let leaves = Arc::new(Int32Array::from(vec![1, 300, 3]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
-/// assert!(cast(&a, &DataType::UInt8, false).is_err());
-/// let found = cast(&a, &DataType::UInt8, true)?;
+/// let found = cast_or_null(&a, &DataType::UInt8)?;
 /// assert_eq!(found.leaves().as_ref(), &UInt8Array::from(vec![Some(1), None, Some(3)]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
-/// If the type cannot represent a value (300 as uint8, a string that is not a number); with
-/// `or_null` such values become null instead. Also when there is no conversion between the types.
-pub fn cast(array: &RaggedArray, to: &DataType, or_null: bool) -> Result<RaggedArray> {
+/// If there is no conversion between the types.
+pub fn cast_or_null(array: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
+    cast_array(array, to, true)
+}
+
+fn cast_array(array: &RaggedArray, to: &DataType, or_null: bool) -> Result<RaggedArray> {
     if array.leaf_type() == to {
         return Ok(array.clone());
     }
