@@ -21,7 +21,7 @@ use serrate::kernels::densify::densify;
 use serrate::kernels::elementwise::{self, BinaryOp, Operand};
 use serrate::kernels::reduce::{Reduction, reduce, total};
 use serrate::kernels::unary::{UnaryOp, unary};
-use serrate::table::{Column, RaggedTable as Table};
+use serrate::table::{Column, NanComparison, RaggedTable as Table};
 
 use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::numpy_memory::{column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy};
@@ -68,6 +68,11 @@ pub(crate) fn as_table(array: &Ragged) -> serrate::Result<Table> {
     let column =
         Column::new(COLUMN, array.ndim() - 1, array.leaves().clone()).with_list_nulls(nulls);
     Table::try_new(array.len(), None, axes, vec![column])
+}
+
+/// Converts the argument `equal_nan` of a comparison.
+pub(crate) fn to_nan_comparison(equal_nan: bool) -> NanComparison {
+    if equal_nan { NanComparison::Equal } else { NanComparison::Unequal }
 }
 
 /// Converts the index expression between the brackets of `x[..]`.
@@ -567,7 +572,9 @@ impl RaggedArray {
     /// equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
     fn equals(&self, py: Python<'_>, other: &Self, equal_nan: bool) -> PyResult<bool> {
-        run_alone(py, || as_table(&self.inner)?.equals(&as_table(&other.inner)?, equal_nan))
+        run_alone(py, || {
+            as_table(&self.inner)?.equals(&as_table(&other.inner)?, to_nan_comparison(equal_nan))
+        })
     }
 
     /// Returns the square root of each value.

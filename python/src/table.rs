@@ -12,7 +12,7 @@ use serrate::dense::{AxisSize, DenseOptions, DenseTensor, TableDenseOptions};
 use serrate::io::{arrow_ipc, json, nrt, parquet};
 use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, SortKey};
 
-use crate::array::{RaggedArray, extract_index, parse_dense_options};
+use crate::array::{RaggedArray, extract_index, parse_dense_options, to_nan_comparison};
 use crate::errors::{OrRaise, make_invalid_error, make_type_error};
 use crate::numpy_memory::{dense_pool, make_dense};
 use crate::python_lists;
@@ -443,7 +443,7 @@ impl RaggedTable {
     /// True, NaN equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
     fn equals(&self, py: Python<'_>, other: &Self, equal_nan: bool) -> PyResult<bool> {
-        run_alone(py, || self.inner.equals(&other.inner, equal_nan))
+        run_alone(py, || self.inner.equals(&other.inner, to_nan_comparison(equal_nan)))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {

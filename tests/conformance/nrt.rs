@@ -11,7 +11,7 @@ use serrate::Error;
 use serrate::dense::{DType, DenseOptions, DenseTensor};
 use serrate::io::json::JsonOptions;
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
-use serrate::table::RaggedTable;
+use serrate::table::{NanComparison, RaggedTable};
 
 pub(crate) use self::differences::as_given;
 pub(crate) use self::differences::{DIFFERENCES, Rule};
@@ -125,7 +125,8 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         }
         "equals" => {
             case.takes(&["a", "b"], &["equal_nan"])?;
-            let nan = case.args.get("equal_nan").map_or(Ok(false), Json::bool)?;
+            let equal_nan = case.args.get("equal_nan").map_or(Ok(false), Json::bool)?;
+            let nan = if equal_nan { NanComparison::Equal } else { NanComparison::Unequal };
             let side = |name: &str| -> Checked<serrate::Result<RaggedTable>> {
                 let input = case.input.get(name).ok_or("a side is missing")?;
                 check_only(input, "a side", whole)?;

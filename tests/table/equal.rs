@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Int64Type};
 use proptest::prelude::*;
-use serrate::table::RaggedTable;
+use serrate::table::{NanComparison, RaggedTable};
 
 use crate::common::torture::{Draw, seed_random};
 use crate::model::draw_models;
@@ -28,7 +28,7 @@ proptest! {
         let names: Vec<String> = columns.names().map(str::to_owned).collect();
         let turned: Vec<&str> = names.iter().rev().map(String::as_str).collect();
         columns = columns.select(&turned).unwrap();
-        prop_assert!(table.equals(&columns, false).unwrap());
+        prop_assert!(table.equals(&columns, NanComparison::Unequal).unwrap());
         prop_assert_eq!(table == columns, names.len() == 1);
         // A table with another value, null, name or number of rows is not equal.
         for (i, column) in table.columns().iter().enumerate() {
@@ -43,23 +43,23 @@ proptest! {
             let values: Vec<Option<i64>> =
                 column.values().as_primitive::<Int64Type>().iter().collect();
             let as_floats = Float64Array::from_iter(values.iter().map(|v| v.map(|v| f64::from(i32::try_from(v).unwrap()))));
-            prop_assert!(table.equals(&with(Arc::new(as_floats)), false).unwrap());
+            prop_assert!(table.equals(&with(Arc::new(as_floats)), NanComparison::Unequal).unwrap());
             if n > 0 {
                 let mut dice = seed_random(seed ^ 32);
                 let at = dice.below(n);
                 let mut other = values.clone();
                 other[at] = Some(values[at].unwrap_or(-1) + 1);
-                prop_assert!(!table.equals(&with(Arc::new(Int64Array::from(other))), true).unwrap());
+                prop_assert!(!table.equals(&with(Arc::new(Int64Array::from(other))), NanComparison::Equal).unwrap());
                 let mut missing = values.clone();
                 missing[at] = if values[at].is_some() { None } else { Some(0) };
-                prop_assert!(!table.equals(&with(Arc::new(Int64Array::from(missing))), true).unwrap());
+                prop_assert!(!table.equals(&with(Arc::new(Int64Array::from(missing))), NanComparison::Equal).unwrap());
             }
             let mut all = table.columns().to_vec();
             all[i] = column.clone().renamed("other");
-            prop_assert!(!table.equals(&table.with_columns(all).unwrap(), true).unwrap());
+            prop_assert!(!table.equals(&table.with_columns(all).unwrap(), NanComparison::Equal).unwrap());
         }
         if model.rows > 0 {
-            prop_assert!(!table.equals(&table.slice(1, model.rows - 1).unwrap(), true).unwrap());
+            prop_assert!(!table.equals(&table.slice(1, model.rows - 1).unwrap(), NanComparison::Equal).unwrap());
         }
     }
 }
@@ -82,21 +82,25 @@ fn numbers_of_different_types_are_compared_by_value() {
     ];
     for (a, b, same) in pairs {
         assert_eq!(
-            make_flat(a.clone()).equals(&make_flat(b.clone()), false).unwrap(),
+            make_flat(a.clone()).equals(&make_flat(b.clone()), NanComparison::Unequal).unwrap(),
             same,
             "{a:?} {b:?}"
         );
-        assert_eq!(make_flat(b).equals(&make_flat(a), false).unwrap(), same);
+        assert_eq!(make_flat(b).equals(&make_flat(a), NanComparison::Unequal).unwrap(), same);
     }
     // The columns are longer than the chunks in which they are compared.
     let long = |last: i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..70_000).chain([last])))
     };
     let narrow = arrow::compute::cast(&long(7), &DataType::Int32).unwrap();
-    assert!(make_flat(long(7)).equals(&make_flat(narrow.clone()), false).unwrap());
-    assert!(!make_flat(long(8)).equals(&make_flat(narrow), false).unwrap());
+    assert!(make_flat(long(7)).equals(&make_flat(narrow.clone()), NanComparison::Unequal).unwrap());
+    assert!(!make_flat(long(8)).equals(&make_flat(narrow), NanComparison::Unequal).unwrap());
     // A table with one more axis differs, even if no column is on it.
     let deeper = RaggedTable::builder().lengths([0]).unwrap();
     let deeper = deeper.column("x", 0, Arc::new(Int32Array::from(vec![1]))).build().unwrap();
-    assert!(!deeper.equals(&make_flat(Arc::new(Int32Array::from(vec![1]))), false).unwrap());
+    assert!(
+        !deeper
+            .equals(&make_flat(Arc::new(Int32Array::from(vec![1]))), NanComparison::Unequal)
+            .unwrap()
+    );
 }

@@ -34,6 +34,7 @@ pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub(crate) use concat::join_layouts;
 pub use concat::promote_types;
+pub use equal::NanComparison;
 pub(crate) use history::EventHistory;
 pub use long::{LongOptions, NestOptions, UnsortedRows};
 pub use reshape::FlattenFill;

@@ -2,6 +2,7 @@
 
 use crate::{FIXED, folder, read_within};
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
+use serrate::table::NanComparison;
 
 pub fn run(data: &[u8]) {
     let open = || NrtFile::from_bytes("f", data.to_vec().into());
@@ -15,5 +16,5 @@ pub fn run(data: &[u8]) {
     }
     let read = NrtFile::open(&path, &ReadOptions::default()).and_then(|f| f.table());
     let read = read.unwrap_or_else(|e| panic!("{e}"));
-    assert!(read.equals(&table, true).is_ok_and(|same| same), "{read} {table}");
+    assert!(read.equals(&table, NanComparison::Equal).is_ok_and(|same| same), "{read} {table}");
 }

@@ -7,7 +7,7 @@ use arrow::util::display::array_value_to_string;
 use serrate::Error;
 use serrate::dense::DType;
 use serrate::index::Index;
-use serrate::table::RaggedTable;
+use serrate::table::{NanComparison, RaggedTable};
 
 use super::{Checked, Found, state};
 use crate::format::Case;
@@ -94,7 +94,7 @@ pub(super) fn find_rule(
                 let item = if case.op == "vstack" { item.unsqueeze(0) } else { Ok(item.clone()) };
                 let item = item.map_err(|e| e.to_string())?;
                 let part = table.slice(row, item.num_rows()).map_err(|e| e.to_string())?;
-                if !part.equals(&item, true).map_err(|e| e.to_string())? {
+                if !part.equals(&item, NanComparison::Equal).map_err(|e| e.to_string())? {
                     return Err(format!("rows {row}.. are {part}, not {item}"));
                 }
                 row += item.num_rows();
@@ -300,5 +300,9 @@ fn is_reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> C
 pub(super) fn rows_in_order(case: &Case, from: &RaggedTable, table: &RaggedTable) -> Checked<()> {
     let order: Vec<i64> = crate::format::parse_ints(case.args.get("order").ok_or("no order")?)?;
     let rows = from.index(&[order.into()]).map_err(|e| e.to_string())?;
-    state::check_same("the rows taken", table.equals(&rows, true).map_err(|e| e.to_string())?, true)
+    state::check_same(
+        "the rows taken",
+        table.equals(&rows, NanComparison::Equal).map_err(|e| e.to_string())?,
+        true,
+    )
 }
