@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, StringArray};
 use arrow::datatypes::DataType;
 
-use super::{AuditLog, Severity, describe_core_error, list_names};
+use super::{AuditLog, describe_core_error, list_names};
 use crate::io::meds::Vocabulary;
 use crate::io::meds::file::{MedsFile, is_string_like};
 
@@ -108,21 +108,19 @@ impl CodeTable {
                     describe(&unknown)
                 );
                 let expected = "all codes of the data; if you remove the file, these codes become the vocabulary";
-                log.add(Severity::Error, "vocabulary-loss", &path, "", lost, || {
-                    (String::new(), found, expected.into())
-                });
+                log.add_many(lost, "vocabulary-loss", &path, String::new(), found, expected);
             } else if !unknown.is_empty() {
                 let share = format_percent(lost, all);
                 let found = format!("the file lacks {} ({share} of all)", describe(&unknown));
                 let expected = "the codes of the data";
-                log.warn_many(lost, "unknown-code", &path, String::new(), found, expected);
+                log.add_many(lost, "unknown-code", &path, String::new(), found, expected);
             }
         }
         let unseen: Vec<(&Arc<str>, u64)> =
             codes.iter().filter(|(_, [train, _])| *train == 0).map(|(c, [_, n])| (c, *n)).collect();
         if !unseen.is_empty() && codes.iter().any(|(_, [train, _])| *train > 0) {
             let found = format!("outside train, {}", describe(&unseen));
-            log.warn_many(
+            log.add_many(
                 unseen.iter().map(|(_, n)| n).sum(),
                 "unseen-code",
                 &root.join("data"),
@@ -154,7 +152,7 @@ pub(super) fn read_vocabulary(
     match Vocabulary::read(path) {
         Ok(vocabulary) => Some(vocabulary),
         Err(e) => {
-            log.add_error(
+            log.add_finding(
                 "vocabulary",
                 path,
                 String::new,
@@ -184,7 +182,7 @@ fn report_duplicate_codes(path: &Path, log: &mut AuditLog) {
             None => {
                 first_row.insert(code, row);
             }
-            Some(first) => log.add_error(
+            Some(first) => log.add_finding(
                 "code-twice",
                 path,
                 || format!("row {row}"),

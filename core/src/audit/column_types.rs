@@ -63,7 +63,7 @@ impl ColumnTypes {
                     let count = u64::try_from(first.files.len()).unwrap_or(u64::MAX);
                     let expected = format!("{due}, as MEDS prescribes");
                     let found = (position(), first.stored.to_string(), expected);
-                    log.warn_about(&name, count, "meds-types", file, found);
+                    log.add_many_about(&name, count, "meds-types", file, found);
                 }
                 continue;
             }
@@ -81,7 +81,7 @@ impl ColumnTypes {
                 };
                 for file in &variant.files {
                     let expected = format!("{expected} as in {example}");
-                    log.add_error_about(
+                    log.add_finding_about(
                         &name,
                         "types",
                         file,

@@ -33,13 +33,13 @@ pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
     let names = list_files_with_ending(folder, "parquet")?;
     if names.is_empty() {
         let (found, expected) = ("no *.parquet file", "at least one *.parquet file of labels");
-        log.add_error("columns", folder, String::new, found, expected);
+        log.add_finding("columns", folder, String::new, found, expected);
     }
     let tasks = list_tasks(&names);
     if !tasks.is_empty() {
         let found = format!("labels of {} tasks: {}", tasks.len(), list_names(tasks.iter()));
         let expected = "the labels of one task, because labels of several tasks cannot be distinguished when they are read together; give the folder of one task";
-        log.add_warning("tasks", folder, String::new, found, expected);
+        log.add_finding("tasks", folder, String::new, found, expected);
     }
     // The files of one task are adjacent in `names`, so `task` collects one task at a time.
     let (mut current, mut task) = ("", LabelTask::default());
@@ -92,14 +92,14 @@ impl LabelTask {
             if schema.field_with_name(column).is_err() {
                 let found = format!("no column {column:?}");
                 let expected = format!("column {column:?}");
-                log.add_error_about(column, "columns", path, String::new, found, expected);
+                log.add_finding_about(column, "columns", path, String::new, found, expected);
                 missing = true;
             }
         }
         let mut kinds = list_kinds(&source);
         if kinds.is_empty() {
             let expected = LabelKind::ALL.map(LabelKind::column).join(" or ");
-            log.add_warning("no-value", path, String::new, "no column with a value", expected);
+            log.add_finding("no-value", path, String::new, "no column with a value", expected);
         }
         let mut refused = Vec::new();
         kinds.retain(|kind| {
@@ -111,7 +111,7 @@ impl LabelTask {
             let position = || format!("column {name:?}");
             let expected =
                 format!("{}; other values are not read as labels", kind.describe_expected_types());
-            log.add_error_about(
+            log.add_finding_about(
                 name,
                 "types",
                 path,
@@ -156,7 +156,7 @@ impl LabelTask {
                     if null {
                         let position = || format!("column {column:?}, row {row}");
                         let expected = "a subject and a prediction_time";
-                        log.add_error_about(column, "null", path, position, "NULL", expected);
+                        log.add_finding_about(column, "null", path, position, "NULL", expected);
                     }
                 }
                 if subjects.is_null(i) || times.is_null(i) {
@@ -170,7 +170,7 @@ impl LabelTask {
                     let found = format!("a label of subject {subject} that is {number}");
                     let expected =
                         "a finite number in the range of float32; the loader refuses other labels";
-                    log.add_error_about(column, "label-value", path, position, found, expected);
+                    log.add_finding_about(column, "label-value", path, position, found, expected);
                 }
                 let value = self.hasher.hash_one(values.row(i).as_ref());
                 let key = LabelKey { subject, time };
@@ -179,7 +179,7 @@ impl LabelTask {
             }
             first_row = first_row.saturating_add(batch.num_rows());
         }
-        late.add_warning("label-late", path, "labels within a year after the last event", log);
+        late.log_finding("label-late", path, "labels within a year after the last event", log);
         Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
     }
 
@@ -198,13 +198,13 @@ impl LabelTask {
         let path = &self.files[file];
         if first.value == value {
             let found = format!("a label of subject {subject} at {time}, as in {place}");
-            log.add_warning("label-twice", path, position, found, "each label once");
+            log.add_finding("label-twice", path, position, found, "each label once");
         } else {
             let found = format!(
                 "a label of subject {subject} at {time} with another value than in {place}"
             );
             let expected = "one value for one subject and time";
-            log.add_error("label-contradiction", path, position, found, expected);
+            log.add_finding("label-contradiction", path, position, found, expected);
         }
     }
 }
@@ -222,7 +222,7 @@ fn check_subject(
     let position = || format!("row {row}");
     let Some(facts) = log.subjects.get(&subject).copied() else {
         let found = format!("a label of subject {subject}, who is not in the data");
-        log.add_error("label-subject", path, position, found, "subjects of the data");
+        log.add_finding("label-subject", path, position, found, "subjects of the data");
         return;
     };
     match facts.span {
@@ -240,7 +240,7 @@ fn check_subject(
         _ => {
             let found = format!("a label of subject {subject} without an event before it");
             let expected = "an event at or before its time";
-            log.add_warning("label-early", path, position, found, expected);
+            log.add_finding("label-early", path, position, found, expected);
         }
     }
     let of_subject = log.shards[facts.shard].split.clone();
@@ -248,7 +248,7 @@ fn check_subject(
         && split != of_subject
     {
         let found = format!("a label of subject {subject}, who is in {of_subject}");
-        log.add_error("label-split", path, position, found, format!("subjects of {split}"));
+        log.add_finding("label-split", path, position, found, format!("subjects of {split}"));
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     let names = list_files_with_ending(&data, "parquet")?;
     if names.is_empty() {
         let expected = "at least one file data/**/*.parquet";
-        log.add_error("columns", &data, String::new, "no *.parquet file", expected);
+        log.add_finding("columns", &data, String::new, "no *.parquet file", expected);
     }
     let folder = root.join("metadata");
     let splits = match SubjectSplits::read_splits(root) {
@@ -78,7 +78,7 @@ fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog)
     for name in ["subject_id", "time", "code"] {
         if schema.field_with_name(name).is_err() {
             let (found, expected) = (format!("no column {name:?}"), format!("column {name:?}"));
-            log.add_error_about(name, "columns", source.path(), String::new, found, expected);
+            log.add_finding_about(name, "columns", source.path(), String::new, found, expected);
             refused.push(name);
         }
     }
@@ -86,7 +86,7 @@ fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog)
         if let Some(expected) = refuse_type(field.name(), field.data_type()) {
             let (name, found) = (field.name(), field.data_type().to_string());
             let position = || format!("column {name:?}");
-            log.add_error_about(name, "types", source.path(), position, found, expected);
+            log.add_finding_about(name, "types", source.path(), position, found, expected);
             refused.push(name);
         }
     }
@@ -134,7 +134,7 @@ impl ShardCheck<'_> {
             let (chunk, missing) = chunk?;
             for MissingValue { column, row } in missing {
                 let position = || format!("column {column:?}, row {row}");
-                log.add_error_about(column, "null", path, position, "NULL", "a value");
+                log.add_finding_about(column, "null", path, position, "NULL", "a value");
             }
             if known.as_ref().is_none_or(|k| !chunk.has_same_codes(k)) {
                 ids = codes.number_codes(&chunk.codes);
@@ -168,7 +168,7 @@ impl ShardCheck<'_> {
                 };
                 self.facts.measurements += 1;
                 if let Some(before) = last_time.filter(|before| time < *before) {
-                    log.add_error_with("order", path, || {
+                    log.add_finding_with("order", path, || {
                         let found = format!("time {} of subject {subject}", format_time(time));
                         let before = format_time(before);
                         (
@@ -198,7 +198,7 @@ impl ShardCheck<'_> {
             log.add_subject(self.path, row, subject);
             self.in_train = self.is_train(subject, log);
         } else {
-            log.add_error_with("order", self.path, || {
+            log.add_finding_with("order", self.path, || {
                 let found = format!("subject {subject} again, after other subjects");
                 (format!("row {row}"), found, "all rows of a subject together".into())
             });
@@ -222,7 +222,7 @@ impl ShardCheck<'_> {
                 self.facts.infinite += 1;
                 let found = format!("{v} of {}", codes.name(code));
                 let position = || format!("row {row}");
-                log.add_warning("infinite", self.path, position, found, "finite numbers");
+                log.add_finding("infinite", self.path, position, found, "finite numbers");
             }
             Some(_) => {}
         }
@@ -238,7 +238,7 @@ impl ShardCheck<'_> {
         match (place, of_file) {
             (Some(place), Some(of_file)) => {
                 if place != of_file {
-                    log.add_error(
+                    log.add_finding(
                         "split",
                         self.path,
                         position,
@@ -250,7 +250,7 @@ impl ShardCheck<'_> {
             }
             (Some(place), None) => {
                 if splits.is_given() {
-                    log.add_warning(
+                    log.add_finding(
                         "no-split",
                         self.path,
                         position,
@@ -263,7 +263,7 @@ impl ShardCheck<'_> {
             (None, Some(of_file)) => of_file == TRAIN,
             (None, None) => {
                 if splits.is_given() {
-                    log.add_warning("no-split", self.path, position, "without a split", "a split");
+                    log.add_finding("no-split", self.path, position, "without a split", "a split");
                 }
                 // If the data set has no splits, all its subjects are in train.
                 !splits.is_given()

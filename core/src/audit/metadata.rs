@@ -35,24 +35,24 @@ pub(super) fn check_metadata(root: &Path, log: &mut AuditLog) -> bool {
     let path = root.join("metadata").join("dataset.json");
     let expected = "a JSON object with dataset_name, dataset_version, meds_version, ..";
     if !access::exists(&path) {
-        log.add_warning("no-dataset-json", &path, String::new, "no such file", expected);
+        log.add_finding("no-dataset-json", &path, String::new, "no such file", expected);
         return false;
     }
     let text = match access::read(&path) {
         Ok(text) => text,
         Err(e) => {
-            log.add_error("dataset-json", &path, String::new, e.to_string(), expected);
+            log.add_finding("dataset-json", &path, String::new, e.to_string(), expected);
             return false;
         }
     };
     match serde_json::from_slice::<Value>(&text) {
         Ok(Value::Object(fields)) => check_fields(&path, &fields, log),
         Ok(other) => {
-            log.add_error("dataset-json", &path, String::new, name_kind(&other), expected);
+            log.add_finding("dataset-json", &path, String::new, name_kind(&other), expected);
             false
         }
         Err(e) => {
-            log.add_error("dataset-json", &path, String::new, format!("not JSON: {e}"), expected);
+            log.add_finding("dataset-json", &path, String::new, format!("not JSON: {e}"), expected);
             false
         }
     }
@@ -69,7 +69,7 @@ fn check_fields(path: &Path, fields: &Map<String, Value>, log: &mut AuditLog) ->
             _ => continue,
         };
         let position = || format!("field {name:?}");
-        log.add_error_about(name, "dataset-json", path, position, name_kind(value), expected);
+        log.add_finding_about(name, "dataset-json", path, position, name_kind(value), expected);
     }
     fields.get(MODIFIERS).and_then(Value::as_array).is_some_and(|columns| !columns.is_empty())
 }

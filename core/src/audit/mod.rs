@@ -222,7 +222,7 @@ struct SubjectFacts {
 }
 
 impl AuditLog {
-    fn add_error(
+    fn add_finding(
         &mut self,
         check: &'static str,
         file: &Path,
@@ -230,15 +230,15 @@ impl AuditLog {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) {
-        self.add_error_about("", check, file, position, found, expected);
+        self.add_finding_about("", check, file, position, found, expected);
     }
 
     fn add_unreadable(&mut self, file: &Path, error: &Error, expected: &str) {
-        self.add_error("unreadable", file, String::new, describe_core_error(error), expected);
+        self.add_finding("unreadable", file, String::new, describe_core_error(error), expected);
     }
 
-    /// Reports an error in the column or field `about`. Each column or field has a finding of its own.
-    fn add_error_about(
+    /// Adds a finding in the column or field `about`. Each column or field has a finding of its own.
+    fn add_finding_about(
         &mut self,
         about: &str,
         check: &'static str,
@@ -247,36 +247,22 @@ impl AuditLog {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) {
-        self.add(Severity::Error, check, file, about, 1, || {
-            (position(), found.into(), expected.into())
-        });
+        self.add(check, file, about, 1, || (position(), found.into(), expected.into()));
     }
 
-    /// Reports an error that may occur in every row. `describe` is called only for the first occurrence,
+    /// Adds a finding that may occur in every row. `describe` is called only for the first occurrence,
     /// and returns the position, the found value and the expected value.
-    fn add_error_with(
+    fn add_finding_with(
         &mut self,
         check: &'static str,
         file: &Path,
         describe: impl FnOnce() -> (String, String, String),
     ) {
-        self.add(Severity::Error, check, file, "", 1, describe);
+        self.add(check, file, "", 1, describe);
     }
 
-    fn add_warning(
-        &mut self,
-        check: &'static str,
-        file: &Path,
-        position: impl FnOnce() -> String,
-        found: impl Into<String>,
-        expected: impl Into<String>,
-    ) {
-        self.add(Severity::Warning, check, file, "", 1, || {
-            (position(), found.into(), expected.into())
-        });
-    }
-
-    fn warn_many(
+    /// Adds a finding that occurs `count` times.
+    fn add_many(
         &mut self,
         count: u64,
         check: &'static str,
@@ -285,11 +271,11 @@ impl AuditLog {
         found: String,
         expected: &str,
     ) {
-        self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
+        self.add(check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports a warning in column or field `about`. `found` is (position, value, expected value).
-    fn warn_about(
+    /// Adds a finding in column or field `about`. `found` is (position, value, expected value).
+    fn add_many_about(
         &mut self,
         about: &str,
         count: u64,
@@ -297,33 +283,31 @@ impl AuditLog {
         file: &Path,
         found: (String, String, String),
     ) {
-        self.add(Severity::Warning, check, file, about, count, || found);
+        self.add(check, file, about, count, || found);
     }
 
     /// Adds `count` to the finding with the same kind, file and `about`, or creates it. `describe`
-    /// returns position, found value and expected value; it is called only for a new finding.
+    /// returns position, found value and expected value; it is called only for a new finding. The
+    /// kind determines the severity.
     fn add(
         &mut self,
-        severity: Severity,
         check: &'static str,
         file: &Path,
         about: &str,
         count: u64,
         describe: impl FnOnce() -> (String, String, String),
     ) {
-        debug_assert!(
-            KINDS.iter().any(|k| k.name == check && k.severity == severity),
-            "{check} is not a kind of finding"
-        );
         if let Some(at) = self.find_group(check, file, about) {
             self.findings[at].count += count;
             return;
         }
+        let kind = KINDS.iter().find(|kind| kind.name == check);
+        debug_assert!(kind.is_some(), "{check} is not a kind of finding");
         let (position, found, expected) = describe();
         let known = FindingKey { check, about: about.into(), at: self.findings.len() };
         self.known.entry(file.to_path_buf()).or_default().push(known);
         self.findings.push(Finding {
-            severity,
+            severity: kind.map_or(Severity::Error, |kind| kind.severity),
             check,
             file: file.to_path_buf(),
             position,
@@ -356,7 +340,7 @@ impl AuditLog {
         } else {
             format!("also in {other}")
         };
-        self.add_error(
+        self.add_finding(
             "subject-twice",
             file,
             || format!("row {row}"),

@@ -162,9 +162,9 @@ impl SubjectTimeline {
         }
         let path: &Path = source.path();
         let expected = "no measurement before a birth";
-        self.before_birth.add_warning("before-birth", path, expected, log);
-        self.after_death.add_warning("after-death", path, "no measurement after a death", log);
-        self.doubled.add_warning("doubled-row", path, "each measurement once", log);
+        self.before_birth.log_finding("before-birth", path, expected, log);
+        self.after_death.log_finding("after-death", path, "no measurement after a death", log);
+        self.doubled.log_finding("doubled-row", path, "each measurement once", log);
         Ok(())
     }
 

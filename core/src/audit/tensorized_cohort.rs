@@ -35,7 +35,7 @@ pub(super) fn check_cohort(root: &Path, log: &mut AuditLog) -> Result<Audit> {
         |folder: &str, name: &str, ending: &str| root.join(folder).join(format!("{name}.{ending}"));
     for name in tensors.iter().filter(|n| !schemas.contains(n)) {
         let file = path(TENSORS, name, "nrt");
-        log.add_error(
+        log.add_finding(
             "pair",
             &file,
             String::new,
@@ -45,13 +45,13 @@ pub(super) fn check_cohort(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     }
     for name in schemas.iter().filter(|n| !tensors.contains(n)) {
         let file = path(SCHEMAS, name, "parquet");
-        log.add_error("pair", &file, String::new, "no tensors", format!("{TENSORS}/{name}.nrt"));
+        log.add_finding("pair", &file, String::new, "no tensors", format!("{TENSORS}/{name}.nrt"));
     }
     let codes = root.join("metadata").join("codes.parquet");
     let vocabulary = match access::exists(&codes) {
         true => read_vocabulary(&codes, false, log),
         false => {
-            log.add_error("vocabulary", &codes, String::new, "no such file", "codes with tokens");
+            log.add_finding("vocabulary", &codes, String::new, "no such file", "codes with tokens");
             None
         }
     };
@@ -62,7 +62,7 @@ pub(super) fn check_cohort(root: &Path, log: &mut AuditLog) -> Result<Audit> {
         let split = name.split_once('/').map(|(split, _)| split.to_string());
         if split.is_none() {
             let found = "a shard outside the folders of splits, so a meds-torch-data dataset of a split skips it";
-            log.add_warning(
+            log.add_finding(
                 "no-split",
                 shard.tensors_path(),
                 String::new,
@@ -89,7 +89,7 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
         }
     };
     if let Err(e) = file.validate() {
-        log.add_error(
+        log.add_finding(
             "bounds",
             path,
             String::new,
@@ -104,13 +104,13 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
             Err(_) => {
                 let found = format!("no tensor dim{axis}/{name}");
                 let expected = format!("tensor dim{axis}/{name}");
-                log.add_error_about(name, "columns", path, String::new, found, expected);
+                log.add_finding_about(name, "columns", path, String::new, found, expected);
             }
             Ok(c) if c.axis() != *axis || c.data_type() != data_type => {
                 let position = || format!("column {name:?}");
                 let found = format!("{} on axis {}", c.data_type(), c.axis());
                 let expected = format!("{data_type} on axis {axis}");
-                log.add_error_about(name, "types", path, position, found, expected);
+                log.add_finding_about(name, "types", path, position, found, expected);
             }
             Ok(_) => {}
         }
@@ -129,7 +129,7 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
                     None => "unreadable",
                 };
                 let found = describe_core_error(&e);
-                log.add_error(check, path, String::new, found, "the contents of the schema file");
+                log.add_finding(check, path, String::new, found, "the contents of the schema file");
             }
             None
         }
@@ -160,7 +160,7 @@ fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut AuditLog) {
         ),
         None => String::new(),
     };
-    log.add_error(
+    log.add_finding(
         "rows",
         shard.tensors_path(),
         String::new,
@@ -198,7 +198,7 @@ fn check_contents(
             if value.is_infinite() {
                 facts.infinite += 1;
                 let position = || format!("dim2/numeric_value, element {i}");
-                log.add_warning(
+                log.add_finding(
                     "infinite",
                     shard.tensors_path(),
                     position,
@@ -236,10 +236,10 @@ fn check_tokens(
         let position = || format!("dim2/code, element {i}");
         if *token < 0 || size.is_some_and(|size| *token >= size) {
             let expected = format!("0 to {}", size.map_or(i64::MAX, |s| s - 1));
-            log.add_error("token", path, position, format!("code {token}"), expected);
+            log.add_finding("token", path, position, format!("code {token}"), expected);
         } else if *token == 0 {
             let found = "code 0, which is padding";
-            log.add_warning("unknown-code", path, position, found, "a code of the vocabulary");
+            log.add_finding("unknown-code", path, position, found, "a code of the vocabulary");
         }
         seen.entry(*token).or_default()[elsewhere] += 1;
     }
@@ -262,9 +262,9 @@ fn check_static_tokens(
         let position = || format!("static_code, element {i}");
         let found = || format!("code {token}");
         if token == 0 {
-            log.add_warning("unknown-code", path, position, found(), "a code of the vocabulary");
+            log.add_finding("unknown-code", path, position, found(), "a code of the vocabulary");
         } else if let Some(size) = size.filter(|size| token >= *size) {
-            log.add_error("token", path, position, found(), format!("1 to {}", size - 1));
+            log.add_finding("token", path, position, found(), format!("1 to {}", size - 1));
         }
     }
 }
@@ -292,7 +292,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
         if let Some(first) = range.clone().next().filter(|first| times.is_valid(*first)) {
             let start = starts.filter(|s| s.is_valid(row)).map(|s| s.value(row));
             if starts.is_some() && start != Some(times.value(first)) {
-                log.add_error(
+                log.add_finding(
                     "start-time",
                     &schema,
                     || format!("row {row}"),
@@ -304,13 +304,13 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
         for event in range.clone() {
             let position = || format!("row {row}, event {}", event - range.start);
             if times.is_null(event) {
-                log.add_error("null", &schema, position, "no time", "a time");
+                log.add_finding("null", &schema, position, "no time", "a time");
                 continue;
             }
             let before = (event > range.start).then(|| times.value(event - 1));
             let time = times.value(event);
             if let Some(before) = before.filter(|before| time <= *before) {
-                log.add_error(
+                log.add_finding(
                     "order",
                     &schema,
                     position,
@@ -328,7 +328,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
             };
             if !same {
                 let found = format!("time_delta_days {delta}");
-                log.add_error(
+                log.add_finding(
                     "delta",
                     &path,
                     position,
@@ -364,7 +364,7 @@ fn report_unseen_tokens(
     if !unseen.is_empty() {
         let found =
             format!("outside train, {} code(s): {}", unseen.len(), list_names(unseen.iter()));
-        log.warn_many(
+        log.add_many(
             count,
             "unseen-code",
             &root.join(TENSORS),

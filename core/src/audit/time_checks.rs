@@ -32,7 +32,8 @@ impl FaultTally {
         self.count = self.count.saturating_add(n);
     }
 
-    pub(super) fn add_warning(
+    /// Adds the fault to the log if it has occurred.
+    pub(super) fn log_finding(
         self,
         check: &'static str,
         file: &Path,
@@ -40,7 +41,7 @@ impl FaultTally {
         log: &mut AuditLog,
     ) {
         if let Some((position, found)) = self.first {
-            log.warn_many(self.count, check, file, position, found, expected);
+            log.add_many(self.count, check, file, position, found, expected);
         }
     }
 }
@@ -76,9 +77,9 @@ impl OddTimes {
 
     pub(super) fn report_findings(self, file: &Path, log: &mut AuditLog) {
         let expected = "times up to today, unless dates were shifted on purpose";
-        self.future.add_warning("future-time", file, expected, log);
+        self.future.log_finding("future-time", file, expected, log);
         let expected = "times from 1901 to 2299; in MEDS an unknown date is NULL or left out";
-        self.implausible.add_warning("implausible-time", file, expected, log);
+        self.implausible.log_finding("implausible-time", file, expected, log);
     }
 }
 
