@@ -343,7 +343,7 @@ impl RaggedBatch {
 
     /// Returns the batch with a copy of its data.
     fn as_self_with_cloned_data(&self, py: Python<'_>) -> PyResult<Self> {
-        self.map_inner(py, CoreBatch::as_self_with_cloned_data)
+        self.map_inner(py, CoreBatch::try_clone)
     }
 
     /// Creates a batch of other data with the sample sizes of this batch.

@@ -46,7 +46,7 @@ proptest! {
             sample.resize(slow.width, vec![1; slow.entry()]);
         }
         slow.with(slow.width, filled).check(&full.unwrap());
-        slow.check(&batch.as_self_with_cloned_data().unwrap());
+        slow.check(&batch.try_clone().unwrap());
     }
 
     #[test]

@@ -336,7 +336,7 @@ impl RaggedBatch {
     /// assert_eq!((batch.num_samples(), batch.max_sample_size()), (2, 2));
     /// assert_eq!((batch.sample_sizes()?, batch.offsets().length(1)), (&sizes, 1));
     /// assert_eq!((batch.padded(&DenseOptions::default())?, batch.dtype()), (padded, DType::I32));
-    /// let copy = batch.as_self_with_cloned_data()?;
+    /// let copy = batch.try_clone()?;
     /// assert_eq!(copy, batch);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -406,13 +406,13 @@ impl RaggedBatch {
     /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
     /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
     /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
-    /// assert_eq!(batch.as_self_with_cloned_data()?, batch);
+    /// assert_eq!(batch.try_clone()?, batch);
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
     /// Never: the copy has the type and the shape of the values.
-    pub fn as_self_with_cloned_data(&self) -> Result<Self> {
+    pub fn try_clone(&self) -> Result<Self> {
         let copy = arrow::buffer::Buffer::from_slice_ref(self.values.as_bytes());
         let shape = self.values.shape().to_vec();
         let values = DenseTensor::try_new_trusted(self.dtype(), shape, copy)?;
