@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::Result;
@@ -92,6 +92,12 @@ impl ParameterLiteral {
                 Ok(())
             });
         }
+        self.write_valid_value(column, row, depth)
+    }
+
+    /// Writes a value that is not NULL, of a type other than a dictionary.
+    fn write_valid_value(&mut self, column: &ArrayRef, row: usize, depth: usize) -> Result<()> {
+        let data_type = column.data_type();
         let shown = |column: &ArrayRef| array_value_to_string(column, row);
         match data_type {
             DataType::Boolean
@@ -103,21 +109,10 @@ impl ParameterLiteral {
             | DataType::UInt32
             | DataType::UInt64 => self.add(&shown(column)?),
             DataType::Int64 => {
-                let text = shown(column)?;
-                // The least Int64 is written as a string and cast. As a number, it would fail: the
-                // parser reads the digits without the sign, and 2^63 does not fit an Int64.
-                match text == i64::MIN.to_string() {
-                    true => self.add(&format!("arrow_cast('{text}', 'Int64')")),
-                    false => self.add(&text),
-                }
+                self.add(&format_int64(column.as_primitive::<Int64Type>().value(row)))
             }
             DataType::Float64 => {
-                let value = column.as_primitive::<Float64Type>().value(row);
-                let written = match value.is_finite() {
-                    true => write!(self.text, "{value:e}"),
-                    false => write!(self.text, "arrow_cast('{value}', 'Float64')"),
-                };
-                written.map_err(|e| plan_datafusion_err!("{e}"))?;
+                self.add(&format_float64(column.as_primitive::<Float64Type>().value(row)))
             }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let text = shown(column)?;
@@ -209,6 +204,22 @@ impl ParameterLiteral {
         }
         self.add(")");
         Ok(())
+    }
+}
+
+/// The least Int64 becomes a string that is cast. As a number, it would fail: the parser reads the
+/// digits without the sign, and 2^63 does not fit an Int64.
+fn format_int64(value: i64) -> String {
+    match value {
+        i64::MIN => format!("arrow_cast('{value}', 'Int64')"),
+        _ => value.to_string(),
+    }
+}
+
+fn format_float64(value: f64) -> String {
+    match value.is_finite() {
+        true => format!("{value:e}"),
+        false => format!("arrow_cast('{value}', 'Float64')"),
     }
 }
 

@@ -141,38 +141,12 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
         }
         ("mode" | "format", "") => writeln!(out, "{}", name_format(runner.format()))?,
         ("mode" | "format", name) => choose_mode(runner, name)?,
-        ("x", on) => {
-            let on = match on {
-                "on" => Some(true),
-                "off" => Some(false),
-                "" => None,
-                _ => {
-                    return Err(Failure::from_message(format!(
-                        "\\x accepts on, off or no argument, as in \\x on; found {on:?}"
-                    )));
-                }
-            };
-            let format = runner.switch_lines(on);
+        ("x", given) => {
+            let format = runner.switch_lines(parse_switch(given)?);
             writeln!(out, "mode {}", name_format(format))?;
         }
-        ("width", given) => {
-            let widths = given.split_whitespace().map(str::parse).collect::<Result<_, _>>();
-            let widths = widths.map_err(|_| {
-                Failure::from_message(format!(
-                    ".width requires numbers of characters, as in .width 10 0 30; found {given:?}"
-                ))
-            });
-            runner.table_style().set_widths(widths?);
-        }
-        ("maxrows", given) => {
-            let rows = given.parse();
-            let rows = rows.map_err(|_| {
-                Failure::from_message(format!(
-                    ".maxrows requires a number of rows, as in .maxrows 40; found {given:?}"
-                ))
-            });
-            runner.table_style().set_max_rows(rows?);
-        }
+        ("width", given) => runner.table_style().set_widths(parse_widths(given)?),
+        ("maxrows", given) => runner.table_style().set_max_rows(parse_max_rows(given)?),
         ("output", "" | "stdout") => runner.redirect_results(None, false)?,
         ("output", file) => {
             let (file, overwrite) = match file.strip_suffix(" overwrite") {
@@ -192,6 +166,34 @@ async fn run_command(runner: &mut StatementRunner, command: &str) -> Outcome<boo
         }
     }
     Ok(false)
+}
+
+fn parse_switch(given: &str) -> Outcome<Option<bool>> {
+    match given {
+        "on" => Ok(Some(true)),
+        "off" => Ok(Some(false)),
+        "" => Ok(None),
+        _ => Err(Failure::from_message(format!(
+            "\\x accepts on, off or no argument, as in \\x on; found {given:?}"
+        ))),
+    }
+}
+
+fn parse_widths(given: &str) -> Outcome<Vec<usize>> {
+    let widths = given.split_whitespace().map(str::parse).collect::<Result<Vec<usize>, _>>();
+    widths.map_err(|_| {
+        Failure::from_message(format!(
+            ".width requires numbers of characters, as in .width 10 0 30; found {given:?}"
+        ))
+    })
+}
+
+fn parse_max_rows(given: &str) -> Outcome<usize> {
+    given.parse::<usize>().map_err(|_| {
+        Failure::from_message(format!(
+            ".maxrows requires a number of rows, as in .maxrows 40; found {given:?}"
+        ))
+    })
 }
 
 /// Prints the list of commands if `subject` is empty. Otherwise, prints the help on `subject`, the

@@ -60,28 +60,53 @@ pub fn group_on(
     let (array, keys) = share_lists(array, &keys, axis)?;
     let wanted = repeat_lists_below(&wanted, &keys)?;
     let sorted = SortedKeys::from_keys(&keys)?;
-    let found = sorted.keys()?;
-    let left = searchsorted_lists(&found, &wanted, SearchSide::Left)?;
-    let right = searchsorted_lists(&found, &wanted, SearchSide::Right)?;
-    let (left, right) = (left.leaves().as_primitive::<Int64Type>(), right.leaves());
-    let right = right.as_primitive::<Int64Type>();
-
-    let level = array.axis(axis)?;
-    let (groups, list_of_keys) = (found.axis(axis)?.layout(), wanted.axis(axis)?);
+    let (level, list_of_keys) = (array.axis(axis)?, wanted.axis(axis)?);
     let nulls = NullBuffer::union(level.nulls(), list_of_keys.nulls());
-    let is_null = |list: usize| nulls.as_ref().is_some_and(|n| n.is_null(list));
+    let (chosen, lengths) = choose_groups(&sorted.keys()?, &wanted, axis, nulls.as_ref())?;
     let starts: Vec<usize> = std::iter::once(0)
         .chain(sorted.group_sizes().iter().scan(0, |end, size| {
             *end += size;
             Some(*end)
         }))
         .collect();
+    let size = |group: &Option<usize>| group.map_or(0, |g| sorted.group_sizes()[g]);
+    let total = chosen.iter().map(size).fold(0, usize::saturating_add);
+    check_size("grouping on given keys", total, u64::BITS as usize)?;
+    let order = chosen
+        .iter()
+        .flatten()
+        .flat_map(|g| sorted.leaf_order().values()[starts[*g]..starts[*g + 1]].iter().copied());
+    let order = UInt64Array::from_iter_values(order);
+    let layout = match nulls {
+        Some(_) => make_lists_like(list_of_keys.layout(), lengths)?,
+        None => list_of_keys.layout().clone(),
+    };
+    let groups = ListAxis::try_new(layout, nulls.clone())?;
+    let members = make_lists_like(level.layout(), chosen.iter().map(size))?.into();
+    let below = take_rows(&array.inner(axis)?, &order)?;
+    stack_levels(&array, axis, groups, members, below)
+}
+
+/// Returns the group of each wanted key, an element of `found` or `None`, and the number of wanted
+/// keys in each list. `found` has the distinct keys of each list in ascending order. The lists in
+/// `nulls` have no groups.
+fn choose_groups(
+    found: &RaggedArray,
+    wanted: &RaggedArray,
+    axis: usize,
+    nulls: Option<&NullBuffer>,
+) -> Result<(Vec<Option<usize>>, Vec<usize>)> {
+    let left = searchsorted_lists(found, wanted, SearchSide::Left)?;
+    let right = searchsorted_lists(found, wanted, SearchSide::Right)?;
+    let (left, right) = (left.leaves().as_primitive::<Int64Type>(), right.leaves());
+    let right = right.as_primitive::<Int64Type>();
+    let (groups, list_of_keys) = (found.axis(axis)?.layout(), wanted.axis(axis)?);
     let found_nulls = found.leaves().logical_nulls();
     let wanted_nulls = wanted.leaves().logical_nulls();
     let mut chosen = Vec::new();
     let mut lengths = Vec::with_capacity(groups.lists());
     for list in 0..groups.lists() {
-        if is_null(list) {
+        if nulls.is_some_and(|n| n.is_null(list)) {
             lengths.push(0);
             continue;
         }
@@ -102,22 +127,7 @@ pub fn group_on(
             });
         }
     }
-    let size = |group: &Option<usize>| group.map_or(0, |g| sorted.group_sizes()[g]);
-    let total = chosen.iter().map(size).fold(0, usize::saturating_add);
-    check_size("grouping on given keys", total, u64::BITS as usize)?;
-    let order = chosen
-        .iter()
-        .flatten()
-        .flat_map(|g| sorted.leaf_order().values()[starts[*g]..starts[*g + 1]].iter().copied());
-    let order = UInt64Array::from_iter_values(order);
-    let layout = match nulls {
-        Some(_) => make_lists_like(list_of_keys.layout(), lengths)?,
-        None => list_of_keys.layout().clone(),
-    };
-    let groups = ListAxis::try_new(layout, nulls.clone())?;
-    let members = make_lists_like(level.layout(), chosen.iter().map(size))?.into();
-    let below = take_rows(&array.inner(axis)?, &order)?;
-    stack_levels(&array, axis, groups, members, below)
+    Ok((chosen, lengths))
 }
 
 /// Repeats list `i` of `wanted` for all innermost lists of `keys` in the outer list `i`.

@@ -335,12 +335,10 @@ fn format_decimal_text(cast: &Cast) -> Option<String> {
 
 /// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in names.
 fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
-    let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
     let mut enclose = |operand: &mut Expr, outer: u8| {
-        if loose(find_expr_precedence(operand), outer) {
-            let name = format!("({})", operand.schema_name());
-            *operand = make_text_column(name);
+        if find_expr_precedence(operand).is_some_and(|own| own < outer) {
+            *operand = make_text_column(format!("({})", operand.schema_name()));
             changed = true;
         }
     };
@@ -385,9 +383,7 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::Not(of) => enclose(of, NOT),
         Expr::Negative(of) => {
             enclose(of, u8::MAX);
-            let of = of.schema_name().to_string();
-            let of = if of.starts_with('-') { format!("({of})") } else { of };
-            return Ok(Transformed::yes(make_text_column(format!("-{of}"))));
+            return Ok(Transformed::yes(make_text_column(name_negation(of))));
         }
         Expr::ScalarFunction(call) if is_list_concatenation(&call.func) => {
             for operand in &mut call.args {
@@ -396,14 +392,7 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
             return Ok(Transformed::yes(make_text_column(display_names(&call.args).join(" || "))));
         }
         Expr::ScalarFunction(call) => {
-            let name = match call.name() {
-                "array_slice" => slice_name(&call.args),
-                // `sql::statement::names::cast_arguments` has added this call, so the heading omits it.
-                "coalesce" if call.args.len() == 1 => display_names(&call.args).pop(),
-                "make_array" => Some(format!("[{}]", display_names(&call.args).join(", "))),
-                _ => None,
-            };
-            if let Some(name) = name {
+            if let Some(name) = name_syntax_call(call) {
                 return Ok(Transformed::yes(make_text_column(name)));
             }
         }
@@ -420,6 +409,23 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         _ => {}
     }
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Returns the name of a call that the statement does not write as a call, such as `[a, b]`.
+fn name_syntax_call(call: &ScalarFunction) -> Option<String> {
+    match call.name() {
+        "array_slice" => slice_name(&call.args),
+        // `sql::statement::names::cast_arguments` has added this call, so the heading omits it.
+        "coalesce" if call.args.len() == 1 => display_names(&call.args).pop(),
+        "make_array" => Some(format!("[{}]", display_names(&call.args).join(", "))),
+        _ => None,
+    }
+}
+
+/// Returns the name of a negation, whose operand has its parentheses.
+fn name_negation(operand: &Expr) -> String {
+    let operand = operand.schema_name().to_string();
+    if operand.starts_with('-') { format!("-({operand})") } else { format!("-{operand}") }
 }
 
 /// Replaces each call in `exprs`, the sort keys or the FILTER condition of an aggregate, with a

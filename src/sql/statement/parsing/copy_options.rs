@@ -224,15 +224,7 @@ impl CopyClauses {
                 let on = value.is_empty() || parse_flag(&written, &one()?)?;
                 self.options.push(format!("overwrite {}", quote_text(&on.to_string())));
             }
-            "partition_by" => {
-                let columns: Vec<String> = value
-                    .iter()
-                    .filter(|t| matches!(t.token, Token::Word(_) | Token::SingleQuotedString(_)))
-                    // Removes quotes, which DataFusion's parser would keep as a part of the name.
-                    .map(|t| format_plain_text(&t.token))
-                    .collect();
-                self.partitions = Some(columns.join(", "));
-            }
+            "partition_by" => self.partitions = Some(list_columns(value)),
             name if UNSUPPORTED.contains(&name) => {
                 return plan_err!(
                     "the option {written} of COPY is not supported; the options of DuckDB that are supported are format, header, delimiter, quote, escape, nullstr, dateformat, timestampformat, compression, compression_level, row_group_size, partition_by and overwrite"
@@ -301,6 +293,16 @@ impl CopyClauses {
         }
         Ok(text)
     }
+}
+
+/// Returns the columns of PARTITION_BY, separated by commas and without quotes, which DataFusion's
+/// parser would keep as a part of the name.
+fn list_columns(value: &[&TokenWithSpan]) -> String {
+    let names = value
+        .iter()
+        .filter(|t| matches!(t.token, Token::Word(_) | Token::SingleQuotedString(_)))
+        .map(|t| format_plain_text(&t.token));
+    names.collect::<Vec<String>>().join(", ")
 }
 
 /// Returns the part of an option's name after its first word: `.has_header` for `format.has_header 'true'`.

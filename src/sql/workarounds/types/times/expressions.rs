@@ -58,30 +58,8 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             check_unit(&cast.expr, cast.field.data_type(), schema)?;
             Ok(Transformed::no(expr))
         }
-        Expr::Between(between) => {
-            let Between { expr, negated, low, high } = between;
-            let parts = [*expr, *low, *high];
-            reject_nested("BETWEEN over", &parts.each_ref().map(|e| (e, schema)))?;
-            let done = unify_compared(&parts, schema)?;
-            let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
-            let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
-                return plan_err!(
-                    "internal error: BETWEEN has other operands than a value and 2 bounds; please report it"
-                );
-            };
-            let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
-            Ok(Transformed::new_transformed(Expr::Between(between), changed))
-        }
-        Expr::InList(InList { expr, list, negated }) => {
-            let mut parts = vec![*expr];
-            parts.extend(list);
-            reject_nested("IN over", &pair_with_schema(&parts, schema))?;
-            let done = unify_compared(&parts, schema)?;
-            let (changed, mut parts) = (done.is_some(), done.unwrap_or(parts));
-            let expr = Box::new(parts.remove(0));
-            let list = Expr::InList(InList::new(expr, parts, negated));
-            Ok(Transformed::new_transformed(list, changed))
-        }
+        Expr::Between(between) => rewrite_between(between, schema),
+        Expr::InList(list) => rewrite_in_list(list, schema),
         Expr::Case(case) => rewrite_case(case, schema),
         Expr::ScalarFunction(call) => rewrite_call(call, schema),
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
@@ -122,6 +100,33 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         }
         expr => Ok(Transformed::no(expr)),
     }
+}
+
+fn rewrite_between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Between { expr, negated, low, high } = between;
+    let parts = [*expr, *low, *high];
+    reject_nested("BETWEEN over", &parts.each_ref().map(|e| (e, schema)))?;
+    let done = unify_compared(&parts, schema)?;
+    let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
+    let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
+        return plan_err!(
+            "internal error: BETWEEN has other operands than a value and 2 bounds; please report it"
+        );
+    };
+    let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
+    Ok(Transformed::new_transformed(Expr::Between(between), changed))
+}
+
+fn rewrite_in_list(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let InList { expr, list, negated } = list;
+    let mut parts = vec![*expr];
+    parts.extend(list);
+    reject_nested("IN over", &pair_with_schema(&parts, schema))?;
+    let done = unify_compared(&parts, schema)?;
+    let (changed, mut parts) = (done.is_some(), done.unwrap_or(parts));
+    let expr = Box::new(parts.remove(0));
+    let list = Expr::InList(InList::new(expr, parts, negated));
+    Ok(Transformed::new_transformed(list, changed))
 }
 
 /// Completes the default of `lead` and `lag` of timestamps, if it is a string literal without seconds such as
