@@ -9,23 +9,16 @@ mod integers;
 mod interval_groups;
 mod series;
 mod unify;
+mod union_columns;
 mod values;
 mod wide;
 mod written;
 
-use std::sync::Arc;
-
-use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
-use datafusion::logical_expr::{
-    Cast, Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort, Union,
-};
-use serrate_core::internal::times::has_texts;
+use datafusion::logical_expr::{Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort};
 
-use crate::array::{leaf_type, list_depth};
-use crate::functions::{find_finest_clock, move_all_dates, replace_leaf};
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use crate::sql::base::plan_facts::is_time;
 use crate::sql::workarounds::inserted_types::cast_inserted_rows;
@@ -34,6 +27,8 @@ use integers::{refuse_integers_of_union, refuse_integers_of_values};
 pub(in crate::sql) use interval_groups::has_distinct_rows;
 use interval_groups::{group_by_length, measure_distinct_keys, refuse_groups};
 use unify::{make_interval_key, unify_compared_pairs};
+pub(in crate::sql) use union_columns::take_branch_types;
+use union_columns::unify_union_columns;
 use values::unify_dates_of_values;
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{cast_in_microseconds, set_column_microseconds};
@@ -98,7 +93,7 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
     let (plan, measured) = measure_distinct_keys(plan);
     let plan = rewrite_node(plan, rewrite_expr)?;
     let changed = plan.transformed || measured;
-    let (plan, more) = unify_values(plan.data, &schema, changed, inserts)?;
+    let (plan, more) = unify_keys_and_columns(plan.data, &schema, changed, inserts)?;
     // Recompute the schema even if the expressions of this node did not change, because its inputs
     // may have new types.
     let plan = group_by_length(plan.recompute_schema()?)?;
@@ -108,7 +103,7 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
 /// Rewrites what [`rewrite_expr`] does not see: sort keys, equalities of joins, and the columns of
 /// UNION and VALUES. `changed` is whether expressions of the node were rewritten. Returns whether
 /// this function changed the node.
-fn unify_values(
+fn unify_keys_and_columns(
     plan: LogicalPlan,
     schema: &DFSchema,
     changed: bool,
@@ -139,11 +134,7 @@ fn unify_values(
         }
         LogicalPlan::Union(mut union) => {
             refuse_integers_of_union(&union)?;
-            let more = convert_dates_to_texts(&mut union)?
-                | convert_dates_to_timestamps(&mut union)?
-                | convert_texts_to_timestamps(&mut union)?
-                | unify_clocks(&mut union)?
-                | take_branch_types(&mut union)?;
+            let more = unify_union_columns(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
         // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
@@ -164,199 +155,6 @@ fn unify_values(
         }
         plan => (plan, false),
     })
-}
-
-/// Casts the dates and times of day in a column of a union, also in lists, to strings if other inputs have strings in
-/// this column, as in DuckDB. Type coercion would cast the strings to dates without their times of day. Returns whether
-/// an input changed.
-///
-/// String literals that a cast represents exactly, such as `'2020-01-01'` next to a date, are still cast to the type
-/// of the other inputs.
-fn convert_dates_to_texts(union: &mut Union) -> Result<bool> {
-    let mut changed = false;
-    for column in 0..union.schema.fields().len() {
-        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
-        let mut values = types.iter().filter(|t| !t.is_null());
-        let depth = values.clone().next().map(list_depth);
-        let is_mixed = types.iter().any(clock::is_day_or_clock) && types.iter().any(has_texts);
-        if !is_mixed
-            || !values.all(|t| {
-                (clock::is_day_or_clock(t) || has_texts(t)) && Some(list_depth(t)) == depth
-            })
-        {
-            continue;
-        }
-        let has_clock = types.iter().any(|t| clock::is_clock(leaf_type(t)));
-        let mut texts = union.inputs.iter().zip(&types).filter(|(_, t)| has_texts(t));
-        if texts.all(|(input, _)| has_exact_literals(input, column, has_clock)) {
-            continue;
-        }
-        for (input, t) in union.inputs.iter_mut().zip(&types) {
-            if clock::is_day_or_clock(t) {
-                let to = replace_leaf(t, &DataType::Utf8);
-                (*input, changed) = (cast_column(input, column, &to)?, true);
-            }
-        }
-    }
-    Ok(changed)
-}
-
-/// Whether all values of a column of strings are literals that a cast represents exactly: dates without a time of day
-/// or, if `is_clock`, times of day without fractions of a second.
-fn has_exact_literals(plan: &LogicalPlan, column: usize, is_clock: bool) -> bool {
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            projection.expr.get(column).is_some_and(|e| is_exact_literal(e, is_clock))
-        }
-        LogicalPlan::Values(values) => {
-            let mut column = values.values.iter().map(|row| row.get(column));
-            column.all(|e| e.is_some_and(|e| is_exact_literal(e, is_clock)))
-        }
-        LogicalPlan::Union(union) => {
-            union.inputs.iter().all(|input| has_exact_literals(input, column, is_clock))
-        }
-        _ => false,
-    }
-}
-
-fn is_exact_literal(e: &Expr, is_clock: bool) -> bool {
-    match e {
-        Expr::Alias(alias) => is_exact_literal(&alias.expr, is_clock),
-        Expr::Literal(value, _) if value.is_null() => true,
-        Expr::Literal(value, _) => {
-            value.try_as_str().flatten().is_some_and(|text| match is_clock {
-                true => !text.contains('.'),
-                // A string of at most this length has no time of day.
-                false => text.trim().len() <= "2020-01-01".len(),
-            })
-        }
-        _ => false,
-    }
-}
-
-/// Casts a column of a union that has timestamps in some inputs and strings in others, also in
-/// lists, to the type that [`find_timestamp_of_texts`] returns. Type coercion would cast it to
-/// nanoseconds, which end in 2262. Returns whether an input changed.
-fn convert_texts_to_timestamps(union: &mut Union) -> Result<bool> {
-    let mut changed = false;
-    for column in 0..union.schema.fields().len() {
-        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
-        let Some(to) = find_timestamp_of_texts(&types) else { continue };
-        for (input, t) in union.inputs.iter_mut().zip(&types) {
-            let wanted = replace_leaf(t, &to);
-            if !leaf_type(t).is_null() && *t != wanted {
-                (*input, changed) = (cast_column(input, column, &wanted)?, true);
-            }
-        }
-    }
-    Ok(changed)
-}
-
-/// Returns the type to which the timestamps, dates and strings in a column of a union are cast: a
-/// timestamp in the zone of the timestamps and in their finest unit, or in microseconds if this
-/// unit is coarser. `types` has the type of the column in each input. Returns `None` unless some of
-/// them are timestamps, some are strings, and all others are dates or NULL.
-fn find_timestamp_of_texts(types: &[DataType]) -> Option<DataType> {
-    let mut depths = types.iter().filter(|t| !t.is_null()).map(list_depth);
-    let depth = depths.next()?;
-    if depths.any(|other| other != depth) || !types.iter().any(has_texts) {
-        return None;
-    }
-    let mut finest: Option<TimeUnit> = None;
-    let mut common: Option<Arc<str>> = None;
-    for t in types {
-        match leaf_type(t) {
-            DataType::Timestamp(unit, zone) => {
-                finest = finest.max(Some(*unit));
-                common = common.or_else(|| zone.clone());
-            }
-            DataType::Date32 | DataType::Date64 | DataType::Null => {}
-            _ if has_texts(t) => {}
-            _ => return None,
-        }
-    }
-    Some(DataType::Timestamp(finest?.max(TimeUnit::Microsecond), common))
-}
-
-/// Casts the dates in a column of a union, also in lists and structs, to timestamps as in the column
-/// of other inputs, unless these are in nanoseconds, which cannot represent all dates. Returns
-/// whether an input changed.
-fn convert_dates_to_timestamps(union: &mut Union) -> Result<bool> {
-    let mut changed = false;
-    for column in 0..union.schema.fields().len() {
-        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
-        let Some(moved) = move_all_dates(&types) else { continue };
-        for ((input, t), to) in union.inputs.iter_mut().zip(&types).zip(&moved) {
-            if t != to {
-                (*input, changed) = (cast_column(input, column, to)?, true);
-            }
-        }
-    }
-    Ok(changed)
-}
-
-/// Returns the types of a column in the inputs of a union, or `None` if an input lacks the column.
-fn find_input_types(union: &Union, column: usize) -> Option<Vec<DataType>> {
-    let types = union.inputs.iter().map(|input| input.schema().fields().get(column));
-    types.map(|field| Some(field?.data_type().clone())).collect()
-}
-
-/// Casts times of day in a column of a union to the finest of their units, because type coercion
-/// has no common type for them. Returns whether an input changed.
-fn unify_clocks(union: &mut Union) -> Result<bool> {
-    let mut changed = false;
-    for column in 0..union.schema.fields().len() {
-        let Some(types) = find_input_types(union, column) else { return Ok(changed) };
-        let Some(finest) = find_finest_clock(&types) else { continue };
-        for (input, t) in union.inputs.iter_mut().zip(&types) {
-            if clock::is_clock(t) && *t != finest {
-                (*input, changed) = (cast_column(input, column, &finest)?, true);
-            }
-        }
-    }
-    Ok(changed)
-}
-
-/// Adds a projection above `input` that casts the column at index `column` to the type `to`.
-fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
-    let exprs = input.schema().iter().enumerate().map(|(i, named)| {
-        let e = Expr::Column(Column::from(named));
-        match i == column {
-            true => Expr::Cast(Cast::new(Box::new(e), to.clone()))
-                .alias_qualified(named.0.cloned(), named.1.name()),
-            false => e,
-        }
-    });
-    let cast = Projection::try_new(exprs.collect(), Arc::clone(input))?;
-    Ok(Arc::new(LogicalPlan::Projection(cast)))
-}
-
-/// Updates the types of a union after its inputs were rewritten: a date plus hours, for example,
-/// becomes a timestamp in microseconds. If no input has the planned type of a column any more, the
-/// column gets the type of the first input that is not just NULL, because type coercion would cast
-/// all inputs back to the planned type. Returns whether a type changed.
-pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
-    let mut changed = false;
-    let mut fields = Vec::with_capacity(union.schema.fields().len());
-    for (column, (table, planned)) in union.schema.iter().enumerate() {
-        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
-        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(false) };
-        let is_kept = types.iter().any(|f| f.data_type() == planned.data_type());
-        let first = types.iter().find(|f| !f.data_type().is_null());
-        let field = match first {
-            Some(first) if !is_kept => {
-                changed = true;
-                Arc::new(planned.as_ref().clone().with_data_type(first.data_type().clone()))
-            }
-            _ => Arc::clone(planned),
-        };
-        fields.push((table.cloned(), field));
-    }
-    if changed {
-        let schema = DFSchema::new_with_metadata(fields, union.schema.metadata().clone())?;
-        union.schema = Arc::new(schema);
-    }
-    Ok(changed)
 }
 
 /// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.
