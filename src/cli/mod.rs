@@ -4,7 +4,6 @@
 
 mod arguments;
 mod batches;
-mod bins;
 mod check;
 mod code_prefixes;
 mod cohort;
@@ -12,17 +11,18 @@ mod command_failure;
 mod command_line;
 mod convert_files;
 mod densify;
+mod error_places;
 mod failure_output;
 mod features;
 mod files;
 mod generate;
+mod histogram_bins;
 mod inspect;
 mod interrupt;
 #[cfg(any(feature = "cluster", feature = "serve"))]
 mod network;
 mod output;
 mod panics;
-mod place;
 mod process_limits;
 mod progress;
 mod report;

@@ -18,13 +18,13 @@ use super::arguments::OutputFormat;
 use super::batches::describe_tasks;
 use super::command_failure::{Failure, Outcome};
 use super::command_line::QueryArgs;
+use super::error_places::{ScriptErrors, choose_width};
 use super::files::FileFormat;
 use super::interrupt;
 use super::output::{
     self, OutputTarget, ResultWriter, TableStyle, find_terminal_width, group_digits,
 };
 use super::panics;
-use super::place::{ScriptErrors, choose_width};
 use super::progress::QueryProgress;
 use super::script::{self, ScriptStatement};
 use crate::access;

@@ -2,7 +2,7 @@
 //! lengths. Values do not change it.
 
 use super::epoch_plan::EpochPlan;
-use super::facts::FactsPlace;
+use super::facts_place::FactsPlace;
 use super::items::ItemRows;
 use super::loader_source::LoaderSource;
 use super::options::{BatchForm, LoaderOptions, WindowSampling};

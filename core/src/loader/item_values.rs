@@ -1,6 +1,6 @@
 //! Reads the values that one item (a window of a row) has in one tensor.
 
-use super::draft::BatchDraft;
+use super::batch_draft::BatchDraft;
 use super::items::BatchItem;
 use super::loader_source::{LoaderSource, RowScratch, SourceColumn, resize_buffer};
 use super::state::LoaderState;

@@ -9,7 +9,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 
 use super::element_casts::{ElementCast, find_converter};
-use super::facts::{FactsPlace, FactsPrefix};
+use super::facts_place::{FactsPlace, FactsPrefix};
 use super::options::LoaderOptions;
 use super::shard_timeline::ShardTimeline;
 use crate::array::Layout;

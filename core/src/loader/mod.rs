@@ -57,27 +57,27 @@
 //! ```
 
 mod batch;
-mod draft;
+mod batch_draft;
+mod batch_frame;
+mod block_shelf;
 mod element_casts;
 mod epoch;
 mod epoch_plan;
 mod epoch_stats;
-mod facts;
+mod facts_place;
 mod fingerprint;
-mod frame;
-mod grid;
 mod item_values;
 mod items;
 mod loader_source;
-mod make;
+mod make_batch;
 pub mod meds;
 mod options;
-mod put;
+mod padded_grid;
 mod random;
 mod row_windows;
 pub(crate) mod save;
 mod shard_timeline;
-mod shelf;
+mod slot_writes;
 mod state;
 mod table_stack;
 mod tensor_output;
@@ -163,7 +163,7 @@ impl Loader {
         targets: Vec<LoaderTarget>,
         outputs: Vec<TensorOutput>,
     ) -> Self {
-        let largest_shape = draft::find_largest_shape(&source, &options);
+        let largest_shape = batch_draft::find_largest_shape(&source, &options);
         let inner = LoaderState {
             source,
             options,

@@ -6,7 +6,7 @@ use arrow::array::Array;
 use rayon::prelude::*;
 
 use super::element_casts::{ElementCast, find_converter};
-use super::put::{write_finite, write_is_number};
+use super::slot_writes::{write_finite, write_is_number};
 use crate::array::{Layout, Offsets};
 use crate::dense::dense_plan::DenseSink;
 use crate::dense::densify::{create_tensor, plan_axes};

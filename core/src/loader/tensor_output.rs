@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::block_shelf::BlockShelf;
 use super::loader_source::LoaderSource;
 use super::options::{BatchForm, LoaderOptions};
-use super::shelf::BlockShelf;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 

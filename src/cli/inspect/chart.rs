@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use crate::cli::bins::group_into_bins;
 use crate::cli::command_failure::Outcome;
+use crate::cli::histogram_bins::group_into_bins;
 use crate::cli::output::{
     Charset, compute_safe_ratio, find_terminal_width, format_percent, group_digits,
 };

@@ -2,7 +2,7 @@
 //! the window without scaling its text.
 
 use super::html::HtmlWriter;
-use crate::cli::bins::find_round_number;
+use crate::cli::histogram_bins::find_round_number;
 use crate::cli::output::{format_percent, group_digits};
 
 /// Height of the area of bars and lines in a chart, in pixels.

@@ -86,7 +86,7 @@ pub use subjects::ShardSubjects;
 
 use self::labels::LabelCuts;
 use self::subjects::{PreparedShard, ShardRequirements, SubjectTimes, collect_categories};
-use super::facts::FactsPlace;
+use super::facts_place::FactsPlace;
 use super::items::{EpochItems, ItemRows};
 use super::loader_source::{LoaderSource, StaticFacts};
 use super::{Batch, Epoch, EpochPlan, Loader, LoaderOptions};

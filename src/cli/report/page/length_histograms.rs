@@ -3,7 +3,7 @@
 
 use super::card_table::HtmlTableWriter;
 use super::{find_rows, open_details};
-use crate::cli::bins::{HistogramBin, group_into_bins};
+use crate::cli::histogram_bins::{HistogramBin, group_into_bins};
 use crate::cli::output::{compute_safe_ratio, format_percent, group_digits};
 use crate::cli::report::html::HtmlWriter;
 use crate::cli::report::svg::{SvgBar, SvgMark, draw_bars};

@@ -6,11 +6,11 @@ use arrow::buffer::Buffer;
 use rayon::prelude::*;
 
 use super::batch::Batch;
-use super::draft::BatchDraft;
+use super::batch_draft::BatchDraft;
 use super::epoch_plan::EpochPlan;
-use super::grid::PaddedGrid;
 use super::item_values::WorkBuffers;
-use super::put::{
+use super::padded_grid::PaddedGrid;
+use super::slot_writes::{
     FiniteCopier, NumberFlags, ValueCopier, WriteOnes, write_finite, write_is_number,
 };
 use super::state::LoaderState;

@@ -1,7 +1,7 @@
 //! Implementations of [`WriteSlots`]. They copy values, copy float32 values and make them finite,
 //! write for each value whether it is a number (not NaN), or write 1 for each value, as masks do.
 
-use super::grid::WriteSlots;
+use super::padded_grid::WriteSlots;
 
 /// Copies the values of one item (a window of a row) to a padded tensor. Each value has `N` bytes.
 pub(super) struct ValueCopier<'a, const N: usize> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::frame::BatchFrame;
+use super::batch_frame::BatchFrame;
 use crate::array::prefetch::prefetch_for_write;
 use crate::dense::{AxisSize, PaddingSide};
 

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::AxisCounts;
+use super::batch_frame::BatchFrame;
 use super::epoch_plan::EpochPlan;
-use super::frame::BatchFrame;
-use super::grid::PaddedGrid;
 use super::items::BatchItem;
 use super::loader_source::{LoaderSource, StaticFacts};
 use super::options::{BatchForm, LoaderOptions};
+use super::padded_grid::PaddedGrid;
 use super::shard_timeline::EventSpan;
 use super::tensor_output::{TensorContent, TensorOutput};
 use crate::dense::densify::count_bytes;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;
 
-use super::facts::FactsPrefix;
+use super::facts_place::FactsPrefix;
 use super::items::BatchItem;
 use super::loader_source::LoaderSource;
 use crate::array::Layout;

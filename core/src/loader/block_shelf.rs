@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use arrow::buffer::Buffer;
 
-use super::grid::{PaddedGrid, WriteSlots};
+use super::padded_grid::{PaddedGrid, WriteSlots};
 use crate::dense::padding::PaddingBytes;
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
