@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, StringArray};
 
-use super::build::{CohortShardBuilder, Measurement, sort_rows};
+use super::shard_builder::{CohortShardBuilder, Measurement, sort_rows};
 use super::cohort_codes::{CodeEntry, CohortCodes, ValueArithmetic};
 use super::{TensorizeOptions, UnknownCodes};
 use crate::error::{Error, Result};

@@ -12,7 +12,7 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use parquet::arrow::ArrowWriter;
 
-use super::fit::{CodeCounts, FittedCodes};
+use super::code_statistics::{CodeCounts, FittedCodes};
 use super::schemas::make_writer_properties;
 use super::{Normalize, TensorizeOptions, VocabularyFrom};
 use crate::access;

@@ -13,18 +13,18 @@
 //! without events in both files. meds-torch-data 0.9 omits such a subject only from the tensors, so that
 //! later rows of the two files do not correspond. Reading recognizes and corrects this mistake.
 
-mod build;
+mod shard_builder;
 mod chunk_encoder;
 mod cohort_codes;
-mod fit;
-mod folder;
+mod code_statistics;
+mod meds_folder;
 mod parallel;
 mod schemas;
 mod tensorize;
 mod tensorized_cohort;
 mod tensorized_tables;
 
-pub use folder::MedsFolder;
+pub use meds_folder::MedsFolder;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 #[cfg(feature = "audit")]
 pub(crate) use tensorized_cohort::CountMismatch;

@@ -12,7 +12,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::build::CohortShardBuilder;
+use super::shard_builder::CohortShardBuilder;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 
-use super::build::CohortShardBuilder;
+use super::shard_builder::CohortShardBuilder;
 use super::chunk_encoder::{ChunkEncoder, list_part_names};
 use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
 
-use super::build::CohortShardBuilder;
+use super::shard_builder::CohortShardBuilder;
 use super::chunk_encoder::{ChunkEncoder, list_part_names};
 use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
