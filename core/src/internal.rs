@@ -30,7 +30,7 @@ pub use crate::kernels::align::{align_arrays, share_lists};
 pub use crate::kernels::argument_casts::cast_exactly;
 #[cfg(feature = "sql")]
 pub use crate::kernels::elementwise::spans::{choose_span_type, compute_spans, is_span};
-pub use crate::kernels::levels::find_leaf_lists;
+pub use crate::kernels::levels::merge_all_levels;
 #[cfg(feature = "sql")]
 pub use crate::kernels::list_bytes::{decode_lists, encode_lists, has_byte_form};
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;

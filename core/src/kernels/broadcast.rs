@@ -7,7 +7,7 @@ use arrow::compute::take;
 
 use super::align::align_arrays;
 use super::elementwise::{OperandPair, pair_arrays};
-use super::levels::find_leaf_lists;
+use super::levels::merge_all_levels;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -78,7 +78,7 @@ pub fn broadcast(
     if how == BroadcastMode::Repeat {
         return shape.with_leaves(left);
     }
-    let Some(lists) = find_leaf_lists(&inner.inner(levels)?)? else {
+    let Some(lists) = merge_all_levels(&inner.inner(levels)?)? else {
         return shape.with_leaves(left);
     };
     let layout = lists.layout();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::Int64Array;
 
 use super::elementwise::repeat_values;
-use super::levels::find_leaf_lists;
+use super::levels::merge_all_levels;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::Result;
 
@@ -44,7 +44,7 @@ pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
         numbers
     };
     let numbers = Arc::new(Int64Array::from(numbers));
-    match find_leaf_lists(&array.inner(axis)?)? {
+    match merge_all_levels(&array.inner(axis)?)? {
         Some(lists) => array.with_leaves(repeat_values(&(numbers as _), lists.layout())?),
         None => array.with_leaves(numbers),
     }

@@ -8,7 +8,7 @@ use crate::with_offsets;
 
 /// Merges all levels of lists into one level, which has one list of leaves per row. Returns `None`
 /// for a flat array, which has no level of lists.
-pub fn find_leaf_lists(array: &RaggedArray) -> Result<Option<ListAxis>> {
+pub fn merge_all_levels(array: &RaggedArray) -> Result<Option<ListAxis>> {
     let mut levels = array.axes().iter();
     let Some(first) = levels.next() else { return Ok(None) };
     levels.try_fold(first.clone(), |outer, inner| merge_levels(&outer, inner)).map(Some)

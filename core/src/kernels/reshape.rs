@@ -2,7 +2,7 @@
 
 use super::gather::find_row_of_list;
 use super::index::{new_axis, pick};
-use super::levels::{find_leaf_lists, merge_levels};
+use super::levels::{merge_all_levels, merge_levels};
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like, resolve_axis};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// # Errors
 /// Never, because the lists of any valid array can be merged.
 pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
-    match find_leaf_lists(array)? {
+    match merge_all_levels(array)? {
         Some(lists) if array.axes().len() > 1 => {
             RaggedArray::try_new(array.len(), vec![lists], array.leaves().clone())
         }

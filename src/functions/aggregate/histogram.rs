@@ -15,7 +15,7 @@ use super::{AggBegin, AggDef, AggFacts, AggTypes, GroupStates};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
 use counts::ValueCounts;
-use serrate_core::internal::find_leaf_lists;
+use serrate_core::internal::merge_all_levels;
 use value_ids::ValueNumbers;
 
 pub(super) static HISTOGRAM: AggDef = AggDef {
@@ -178,7 +178,7 @@ impl GroupStates for GroupHistograms {
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let rows = RaggedArray::try_from_arrow(&values[0])?;
-        let lists = find_leaf_lists(&rows)?;
+        let lists = merge_all_levels(&rows)?;
         let leaves = rows.leaves();
         let ids = self.values.number_batch(leaves)?;
         let mut row = 0;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernels::align::{align_arrays, check_rows};
 use crate::kernels::allocate::allocate_values;
 use crate::kernels::gather::find_row_of_list;
-use crate::kernels::levels::find_leaf_lists;
+use crate::kernels::levels::merge_all_levels;
 use crate::limit::check_size;
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ fn broadcast_pair(
         if array.axes().len() == axes.len() {
             return Ok(array.leaves().clone());
         }
-        match find_leaf_lists(&deep.inner(levels)?)? {
+        match merge_all_levels(&deep.inner(levels)?)? {
             Some(lists) => repeat_values(array.leaves(), lists.layout()),
             None => Ok(array.leaves().clone()),
         }

@@ -10,7 +10,7 @@ use crate::array::nulls::replace_validity;
 use crate::error::{Error, Result};
 use crate::kernels::align::{align_arrays, check_mask};
 use crate::kernels::elementwise::repeat_values;
-use crate::kernels::levels::find_leaf_lists;
+use crate::kernels::levels::merge_all_levels;
 
 /// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
@@ -52,7 +52,7 @@ pub fn reduce_where(
     }
     let (array, mask) = align_arrays(array, mask, levels)?;
     let mut keep = find_true_bits(mask.leaves().as_boolean());
-    if let Some(below) = find_leaf_lists(&array.inner(levels)?)? {
+    if let Some(below) = merge_all_levels(&array.inner(levels)?)? {
         let flags: ArrayRef = Arc::new(BooleanArray::new(keep, None));
         keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
     }

@@ -51,7 +51,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::bits::RankedBitmap;
-use super::levels::find_leaf_lists;
+use super::levels::merge_all_levels;
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use groups::LeafGroups;
@@ -394,7 +394,7 @@ impl<'a> ReduceTarget<'a> {
             Some(axis) => (Cow::Borrowed(array), resolve_axis(axis, array.ndim(), "the array")?),
             None => {
                 let each = || Layout::Uniform { size: 1, lists: array.len() }.into();
-                let lists = find_leaf_lists(array)?.unwrap_or_else(each);
+                let lists = merge_all_levels(array)?.unwrap_or_else(each);
                 (Cow::Owned(RaggedArray::try_new(array.len(), vec![lists], leaves())?), 1)
             }
         };

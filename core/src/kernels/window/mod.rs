@@ -23,7 +23,7 @@ use arrow::buffer::NullBuffer;
 use super::align::share_lists;
 use super::between::ClosedEnds;
 use super::gather::{take_ranges, take_rows};
-use super::levels::find_leaf_lists;
+use super::levels::merge_all_levels;
 use super::reduce::Reduction;
 use super::sort::{SortOrder, sort, sort_by};
 use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
@@ -377,7 +377,7 @@ impl WindowInput {
         let layout = target.element_lists()?.layout();
         let needles = target.time_layout();
         // If elements are lists, `to_leaves` converts a range of them to the range of their leaves.
-        let below = find_leaf_lists(&target.array.inner(target.axis)?)?;
+        let below = merge_all_levels(&target.array.inner(target.axis)?)?;
         let to_leaves = |range: Range<usize>| match &below {
             Some(lists) => lists.layout().ranges(range),
             None => range,
