@@ -3,6 +3,8 @@
 pub(in crate::sql) mod arrow_files;
 pub(in crate::sql) mod arrow_scan;
 pub(in crate::sql) mod asof;
+#[cfg(feature = "cloud")]
+mod cloud_store;
 pub(in crate::sql) mod cohort;
 mod created_folders;
 pub(in crate::sql) mod csv_nulls;
