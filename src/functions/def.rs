@@ -450,7 +450,7 @@ pub(crate) fn remove_other_extension(field: FieldRef, args: &[FieldRef]) -> Fiel
 }
 
 /// Removes the extension type from a field that has the metadata of a field of another type.
-pub(super) fn remove_extension(mut field: Field) -> Field {
+pub(crate) fn remove_extension(mut field: Field) -> Field {
     field.metadata_mut().remove(EXTENSION_NAME);
     field.metadata_mut().remove(EXTENSION_METADATA);
     field

@@ -73,6 +73,7 @@ mod text;
 mod text_positions;
 mod timestamps;
 mod unsigned;
+mod untagged;
 mod vocabulary_codes;
 mod window;
 
@@ -102,7 +103,7 @@ pub(crate) use declaration::{
     are_scalars, call_on_arrays, coerce_arguments, declare, same_field, take_first, to_columnar,
 };
 use def::{Def, FailureCase, FunctionFacts, RaggedUdf, TableArgument};
-pub(crate) use def::{ListPart, ReadParts, remove_other_extension};
+pub(crate) use def::{ListPart, ReadParts, remove_extension, remove_other_extension};
 pub(crate) use delegation::delegate;
 use doc::FunctionSection;
 #[cfg(feature = "cli")]
@@ -149,6 +150,9 @@ pub(crate) use span_product::build_span_operations;
 pub(crate) use stock_facts::{StockFact, has_fact};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, find_unit_of_text};
 pub(crate) use unsigned::{build_signed_windows, is_for_signed, takes_unsigned};
+#[cfg(feature = "cluster")]
+pub(crate) use untagged::build_untagged;
+pub(crate) use untagged::untag;
 pub(crate) use vocabulary_codes::find_local_codes;
 
 macro_rules! example {

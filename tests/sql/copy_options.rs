@@ -226,6 +226,38 @@ async fn options_of_unknown_columns_are_refused() {
 }
 
 #[tokio::test]
+async fn options_of_readers_of_parquet_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let folder = display_path(dir.path());
+    for (target, options) in [
+        ("a.parquet", "(PRUNING false)"),
+        ("a.parquet", "OPTIONS (format.pruning false)"),
+        ("a.parquet", "OPTIONS (pruning true, compression 'zstd(3)')"),
+        ("a/", "STORED AS PARQUET OPTIONS (pruning false)"),
+        ("a/", "STORED AS PARQUET PARTITIONED BY (k) OPTIONS (pruning false)"),
+    ] {
+        let copy = format!("COPY (SELECT 1 AS k, 2 AS v) TO '{folder}/{target}' {options}");
+        let e = error(&ctx, &copy).await;
+        let named = e.contains("the option pruning of PARQUET applies only to reading");
+        assert!(named, "{target} {options}: {e}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{options}");
+    }
+    for option in ["pushdown_filters", "binary_as_string", "skip_metadata", "enable_page_index"] {
+        let copy = format!("COPY (SELECT 1 AS a) TO '{folder}/a.parquet' OPTIONS ({option} true)");
+        let e = error(&ctx, &copy).await;
+        assert!(e.contains(&format!("the option {option} of PARQUET applies")), "{e}");
+    }
+    // A table reads with these options, and INSERT writes to it.
+    let table = format!(
+        "CREATE EXTERNAL TABLE t (a INT) STORED AS PARQUET LOCATION '{folder}/t/' OPTIONS (pushdown_filters true)"
+    );
+    query_batches(&ctx, &table).await.unwrap();
+    query_batches(&ctx, "INSERT INTO t VALUES (1), (2)").await.unwrap();
+    assert_eq!(query_rows(&ctx, "SELECT a FROM t WHERE a > 1").await, "2");
+}
+
+#[tokio::test]
 async fn unknown_options_of_arrow_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("a.arrow"));

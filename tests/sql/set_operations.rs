@@ -439,3 +439,105 @@ async fn set_operations_in_parentheses_may_be_scalar_subqueries() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+/// Returns the statement `parts` with `$A`, `$B` and `$C` replaced by tensors of the shapes (2, 3),
+/// (3, 2) and (2, 2).
+fn write_tensors(parts: &str) -> String {
+    parts
+        .replace("$A", "densify([[1, 2], [3]], [2, 3])")
+        .replace("$B", "densify([[1, 2], [3]], [3, 2])")
+        .replace("$C", "densify([[1, 2], [3]], [2, 2])")
+}
+
+#[tokio::test]
+async fn unions_are_tensors_only_if_all_queries_have_one_shape() {
+    let dir = tempfile::tempdir().unwrap();
+    let same = "{\"shape\":[2,3]}";
+    let cases = [
+        ("SELECT $A x UNION ALL SELECT $A", same),
+        ("SELECT NULL x UNION ALL SELECT $A", same),
+        ("SELECT $A x UNION ALL SELECT NULL", same),
+        ("SELECT $A x UNION ALL SELECT densify([[0.5::DOUBLE]], [2, 3])", same),
+        ("SELECT $A x EXCEPT SELECT $B", same),
+        ("SELECT $A x EXCEPT SELECT $C", same),
+        ("SELECT $A x UNION ALL SELECT $B", "NULL"),
+        ("SELECT $A x UNION ALL SELECT $C", "NULL"),
+        ("SELECT $A x UNION SELECT $B", "NULL"),
+        ("SELECT $A x UNION SELECT $C", "NULL"),
+        ("SELECT $A x UNION ALL SELECT [1, 2, 3, 4, 5, 6]", "NULL"),
+        ("SELECT [1, 2, 3, 4, 5, 6] x UNION ALL SELECT $A", "NULL"),
+        ("SELECT coalesce($A, $A) x UNION ALL SELECT $A", "NULL"),
+        ("SELECT $A x UNION ALL SELECT $A UNION ALL SELECT $B", "NULL"),
+        ("SELECT $A x UNION ALL SELECT $B UNION ALL SELECT NULL", "NULL"),
+        ("SELECT NULL x UNION ALL SELECT $A UNION ALL SELECT $A", same),
+        ("SELECT NULL x UNION ALL SELECT $A UNION ALL SELECT $B", "NULL"),
+        ("SELECT NULL x UNION SELECT $A UNION SELECT $B", "NULL"),
+        ("(SELECT $A x UNION ALL SELECT $B) UNION ALL (SELECT $A UNION ALL SELECT $B)", "NULL"),
+        ("SELECT $A x UNION ALL BY NAME SELECT $A x", same),
+        ("SELECT $A x UNION ALL BY NAME SELECT $B x", "NULL"),
+        (
+            "SELECT x FROM (SELECT coalesce($A, $A) x UNION ALL SELECT $A) UNION ALL SELECT $A",
+            "NULL",
+        ),
+        ("SELECT CASE WHEN random() < 2 THEN $A ELSE $B END x", "NULL"),
+    ];
+    let ctx = create_parallel_session();
+    // A field without parameters of an extension type must not have the name of one.
+    let [read, name] =
+        ["metadata", "name"].map(|key| format!("arrow_metadata(x, 'ARROW:extension:{key}')"));
+    let read = format!("coalesce({read}, {name})");
+    for (at, (query, expected)) in cases.into_iter().enumerate() {
+        let query = write_tensors(query);
+        let file = display_path(&dir.path().join(format!("{at}.arrow")));
+        for (setup, table) in [
+            (String::new(), format!("({query})")),
+            (format!("CREATE OR REPLACE TABLE t AS {query}"), "t".to_owned()),
+            (format!("CREATE OR REPLACE VIEW w AS {query}"), "w".to_owned()),
+            (format!("COPY ({query}) TO '{file}'"), format!("'{file}'")),
+        ] {
+            if !setup.is_empty() {
+                query_batches(&ctx, &setup).await.unwrap();
+            }
+            let found = query_rows(&ctx, &format!("SELECT DISTINCT {read} FROM {table}")).await;
+            assert_eq!(found, expected, "{setup}\n{query}");
+        }
+    }
+    for (union, values) in [
+        ("SELECT $A x UNION ALL SELECT $B", "[1, 2, 3, 0, 0, 0]; [1, 2, 0, 3, 0, 0]"),
+        ("SELECT $A x UNION ALL SELECT $C", "[1, 2, 3, 0]; [1, 2, 0, 3, 0, 0]"),
+    ] {
+        let union = write_tensors(union);
+        let created = format!("CREATE OR REPLACE TABLE t AS {union}");
+        query_batches(&ctx, &created).await.unwrap();
+        for table in [format!("({union})"), "t".to_owned()] {
+            let sorted = format!("SELECT x FROM {table} ORDER BY x DESC");
+            assert_eq!(query_rows(&ctx, &sorted).await, values, "{sorted}");
+        }
+    }
+    // The table takes rows of every size, because its lists are no tensors.
+    query_batches(&ctx, "INSERT INTO t SELECT [7]").await.unwrap();
+    assert_eq!(query_rows(&ctx, "SELECT count(*) FROM t").await, "3");
+}
+
+/// When this test fails, `serrate_union_tensors` can be removed.
+#[tokio::test]
+async fn stock_unions_still_take_tensors_from_the_last_query() {
+    use datafusion::arrow::array::{Array, FixedSizeListArray};
+    use datafusion::arrow::datatypes::{Field, Int64Type, Schema};
+
+    let ctx = SessionContext::new();
+    for (table, shape) in [("a", "[2,3]"), ("b", "[3,2]")] {
+        let values = (1..=6).map(Some);
+        let values = FixedSizeListArray::from_iter_primitive::<Int64Type, _, _>([Some(values)], 6);
+        let tag = [("name", "arrow.fixed_shape_tensor"), ("metadata", shape)];
+        let tag = tag.map(|(key, value)| (format!("ARROW:extension:{key}"), value.to_owned()));
+        let field = Field::new("x", values.data_type().clone(), true).with_metadata(tag.into());
+        let schema = Arc::new(Schema::new(vec![field]));
+        let batch = RecordBatch::try_new(schema, vec![Arc::new(values)]).unwrap();
+        ctx.register_batch(table, batch).unwrap();
+    }
+    let union = ctx.sql("SELECT x FROM a UNION ALL SELECT x FROM b").await.unwrap();
+    let plan = union.create_physical_plan().await.unwrap();
+    let schema = plan.schema();
+    assert_eq!(schema.field(0).metadata().get("ARROW:extension:metadata").unwrap(), "[3,2]");
+}

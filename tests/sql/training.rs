@@ -232,6 +232,9 @@ async fn options_without_an_effect_are_refused() {
         ("(batch 4, packed true, side 'left')", ["'side' applies to padding", "'packed'"]),
         ("(batch 4, 'batch.size' 9)", ["no option 'batch.size'", "bucket"]),
         ("(batch 4, len 3, window 'balanced', stride 2)", ["requires window", "'step'"]),
+        ("(batch 4, seed 7)", ["'seed' applies to a random order", "shuffle true"]),
+        ("(batch 4, len 3, seed 0, shuffle false)", ["'seed' applies to", "remove 'seed'"]),
+        ("(batch 4, len 3, window 'step', seed 7)", ["'seed' applies to", "window 'random'"]),
     ] {
         let e = copy_query(&ctx, &from, &out, options).await.unwrap_err().to_string();
         assert!(parts.iter().all(|part| e.contains(part)), "{options}: {e}");

@@ -154,6 +154,46 @@ async fn recursive_terms_that_would_lose_fractions_are_refused() {
     .await;
 }
 
+#[tokio::test]
+async fn recursive_terms_lose_no_part_of_a_value() {
+    let ctx = serrate::sql::session();
+    let (day, time) = ("DATE '2020-01-01'", "TIMESTAMP '2020-01-01 10:00:00'");
+    for (first, next, lost) in [
+        (day.to_owned(), time.to_owned(), "times of day"),
+        (day.to_owned(), "x + INTERVAL '1 hour'".to_owned(), "times of day"),
+        (day.to_owned(), "date_trunc('hour', x + INTERVAL '1 hour')".to_owned(), "times of day"),
+        (day.to_owned(), format!("CASE WHEN n = 1 THEN x ELSE {time} END"), "times of day"),
+        (format!("[{day}]"), format!("[{time}]"), "times of day"),
+        (format!("[{day}]"), format!("array_append(x, {time})"), "times of day"),
+        (format!("{{'a': {day}}}"), format!("{{'a': {time}}}"), "times of day"),
+        ("TIME '10:00:00'".to_owned(), time.to_owned(), "dates"),
+        ("[1]".to_owned(), "x * 0.5".to_owned(), "fractions"),
+        ("[1]".to_owned(), "array_append(x, n + 0.5)".to_owned(), "fractions"),
+        ("{'a': 1}".to_owned(), "{'a': 0.5}".to_owned(), "fractions"),
+        ("1".to_owned(), "CASE WHEN n = 1 THEN x ELSE 1.5 END".to_owned(), "fractions"),
+    ] {
+        for union in ["UNION", "UNION ALL"] {
+            let sql = format!(
+                "WITH RECURSIVE q(n, x) AS (SELECT 1, {first} {union} SELECT n + 1, {next} FROM q WHERE n < 3) SELECT x FROM q"
+            );
+            let message = rows_or_error(&ctx, &sql).await;
+            assert!(message.contains("column x of the recursive query q"), "{sql}\n{message}");
+            assert!(message.contains(&format!("lose their {lost}; write")), "{sql}\n{message}");
+        }
+    }
+    expect_rows(
+        &[],
+        &[
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT date_trunc('month', d + INTERVAL '1 month') FROM q WHERE d < DATE '2020-03-01') SELECT d FROM q ORDER BY d", "2020-01-01; 2020-02-01; 2020-03-01"),
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-31' UNION ALL SELECT CAST(d + INTERVAL '36 hours' AS DATE) FROM q WHERE d < DATE '2020-02-02') SELECT d FROM q ORDER BY d", "2020-01-31; 2020-02-01; 2020-02-02"),
+            ("WITH RECURSIVE q(n, x) AS (SELECT 1, [DATE '2020-01-01'] UNION ALL SELECT n + 1, array_append(x, x[1] + INTERVAL '1 day') FROM q WHERE n < 2) SELECT x FROM q ORDER BY n", "[2020-01-01]; [2020-01-01, 2020-01-02]"),
+            ("WITH RECURSIVE q(n, x) AS (SELECT 1, [0.5] UNION ALL SELECT n + 1, array_append(x, n) FROM q WHERE n < 2) SELECT x FROM q ORDER BY n", "[0.5]; [0.5, 1.0]"),
+            ("WITH RECURSIVE q(n, t) AS (SELECT 1, TIMESTAMP '2020-01-01 10:00:00' UNION ALL SELECT n + 1, t::DATE FROM q WHERE n < 2) SELECT t FROM q ORDER BY n", "2020-01-01T10:00:00; 2020-01-01T00:00:00"),
+        ],
+    )
+    .await;
+}
+
 /// DataFusion would cast the values of the recursive term to the type of the first.
 #[tokio::test]
 async fn recursive_terms_do_not_mix_times_with_numbers() {

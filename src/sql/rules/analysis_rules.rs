@@ -13,7 +13,7 @@ use crate::sql::workarounds::expressions::{
     volatile_coalesce, xor_pairs,
 };
 use crate::sql::workarounds::grouping::{cast_groups, dependencies, joined_groups};
-use crate::sql::workarounds::joins_and_unions::{multisets, unions};
+use crate::sql::workarounds::joins_and_unions::{multisets, union_tensors, unions};
 use crate::sql::workarounds::subqueries::correlated::query_values;
 use crate::sql::workarounds::subqueries::{
     empty_queries, grouped_outer, rows_in, shared_rows, subquery_conditions,
@@ -142,6 +142,15 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
         without: "lambdas over CASE fail if its branches are lists of different types",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_parameters_over_case_still_fail"),
+    },
+    SessionRule {
+        name: "serrate_union_tensors",
+        // Must run before type coercion, which merges the metadata of the inputs and recomputes the
+        // schemas of the nodes above.
+        step: RuleStep::BeforeCoercion(&[Union], union_tensors::untag_mixed_tensors),
+        without: "a UNION of tensors of several shapes has the shape of its last query",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_unions_still_take_tensors_from_the_last_query"),
     },
     SessionRule {
         name: "serrate_from_alone",

@@ -48,7 +48,7 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 /// | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default |
 /// | `inner` | maximum number of elements of an inner list (second level of lists) |
 /// | `fixed` | whether every batch has the shape of `len` and `inner` |
-/// | `seed` | seed of random windows and of the order |
+/// | `seed` | seed of random windows and of a random order; an error without either |
 /// | `shuffle` | whether the order is random |
 /// | `bucket` | number of batches whose items are sorted by length together |
 /// | `drop_last` | whether a batch of less than `batch` items is omitted |
@@ -163,6 +163,19 @@ impl<'a> OptionTexts<'a> {
         })
     }
 
+    /// Returns the seed, 0 by default. Returns an error if a seed is given that has no effect.
+    fn parse_seed(&self, sampling: WindowSampling, shuffle: bool) -> Result<u64> {
+        let seed = self.parse_number("seed")?;
+        let has_random_windows =
+            matches!(sampling, WindowSampling::Random | WindowSampling::BalancedRandom);
+        if seed.is_some() && !shuffle && !has_random_windows {
+            return plan_err!(
+                "option 'seed' applies to a random order and to random windows, but neither is asked for; add shuffle true or window 'random', or remove 'seed'"
+            );
+        }
+        Ok(seed.unwrap_or(0))
+    }
+
     /// Returns an error if an option of padding is given, because packed batches have no padding.
     fn check_packed(&self, fixed: bool) -> Result<()> {
         for (name, given) in [
@@ -230,10 +243,9 @@ impl BatchesOptions {
             (true, _, None) => loader = loader.sizes([size(len)]),
             (false, _, None) => {}
         }
-        loader = loader.seed(texts.parse_number("seed")?.unwrap_or(0));
-        if texts.parse_flag("shuffle")? {
-            loader = loader.shuffle(texts.parse_number("seed")?.unwrap_or(0));
-        }
+        let shuffle = texts.parse_flag("shuffle")?;
+        let seed = texts.parse_seed(sampling, shuffle)?;
+        loader = if shuffle { loader.shuffle(seed) } else { loader.seed(seed) };
         if let Some(pool) = texts.size("bucket")? {
             loader = loader.bucket(pool);
         }

@@ -1,5 +1,5 @@
-//! Rejects options of CSV and JSON that the writer ignores, and those with which a table would not
-//! read back the rows that INSERT writes.
+//! Rejects options of CSV, JSON and Parquet that the writer ignores, and those with which a table
+//! would not read back the rows that INSERT writes.
 
 use datafusion::common::config::{CsvOptions, JsonOptions};
 use datafusion::common::parsers::CsvQuoteStyle;
@@ -74,6 +74,40 @@ pub(super) fn check_json_options(options: &JsonOptions, is_copy: bool) -> Result
     match options.schema_infer_max_rec.filter(|records| is_copy && *records != usize::MAX) {
         Some(_) => {
             plan_err!("the option schema_infer_max_rec of JSON applies only to reading; remove it")
+        }
+        None => Ok(()),
+    }
+}
+
+/// The options of Parquet that only readers follow.
+const PARQUET_READ_OPTIONS: [&str; 14] = [
+    "binary_as_string",
+    "bloom_filter_on_read",
+    "coerce_int96",
+    "coerce_int96_tz",
+    "enable_page_index",
+    "force_filter_selections",
+    "max_in_list_size",
+    "max_predicate_cache_size",
+    "metadata_size_hint",
+    "pruning",
+    "pushdown_filters",
+    "reorder_filters",
+    "schema_force_view_types",
+    "skip_metadata",
+];
+
+/// Returns an error for an option of COPY that only readers of Parquet files follow. `names` are the
+/// names of the options, with or without the prefix `format.`.
+pub(super) fn check_parquet_options(names: &[String]) -> Result<()> {
+    let names = names.iter().map(|name| name.strip_prefix("format.").unwrap_or(name));
+    let is_read_option = |name: &&str| {
+        let name = name.to_ascii_lowercase();
+        PARQUET_READ_OPTIONS.contains(&name.as_str()) || name.starts_with("crypto.file_decryption")
+    };
+    match names.filter(is_read_option).min() {
+        Some(option) => {
+            plan_err!("the option {option} of PARQUET applies only to reading; remove it")
         }
         None => Ok(()),
     }

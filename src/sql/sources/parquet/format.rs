@@ -41,10 +41,12 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::build_ordered_sink;
 use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::file_output::{
-    OutputOptions, ensure_file, find_local_path, find_single_file, is_copy_to_folder, make_folder,
+    OutputOptions, ensure_file, find_local_path, find_single_file, is_copy, is_copy_to_folder,
+    make_folder,
 };
 use crate::sql::sources::inner_sink::{PassRows, add_target_name, find_sink, wrap_sink};
 use crate::sql::sources::partition_folders::plan_folders;
+use crate::sql::sources::write_options::check_parquet_options;
 use serrate_core::internal::find_repeated;
 use serrate_core::internal::meds::{find_plain_type, unify_types};
 use serrate_core::internal::parquet::{to_stored, to_stored_schema};
@@ -83,12 +85,13 @@ impl FileFormatFactory for ParquetFileFormatFactory {
         Ok(Arc::new(ParquetFileFormat {
             inner: self.inner.create(state, &theirs)?,
             overwrite: output.overwrite,
-            stock: !theirs.is_empty(),
+            given: theirs.into_keys().collect(),
         }))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(ParquetFileFormat { inner: self.inner.default(), overwrite: false, stock: false })
+        let inner = self.inner.default();
+        Arc::new(ParquetFileFormat { inner, overwrite: false, given: Vec::new() })
     }
 }
 
@@ -105,8 +108,8 @@ impl FileFormatFactory for ParquetFileFormatFactory {
 pub(crate) struct ParquetFileFormat {
     inner: Arc<dyn FileFormat>,
     overwrite: bool,
-    /// Whether the options include options of DataFusion's Parquet writer.
-    stock: bool,
+    /// The names of the given options of DataFusion's Parquet format.
+    given: Vec<String>,
 }
 
 impl ParquetFileFormat {
@@ -206,8 +209,12 @@ impl ParquetFileFormat {
                 "the option max_row_group_size (row_group_size) of PARQUET must be at least 1 row, not 0"
             );
         }
+        if is_copy(&conf) {
+            check_parquet_options(&self.given)?;
+        }
         self.check_column_options(&conf)?;
-        let stock = self.stock || is_writer_set(&state.config_options().execution.parquet);
+        let is_set = is_writer_set(&state.config_options().execution.parquet);
+        let stock = is_set || !self.given.is_empty();
         match find_file_target(&conf) {
             Some(target) if !stock => {
                 let schema = Arc::clone(conf.output_schema());

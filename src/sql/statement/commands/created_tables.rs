@@ -95,19 +95,18 @@ pub(in crate::sql::statement) async fn compute_rows(
     let plan = query.create_physical_plan().await?;
     let mut types = plan.schema();
     let partitions = collect_partitioned(plan, tasks).await?;
-    // The table gets the types of the first batch, which may differ from the planned types. For a
-    // UNION, the planner uses the types of the first input, but analyzer rules may cast all inputs
-    // to other types. A function may return lists whose element field has another name than the
-    // function declares.
+    // The table gets the types and the metadata of the first batch, which may differ from those of
+    // the plan. For a UNION, the planner uses the types of the first input, but analyzer rules may
+    // cast all inputs to other types, and make lists of its tensors. A function may return lists
+    // whose element field has another name than the function declares.
     if let Some(batch) = partitions.iter().flatten().next() {
         types = batch.schema();
     }
     let planned = table.input.schema().inner();
-    let fields = planned
-        .fields()
-        .iter()
-        .zip(types.fields())
-        .map(|(named, typed)| named.as_ref().clone().with_data_type(typed.data_type().clone()));
+    let fields = planned.fields().iter().zip(types.fields()).map(|(named, typed)| {
+        let field = named.as_ref().clone().with_data_type(typed.data_type().clone());
+        field.with_metadata(typed.metadata().clone())
+    });
     let fields: Vec<Field> = fields.collect();
     let schema = Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()));
     let rows = MemTable::try_new(schema, partitions)?;

@@ -1,15 +1,18 @@
-//! Refuses WITH RECURSIVE if a column has integers in the first part and fractions in the recursive
-//! part, or times in one part and numbers in the other.
+//! Refuses WITH RECURSIVE if a column, or lists and structs in it, have integers in the first part
+//! and fractions in the recursive part, dates or times of day in the first part and timestamps in
+//! the recursive part, or times in one part and numbers in the other.
 //!
 //! The first part gives the columns their types. DataFusion casts the values of the recursive part
 //! to these types. A cast to an integer drops the fraction, so that
-//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end. A cast of a number
-//! to a date takes the number for days since 1970.
+//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end. A cast of a
+//! timestamp to a date drops the time of day, and a cast of a number to a date takes the number for
+//! days since 1970.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::plan_err;
+use datafusion::common::{DFSchemaRef, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
@@ -40,14 +43,20 @@ pub(in crate::sql) async fn check_types<S: VisitMut>(
         if let Some(first) = plan_alone(state, first).await
             && let Some(next) = plan_alone(state, next).await
         {
-            compare_types(&cte, &first, &next)?;
+            compare_types(state, &cte, &first, &next)?;
         }
     }
     Ok(())
 }
 
-fn compare_types(cte: &Cte, first: &LogicalPlan, next: &LogicalPlan) -> Result<()> {
-    let pairs = first.schema().fields().iter().zip(next.schema().fields());
+fn compare_types(
+    state: &SessionState,
+    cte: &Cte,
+    first: &LogicalPlan,
+    next: &LogicalPlan,
+) -> Result<()> {
+    let (first_schema, next_schema) = (coerce_schema(state, first), coerce_schema(state, next));
+    let pairs = first_schema.fields().iter().zip(next_schema.fields());
     for (at, (given, found)) in pairs.enumerate() {
         let (given_type, found_type) = (given.data_type(), found.data_type());
         let column = cte.alias.columns.get(at).map_or(given.name(), |named| &named.name.value);
@@ -57,14 +66,68 @@ fn compare_types(cte: &Cte, first: &LogicalPlan, next: &LogicalPlan) -> Result<(
                 cte.alias.name
             );
         }
-        if given_type.is_integer() && has_fractions(found_type) && !is_whole(next, at) {
+        if let Some(lost) = find_lost_part(given_type, found_type)
+            && !is_whole(next, at, lost)
+        {
+            let explanation = match lost {
+                LostPart::Fraction => {
+                    "fractions; write a cast such as 1::DOUBLE in the first SELECT, or round(..) after UNION"
+                }
+                LostPart::TimeOfDay => {
+                    "times of day; write a cast such as d::TIMESTAMP in the first SELECT, or d::DATE after UNION"
+                }
+                LostPart::Date => {
+                    "dates; write a cast such as t::TIME after UNION, or return a timestamp in the first SELECT"
+                }
+            };
             return plan_err!(
-                "the column {column} of the recursive query {} has the type {given_type} in its first SELECT, but {found_type} after UNION, so its values would lose their fractions; write a cast such as 1::DOUBLE in the first SELECT, or round(..) after UNION",
+                "the column {column} of the recursive query {} has the type {given_type} in its first SELECT, but {found_type} after UNION, so its values would lose their {explanation}",
                 cte.alias.name
             );
         }
     }
     Ok(())
+}
+
+/// Returns the schema of a plan after type coercion, which makes a list of floats of
+/// `array_append(integers, 0.5)`. Returns the schema of the plan itself if its analysis fails,
+/// because planning the whole statement reports the error.
+fn coerce_schema(state: &SessionState, plan: &LogicalPlan) -> DFSchemaRef {
+    let options = state.config_options();
+    match state.analyzer().execute_and_check(plan.clone(), options, |_, _| {}) {
+        Ok(analyzed) => Arc::clone(analyzed.schema()),
+        Err(_) => Arc::clone(plan.schema()),
+    }
+}
+
+/// A part of a value that a cast drops.
+#[derive(Clone, Copy)]
+enum LostPart {
+    Fraction,
+    TimeOfDay,
+    Date,
+}
+
+/// Returns what a cast of values, list elements or fields of the type `found` to the type `given`
+/// drops.
+fn find_lost_part(given: &DataType, found: &DataType) -> Option<LostPart> {
+    use DataType::{Date32, Date64, FixedSizeList, LargeList, List, Map, Struct};
+    use DataType::{Time32, Time64, Timestamp};
+    match (given, found) {
+        (
+            List(a) | LargeList(a) | FixedSizeList(a, _),
+            List(b) | LargeList(b) | FixedSizeList(b, _),
+        )
+        | (Map(a, _), Map(b, _)) => find_lost_part(a.data_type(), b.data_type()),
+        (Struct(a), Struct(b)) => a.iter().find_map(|field| {
+            let (_, other) = b.find(field.name())?;
+            find_lost_part(field.data_type(), other.data_type())
+        }),
+        (Date32 | Date64, Timestamp(..)) => Some(LostPart::TimeOfDay),
+        (Time32(_) | Time64(_), Timestamp(..)) => Some(LostPart::Date),
+        _ if given.is_integer() && has_fractions(found) => Some(LostPart::Fraction),
+        _ => None,
+    }
 }
 
 fn has_fractions(t: &DataType) -> bool {
@@ -77,13 +140,27 @@ fn has_fractions(t: &DataType) -> bool {
     }
 }
 
-/// Whether the column of `plan` at index `at` is a call such as `floor(x)`, whose values have no
-/// fractions.
-fn is_whole(plan: &LogicalPlan, at: usize) -> bool {
+/// Whether the values of the column of `plan` at index `at` lack the part `lost`, because the column
+/// is a call such as `floor(x)` or `date_trunc('day', t)`.
+fn is_whole(plan: &LogicalPlan, at: usize, lost: LostPart) -> bool {
     let LogicalPlan::Projection(select) = plan else { return false };
     let Some(expr) = select.expr.get(at) else { return false };
-    matches!(expr.clone().unalias(), Expr::ScalarFunction(call)
-        if call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name()))
+    let Expr::ScalarFunction(call) = expr.clone().unalias() else { return false };
+    match lost {
+        LostPart::Fraction => {
+            call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name())
+        }
+        LostPart::TimeOfDay => call.name() == "date_trunc" && truncates_to_days(&call.args),
+        LostPart::Date => false,
+    }
+}
+
+/// Whether `date_trunc` with the arguments `args` returns the starts of days or longer periods.
+fn truncates_to_days(args: &[Expr]) -> bool {
+    let periods = ["day", "week", "month", "quarter", "year", "decade", "century", "millennium"];
+    let Some(Expr::Literal(period, _)) = args.first() else { return false };
+    let period = period.try_as_str().flatten().unwrap_or_default();
+    periods.iter().any(|days| days.eq_ignore_ascii_case(period))
 }
 
 /// Whether a statement has WITH RECURSIVE. If not, [`RecursiveCtes`], which copies queries, is skipped.

@@ -8,4 +8,5 @@ pub(in crate::sql) mod lone_branches;
 pub(in crate::sql) mod merge_joins;
 pub(in crate::sql) mod multisets;
 pub(in crate::sql) mod null_equal_joins;
+pub(in crate::sql) mod union_tensors;
 pub(in crate::sql) mod unions;
