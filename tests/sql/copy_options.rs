@@ -258,6 +258,53 @@ async fn options_of_readers_of_parquet_are_refused() {
 }
 
 #[tokio::test]
+async fn parquet_options_out_of_range_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = display_path(&dir.path().join("a.parquet"));
+    let ctx = create_parallel_session();
+    let columns = "1 AS i, 'x' AS t, true AS b, CAST(1 AS DOUBLE) AS d";
+    let copy = |options: &str| format!("COPY (SELECT {columns}) TO '{path}' OPTIONS ({options})");
+    for (options, expected) in [
+        ("bloom_filter_fpp 2", "bloom_filter_fpp of PARQUET must be greater than 0 and less than 1"),
+        ("bloom_filter_fpp 'nan'", "must be greater than 0 and less than 1, not NaN"),
+        ("'bloom_filter_fpp::i' 0", "the option bloom_filter_fpp::i of PARQUET must be greater"),
+        ("statistics_truncate_length 0", "statistics_truncate_length of PARQUET must be at least 1"),
+        ("column_index_truncate_length 0", "must be at least 1, not 0"),
+        ("maximum_parallel_row_group_writers 0", "must be at least 1, not 0"),
+        ("maximum_buffered_record_batches_per_stream 0", "must be at least 1, not 0"),
+        ("encoding rle_dictionary", "it cannot be rle_dictionary; for dictionaries, set"),
+        ("encoding rle", "the column 'i' has the Parquet type INT32, which the encoding rle"),
+        ("encoding delta_binary_packed", "the column 't' has the Parquet type BYTE_ARRAY"),
+        ("encoding byte_stream_split", "the column 't' has the Parquet type BYTE_ARRAY"),
+        ("encoding bit_packed", "the column 'i' has the Parquet type INT32"),
+        ("'encoding::d' delta_byte_array", "the column 'd' has the Parquet type DOUBLE"),
+        ("'encoding::i' DELTA_LENGTH_BYTE_ARRAY", "the encoding delta_length_byte_array does not"),
+    ] {
+        let e = error(&ctx, &copy(options)).await;
+        assert!(e.contains(expected), "{options}: {e}");
+    }
+    assert!(!dir.path().join("a.parquet").exists());
+    let encodings = "'encoding::i' delta_binary_packed, 'encoding::t' delta_byte_array, \
+                     'encoding::b' rle, 'encoding::d' byte_stream_split";
+    let options = format!("{encodings}, dictionary_enabled false, bloom_filter_fpp 0.01");
+    assert_eq!(rows_or_error(&ctx, &copy(&options)).await, "1");
+    let read = format!("SELECT i, t, b, d FROM '{path}'");
+    assert_eq!(rows_or_error(&ctx, &read).await, "1 x true 1.0");
+}
+
+#[tokio::test]
+async fn settings_of_the_parquet_writer_apply_to_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let ctx = create_parallel_session();
+    query_text(&ctx, "SET datafusion.execution.parquet.created_by = 'a test'").await;
+    let copy = format!("COPY (SELECT 1 AS i) TO '{}'", display_path(&path));
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.windows(6).any(|bytes| bytes == b"a test"));
+}
+
+#[tokio::test]
 async fn unknown_options_of_arrow_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = display_path(&dir.path().join("a.arrow"));

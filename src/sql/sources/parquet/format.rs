@@ -18,7 +18,6 @@ use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, File
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::parquet::arrow::ArrowSchemaConverter;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
@@ -36,6 +35,7 @@ use crate::sql::sources::target_sink::TargetSink;
 use super::footers::correct_footers;
 use super::logical_types::{LeafTypes, find_leaf_types, set_leaf_types};
 use super::statistics_bounds::{remove_bounds, remove_partial_bounds};
+use super::writer_options::check_writer_options;
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::build_ordered_sink;
@@ -170,32 +170,6 @@ impl ParquetFileFormat {
         wrap_sink(input, schema, order, plan, StoredRows { stored })
     }
 
-    /// Returns an error if an option such as `compression::a` names a column that the files do not
-    /// have. DataFusion's writer would ignore the option.
-    fn check_column_options(&self, conf: &FileSinkConfig) -> Result<()> {
-        let Some(format) = self.inner.downcast_ref::<ParquetFormat>() else { return Ok(()) };
-        let named = &format.options().column_specific_options;
-        if named.is_empty() {
-            return Ok(());
-        }
-        let schema = to_stored_schema(conf.output_schema())?;
-        let stored = ArrowSchemaConverter::new().convert(&schema)?;
-        let is_folder = |column: &String| {
-            !conf.keep_partition_by_columns
-                && conf.table_partition_cols.iter().any(|(name, _)| name == column)
-        };
-        let mut columns: Vec<String> =
-            stored.columns().iter().map(|column| column.path().string()).collect();
-        columns.retain(|column| !is_folder(column));
-        match named.keys().filter(|name| !columns.contains(name)).min() {
-            None => Ok(()),
-            Some(name) => plan_err!(
-                "an option of PARQUET names the column '{name}', as in format.compression::{name}, but the columns of the files are {}; name one of these, which must be in lower case",
-                columns.join(", ")
-            ),
-        }
-    }
-
     async fn plan_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,
@@ -203,16 +177,12 @@ impl ParquetFileFormat {
         conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let set = self.inner.downcast_ref::<ParquetFormat>().map(|f| &f.options().global);
-        if set.is_some_and(|set| set.max_row_group_size == 0) {
-            return plan_err!(
-                "the option max_row_group_size (row_group_size) of PARQUET must be at least 1 row, not 0"
-            );
+        if let Some(format) = self.inner.downcast_ref::<ParquetFormat>() {
+            check_writer_options(format.options(), &conf)?;
         }
         if is_copy(&conf) {
             check_parquet_options(&self.given)?;
         }
-        self.check_column_options(&conf)?;
         let is_set = is_writer_set(&state.config_options().execution.parquet);
         let stock = is_set || !self.given.is_empty();
         match find_file_target(&conf) {
@@ -511,12 +481,18 @@ fn is_writer_set(set: &ParquetOptions) -> bool {
     let stock = ParquetOptions::default();
     set.compression != stock.compression
         || set.max_row_group_size != stock.max_row_group_size
+        || set.max_row_group_bytes != stock.max_row_group_bytes
         || set.encoding != stock.encoding
         || set.dictionary_enabled != stock.dictionary_enabled
+        || set.dictionary_page_size_limit != stock.dictionary_page_size_limit
         || set.statistics_enabled != stock.statistics_enabled
+        || set.statistics_truncate_length != stock.statistics_truncate_length
+        || set.column_index_truncate_length != stock.column_index_truncate_length
         || set.skip_arrow_metadata != stock.skip_arrow_metadata
         || set.bloom_filter_on_write != stock.bloom_filter_on_write
         || set.writer_version != stock.writer_version
+        || set.created_by != stock.created_by
         || set.data_pagesize_limit != stock.data_pagesize_limit
         || set.data_page_row_count_limit != stock.data_page_row_count_limit
+        || set.content_defined_chunking.enabled
 }

@@ -5,6 +5,7 @@ mod format;
 mod logical_types;
 mod scan;
 mod statistics_bounds;
+mod writer_options;
 
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use footers::correct_received_footers;
