@@ -326,6 +326,9 @@ async fn in_lists_of_computed_values_are_evaluated_per_row() {
         ("(5 NOT IN (CASE WHEN p THEN 6 END, 7)) IS NULL", 5),
         ("id IN (coalesce(nullif(id, 2), 7), 9)", 4),
         ("id IN (CASE WHEN p THEN 1 ELSE 2 END, CASE WHEN p THEN 3 ELSE 3 END)", 6),
+        // The elements are constants whose evaluation can fail.
+        ("5 IN (CASE WHEN 'a' ~ '[0-9]' AND 'a'::BIGINT > 1 THEN 5 ELSE 4 END, 6)", 0),
+        ("5 NOT IN (CASE WHEN 'a' ~ '[a-z]' OR 'a'::BIGINT > 1 THEN 4 ELSE 5 END, 6)", 6),
     ] {
         let sql = format!("SELECT coalesce(sum(id), 0) FROM {t} WHERE {condition}");
         assert_eq!(query_int(&ctx, &sql).await, expected, "{condition}");

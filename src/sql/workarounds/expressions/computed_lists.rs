@@ -34,9 +34,11 @@ fn is_in_list(e: &Expr) -> bool {
 }
 
 fn compare_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Expressions over columns count as computed: some, such as `coalesce`, become CASE later.
+    // Expressions over columns count as computed: some, such as `coalesce`, become CASE later. So do
+    // volatile expressions, such as a CASE over a constant that no rule may fold.
     let is_computed = |e: &Expr| {
-        !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
+        let is_constant = e.column_refs().is_empty() && !e.contains_outer() && !e.is_volatile();
+        !matches!(e, Expr::Column(_)) && !is_constant
     };
     let InList { expr, list, negated } = match e {
         Expr::InList(in_list)
