@@ -15,7 +15,7 @@ use super::lists::NestedListType;
 use super::reduce::compute_reduction;
 use super::unsigned::WIDE;
 use crate::array::{RaggedArray, list_depth};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::elementwise::{self, BinaryOp, Operand, OperandType, OperationTypes};
 use crate::kernels::reduce::Reduction;
 
@@ -200,7 +200,7 @@ pub(super) static POW: Def = Def {
     arity: (2, 2),
     doc: Doc {
         section: FunctionSection::Elementwise,
-        description: "Returns `a` to the power of `b`, value by value. Integers stay integers. (The operator `^` is the exclusive or of two integers and does not work on lists.)",
+        description: "Returns `a` to the power of `b`, value by value. Integers stay integers: a `UInt64` and a signed integer give the type of `a`. (The operator `^` is the exclusive or of two integers and does not work on lists.)",
         syntax: &["ragged_pow(a, b)"],
         args: OPERANDS,
         missing: "If either value is NULL, the result is NULL. Integer overflow and negative powers of integers are errors; floats follow IEEE 754.",
@@ -221,7 +221,7 @@ pub(super) static MINIMUM: Def = Def {
         description: "Returns the smaller of two values, value by value. `ragged_minimum(val, 100)` limits values to at most 100. (`ragged_min` returns the smallest value of a list.)",
         syntax: &["ragged_minimum(a, b)"],
         args: OPERANDS,
-        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy.",
+        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy. The types are widened as in numpy, but a `UInt64` and a signed integer become `DECIMAL(20, 0)`, as in `least`.",
         duckdb: "`list_transform(a, lambda v: least(v, b))`.",
         example: example!("ragged_minimum"),
     },
@@ -239,7 +239,7 @@ pub(super) static MAXIMUM: Def = Def {
         description: "Returns the larger of two values, value by value. `ragged_maximum(val, 0)` limits values to at least 0. (`ragged_max` returns the largest value of a list.)",
         syntax: &["ragged_maximum(a, b)"],
         args: OPERANDS,
-        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy.",
+        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy. The types are widened as in numpy, but a `UInt64` and a signed integer become `DECIMAL(20, 0)`, as in `greatest`.",
         duckdb: "`list_transform(a, lambda v: greatest(v, b))`.",
         example: example!("ragged_maximum"),
     },
@@ -299,6 +299,9 @@ fn find_result_type(
     left: &NestedListType,
     right: &NestedListType,
 ) -> Result<DataType> {
+    if op == BinaryOp::Pow && is_unsigned_with_signed(left.leaf(), right.leaf()) {
+        return Ok(left.leaf().clone());
+    }
     if !needs_decimals(op, left.leaf(), right.leaf()) {
         return Ok(find_operand_types(plan, op, left, right)?.output().clone());
     }
@@ -310,12 +313,25 @@ fn find_result_type(
     Ok(types.output().clone())
 }
 
-/// Whether `op` is arithmetic, and its operands are a UInt64 and a signed integer. The caller then
-/// computes on decimals, as DataFusion does for scalars: the kernels would widen both operands to
-/// Float64, as numpy does, and so round integers above 2^53.
+/// Whether `op` is arithmetic other than a power, or chooses one of its operands, and these are a
+/// UInt64 and a signed integer. The caller then computes on decimals, as DataFusion does for
+/// scalars: the kernels would widen both operands to Float64, as numpy does, and so round integers
+/// above 2^53.
 pub(super) fn needs_decimals(op: BinaryOp, a: &DataType, b: &DataType) -> bool {
-    matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem)
-        && matches!((a, b), (DataType::UInt64, t) | (t, DataType::UInt64) if t.is_signed_integer())
+    op.is_arithmetic() && op != BinaryOp::Pow && is_unsigned_with_signed(a, b)
+}
+
+fn is_unsigned_with_signed(a: &DataType, b: &DataType) -> bool {
+    matches!((a, b), (DataType::UInt64, t) | (t, DataType::UInt64) if t.is_signed_integer())
+}
+
+/// Casts a power to the integer type of its base, because the result has the type of the base.
+fn cast_power(power: BatchOperand, base: &DataType) -> Result<BatchOperand> {
+    power.cast_leaves(base).map_err(|e| {
+        Error::invalid(format!(
+            "a power is negative or does not fit the type {base} of the base ({e}); cast the base or the power to DOUBLE"
+        ))
+    })
 }
 
 /// Returns the type of the quotient of a UInt64 and a signed integer. This type holds every
@@ -424,6 +440,8 @@ fn compute_operator(call: &BatchCall<'_>, op: BinaryOp) -> Result<ArrayRef> {
         quotient = (op == BinaryOp::Div).then(|| find_quotient_type(left.data_type()));
         left = left.cast_leaves(&WIDE)?;
         right = right.cast_leaves(&WIDE)?;
+    } else if op == BinaryOp::Pow && is_unsigned_with_signed(left.data_type(), right.data_type()) {
+        right = cast_power(right, left.data_type())?;
     } else if op.is_arithmetic() {
         let types = OperationTypes::new(
             op,

@@ -377,12 +377,30 @@ async fn lists_of_unsigned_and_signed_integers_compute_exactly() {
                 "SELECT arrow_typeof(u / i), arrow_typeof(i / u) FROM t",
                 "List(Decimal128(20, 0)) List(Int64)",
             ),
+            (
+                "SELECT ragged_maximum(u, i), ragged_minimum(i, u), ragged_maximum(u, [8, 8]) FROM t",
+                "[18446744073709551615, 7] [-2, -2] [18446744073709551615, 8]",
+            ),
+            (
+                "SELECT arrow_typeof(ragged_maximum(u, 8)), arrow_typeof(ragged_minimum(i, u)) FROM t",
+                "List(Decimal128(20, 0)) List(Decimal128(20, 0))",
+            ),
+            (
+                "SELECT ragged_pow(u, 1), ragged_pow(i, ragged_tail(u, 1)), ragged_pow(u, [1, 2]) FROM t",
+                "[18446744073709551615, 7] [-128] [18446744073709551615, 49]",
+            ),
+            (
+                "SELECT arrow_typeof(ragged_pow(u, 1)), arrow_typeof(ragged_pow(i, u)) FROM t",
+                "List(UInt64) List(Int64)",
+            ),
         ],
     )
     .await;
     let ctx = serrate::sql::session();
     let e = error(&ctx, "SELECT arrow_cast([7], 'List(UInt64)') % x FROM (VALUES (0)) t(x)").await;
     assert!(e.contains("division by an integer zero"), "{e}");
+    let e = error(&ctx, "SELECT ragged_pow(arrow_cast([7], 'List(UInt64)'), x) FROM (VALUES (-1)) t(x)").await;
+    assert!(e.contains("a power is negative"), "{e}");
 }
 
 #[tokio::test]
