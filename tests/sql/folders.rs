@@ -169,6 +169,10 @@ async fn values_that_cannot_name_a_folder_are_refused() {
         ("1 AS x, INTERVAL '1' DAY AS p", "p", "(p) is not supported for the type Interval"),
         ("1 AS x, '__HIVE_DEFAULT_PARTITION__' AS p", "p", "'p' of PARTITIONED BY has the text"),
         ("1 AS x, 2 AS p", "x, p", "(x, p) leaves no column"),
+        ("1 AS x, 2 AS p", "p, p", "(p, p) names the column 'p' twice"),
+        ("1 AS x, 2 AS \"p=q\"", "\"p=q\"", "(p=q) is not supported"),
+        ("1 AS x, 2 AS \".p\"", "\".p\"", "(.p) is not supported"),
+        ("1 AS x, repeat('é', 50) AS p", "p", "'p' of PARTITIONED BY has a text of 100 bytes"),
     ] {
         for format in ["PARQUET", "CSV"] {
             let out = dir.path().join("out");

@@ -43,6 +43,9 @@ pub(crate) fn skip_hidden_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
 /// URL schemes of the object stores that the feature `cloud` adds.
 const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
 
+/// Number of bytes of a range that is read without a check of the size of the file.
+const UNCHECKED_BYTES: u64 = 1 << 20;
+
 /// Returns the error for a URL of `scheme` for which no object store is registered or can be
 /// opened.
 pub(in crate::sql) fn make_store_error(scheme: &str) -> crate::Error {
@@ -146,6 +149,34 @@ impl VisibleFiles {
         }
         let path = LocalFileSystem::new().path_to_filesystem(location)?;
         Ok(Some(self.created.start_write(&path)))
+    }
+
+    /// Returns an error if a local file ends before the end of a large range. `get_ranges` of the
+    /// file system allocates the memory of a range before it reads, so a range that is taken from a
+    /// damaged file would end the process.
+    async fn check_large_ranges(
+        &self,
+        location: &Path,
+        ranges: &[Range<u64>],
+    ) -> object_store::Result<()> {
+        let is_small = |range: &Range<u64>| {
+            range.end.checked_sub(range.start).is_some_and(|length| length <= UNCHECKED_BYTES)
+        };
+        if ranges.iter().all(is_small) {
+            return Ok(());
+        }
+        let size = self.get_opts(location, GetOptions::new().with_head(true)).await?.meta.size;
+        match ranges.iter().find(|range| range.start > range.end || range.end > size) {
+            None => Ok(()),
+            Some(range) => {
+                let message = format!(
+                    "the file has {size} bytes, but bytes {} to {} are needed, so it is damaged or truncated; create it again",
+                    range.start, range.end
+                );
+                let path = LocalFileSystem::new().path_to_filesystem(location)?;
+                Err(to_store_error(path, io::Error::new(io::ErrorKind::UnexpectedEof, message)))
+            }
+        }
     }
 
     /// Returns an error if the folder `prefix` must not be listed; `None` is the whole file system.
@@ -288,6 +319,9 @@ impl ObjectStore for VisibleFiles {
             };
             return coalesce_ranges(ranges, read, OBJECT_STORE_COALESCE_DEFAULT).await;
         }
+        if self.local {
+            self.check_large_ranges(location, ranges).await?;
+        }
         self.inner.get_ranges(location, ranges).await
     }
 
@@ -379,6 +413,22 @@ mod tests {
         for location in [missing, folder] {
             let found = visible.head(&location).await.unwrap_err();
             assert_eq!(found.to_string(), stock.head(&location).await.unwrap_err().to_string());
+        }
+    }
+    #[tokio::test]
+    async fn ranges_beyond_the_end_of_a_file_allocate_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.csv");
+        std::fs::write(&file, "x\n1\n").unwrap();
+        let runtime = skip_hidden_files(&RuntimeEnv::default());
+        let url = Url::parse("file:///").unwrap();
+        let visible = runtime.object_store_registry.get_store(&url).unwrap();
+        let location = Path::from_absolute_path(&file).unwrap();
+        assert_eq!(visible.get_ranges(&location, &[0..2, 2..4]).await.unwrap().len(), 2);
+        for range in [0..1 << 47, 2..u64::MAX, Range { start: 3, end: 1 }] {
+            let read = visible.get_ranges(&location, &[0..2, range.clone()]).await;
+            let error = read.unwrap_err().to_string();
+            assert!(error.contains("the file has 4 bytes, but bytes"), "{range:?}: {error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Plans the folders such as `k=1/`, one per value of a partition column, that COPY and INSERT
 //! write.
-use serrate_core::internal::cast_strictly;
+use serrate_core::internal::{cast_strictly, find_repeated};
 
 use crate::access;
 use std::sync::Arc;
@@ -19,11 +19,15 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use object_store::path::PathPart;
 
 use crate::sql::sources::inner_sink::{PassRows, find_sink, wrap_sink};
 
 /// Value in a folder name that represents NULL, as Hive, Spark, pyarrow and DuckDB write it.
 pub(in crate::sql) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Number of bytes of the longest name that file systems allow.
+const LONGEST_NAME: usize = 255;
 
 /// Removes the quotes that the parser keeps around names in PARTITIONED BY.
 pub(in crate::sql) fn unquote_partitions(statement: &mut Statement) {
@@ -88,6 +92,7 @@ impl PartitionFolders {
             conf.table_partition_cols.iter().map(|(name, _)| name.clone()).collect();
         let kept = conf.keep_partition_by_columns;
         let schema = conf.output_schema();
+        check_column_names(&columns)?;
         for name in &columns {
             let field = schema.field_with_name(name)?;
             if !is_nameable(field.data_type()) {
@@ -108,6 +113,11 @@ impl PartitionFolders {
             conf.output_schema = names_schema(schema, &columns);
         }
         Ok(Some(Self { columns, kept, conf }))
+    }
+
+    /// Whether the folders are in the file system.
+    fn is_local(&self) -> bool {
+        self.conf.table_paths.iter().all(|url| url.scheme() == "file")
     }
 
     /// Returns a node without rows. It is the input of the writer's plan: only the sink of this
@@ -151,12 +161,47 @@ impl PartitionFolders {
                 "the column '{name}' of PARTITIONED BY has the text '{NULL_NAME}', which names the folder of the rows with NULL; replace this text"
             );
         }
+        let is_too_long = |text: &&str| is_long_folder(name, text);
+        if self.is_local()
+            && let Some(text) = texts.iter().flatten().find(is_too_long)
+        {
+            return exec_err!(
+                "the column '{name}' of PARTITIONED BY has a text of {} bytes, but the name of a folder, which is name=text with special characters encoded, has at most {LONGEST_NAME} bytes; partition by a part of the text",
+                text.len()
+            );
+        }
         if texts.null_count() == 0 {
             return Ok(Arc::new(texts.clone()));
         }
         let named = texts.iter().map(|text| Some(text.unwrap_or(NULL_NAME)));
         Ok(Arc::new(named.collect::<StringArray>()))
     }
+}
+
+/// Returns an error if the columns of PARTITIONED BY are repeated, or if the names of their folders
+/// could not be read back.
+fn check_column_names(columns: &[String]) -> Result<()> {
+    if let Some(name) = find_repeated(columns) {
+        return plan_err!(
+            "PARTITIONED BY ({}) names the column '{name}' twice; name it once",
+            columns.join(", ")
+        );
+    }
+    let unreadable = columns.iter().find(|name| name.contains('=') || name.starts_with('.'));
+    match unreadable {
+        None => Ok(()),
+        Some(name) => plan_err!(
+            "PARTITIONED BY ({name}) is not supported, because the column of a folder name=value ends at the first '=', and folders that begin with '.' are hidden; give the column another name"
+        ),
+    }
+}
+
+/// Whether the name of the folder for `text` is longer than file systems allow.
+fn is_long_folder(column: &str, text: &str) -> bool {
+    // Percent-encoding writes at most 3 bytes for each byte.
+    let bytes = column.len() + 1 + text.len();
+    bytes > LONGEST_NAME / 3
+        && PathPart::from(format!("{column}={text}")).as_ref().len() > LONGEST_NAME
 }
 
 /// Whether every value of a type can be written as the name of a folder and read back from that name.
