@@ -10,6 +10,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{BinaryExpr, Distinct as DistinctNode, Expr, LogicalPlan, Operator};
 use serrate_core::internal::holds_type;
 
+use crate::functions::may_return_times;
 use crate::sql::base::subquery_parts::find_query;
 
 /// A kind of plans, nodes, expressions or types.
@@ -65,7 +66,8 @@ pub(in crate::sql) enum PlanFact {
     /// `^`.
     Xor,
 
-    /// A column, literal or cast whose type is, or holds, a time, a duration or an interval.
+    /// A column, literal or cast whose type is, or holds, a time, a duration or an interval, or a
+    /// call that may return one although its arguments have none.
     Time,
 }
 
@@ -190,7 +192,7 @@ fn collect_facts(plan: &LogicalPlan) -> Result<FactSet> {
 }
 
 /// Adds the kinds of a node and its expressions, also those of subqueries in them, but not those of
-/// its inputs. The columns of the node are searched for times only if `finds_times` is true.
+/// its inputs. Columns and calls are tested for times only if `finds_times` is true.
 fn add_node_facts(node: &LogicalPlan, finds_times: bool, found: &mut FactSet) -> Result<()> {
     found.add_facts(find_node_fact(node).as_slice());
     if finds_times && has_time_columns(node) {
@@ -199,6 +201,12 @@ fn add_node_facts(node: &LogicalPlan, finds_times: bool, found: &mut FactSet) ->
     node.apply_expressions(|e| {
         e.apply(|part| {
             found.add_facts(list_part_facts(part));
+            if finds_times
+                && let Expr::ScalarFunction(call) = part
+                && may_return_times(&call.func)
+            {
+                found.add_facts(&[Time]);
+            }
             if let Some(query) = find_query(part) {
                 found.add_set(recall_facts(&query.subquery)?);
             }
@@ -334,6 +342,8 @@ mod tests {
             ("SELECT 1", &[]),
             ("SELECT a, x FROM u WHERE a = 5", &[Binary]),
             ("SELECT a FROM t", &[Time]),
+            ("SELECT ragged_sum(x) FROM u", &[Function]),
+            ("SELECT a FROM u WHERE to_date('2020-01-01') IS NULL", &[Function, Text, Time]),
             ("SELECT a FROM u WHERE a < 5", &[Binary, Order]),
             ("SELECT a + 1 FROM u", &[Binary, Sum]),
             ("SELECT -a FROM u", &[Negative]),
