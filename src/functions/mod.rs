@@ -316,6 +316,19 @@ pub(crate) fn find_facts(function: &ScalarUDF) -> &'static FunctionFacts {
     find_definition(function).map_or(&FunctionFacts::NONE, |def| &def.facts)
 }
 
+/// Whether a call of a function may return a time although none of its arguments holds a time.
+pub(crate) fn may_return_times(function: &ScalarUDF) -> bool {
+    use FunctionSection::{Elementwise, Index, Reduce, Running, Shape};
+    if matches!(find_list_reads(function), ReadParts::Lengths | ReadParts::Structure) {
+        return false;
+    }
+    find_definition(function).is_none_or(|def| {
+        let returns_values =
+            matches!(def.doc.section, Elementwise | Index | Reduce | Running | Shape);
+        def.facts.casts_to_named_type || !returns_values
+    })
+}
+
 /// Returns whether a function of Serrate or DataFusion reads the values of the lists in its first
 /// argument, or only their lengths.
 pub(crate) fn find_list_reads(function: &ScalarUDF) -> ReadParts {

@@ -11,6 +11,7 @@ mod logical_rules;
 mod physical_rules;
 mod rule_list;
 mod session_rule;
+mod skipped_rules;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,9 +23,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
-use function_rule::{FunctionRule, LogicalRule, PhysicalRule, RemovedRule, TypeRule, WrappedRule};
+use function_rule::{
+    FunctionRule, LogicalRule, PhysicalRule, RemovedRule, SkippableRule, TypeRule, WrappedRule,
+};
 use rule_list::list_rules;
 use session_rule::{RemovalCondition, RuleStep, SessionRule};
+use skipped_rules::{SKIPPED_LOGICAL, SKIPPED_PHYSICAL};
 
 /// Rules that no setting switches off, each with what would happen without it.
 const PROTECTED: [(&str, &str); 4] = [
@@ -109,7 +113,8 @@ pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRul
 }
 
 /// Inserts logical rules before those of DataFusion and removes rules that make valid statements
-/// fail. Also wraps rules that would evaluate a condition for more rows than the query does.
+/// fail. Also wraps rules that would evaluate a condition for more rows than the query does, and
+/// rules that need not run for each plan.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     for removed in list_rules().filter(|rule| matches!(rule.step, RuleStep::WithoutLogical)) {
         for rule in rules.iter_mut().filter(|rule| rule.name() == removed.name) {
@@ -120,6 +125,11 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
         let RuleStep::AroundLogical(stock, function) = wrapper.step else { continue };
         for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
             *rule = Arc::new(WrappedRule { name: wrapper.name, stock: Arc::clone(rule), function });
+        }
+    }
+    for (name, concerns) in SKIPPED_LOGICAL {
+        for rule in rules.iter_mut().filter(|rule| rule.name() == *name) {
+            *rule = Arc::new(SkippableRule { stock: Arc::clone(rule), concerns: *concerns });
         }
     }
     let first: Vec<LogicalRule> = list_rules()
@@ -169,6 +179,11 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
         let RuleStep::AroundPhysical(stock, function) = wrapper.step else { continue };
         for rule in rules.iter_mut().filter(|rule| stock.contains(&rule.name())) {
             *rule = Arc::new(WrappedRule { name: wrapper.name, stock: Arc::clone(rule), function });
+        }
+    }
+    for (name, nodes) in SKIPPED_PHYSICAL {
+        for rule in rules.iter_mut().filter(|rule| rule.name() == *name) {
+            *rule = Arc::new(SkippableRule { stock: Arc::clone(rule), concerns: *nodes });
         }
     }
 }

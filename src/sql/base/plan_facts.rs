@@ -1,12 +1,16 @@
 //! Finds which kinds of nodes and expressions a logical plan has. A rule that concerns other kinds
 //! is skipped: a search takes less time than a rewrite that changes nothing.
 
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
 use arrow::datatypes::{DataType, Fields};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Distinct as DistinctNode, Expr, LogicalPlan, Operator};
 use serrate_core::internal::holds_type;
 
+use crate::functions::may_return_times;
 use crate::sql::base::subquery_parts::find_query;
 
 /// A kind of plans, nodes, expressions or types.
@@ -62,7 +66,8 @@ pub(in crate::sql) enum PlanFact {
     /// `^`.
     Xor,
 
-    /// A column, literal or cast whose type is, or holds, a time, a duration or an interval.
+    /// A column, literal or cast whose type is, or holds, a time, a duration or an interval, or a
+    /// call that may return one although its arguments have none.
     Time,
 }
 
@@ -72,37 +77,147 @@ use PlanFact::{
     SimilarTo, Sort, Sum, Text, Time, Truth, Union, Unnest, Values, Window, WindowCall, Xor,
 };
 
+/// A set of kinds, with one bit for each kind.
+#[derive(Clone, Copy, Default)]
+struct FactSet(u64);
+
+impl FactSet {
+    fn from_facts(facts: &[PlanFact]) -> Self {
+        let mut set = Self::default();
+        set.add_facts(facts);
+        set
+    }
+
+    fn add_facts(&mut self, facts: &[PlanFact]) {
+        for fact in facts {
+            self.0 |= 1u64 << (*fact as u32);
+        }
+    }
+
+    fn add_set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// The kinds of a plan.
+struct KnownFacts {
+    /// Keeps the plan from being changed at its address, and the address from being used for
+    /// another plan: an `Arc` to which a `Weak` refers moves its value before it changes the value.
+    plan: Weak<LogicalPlan>,
+    facts: FactSet,
+}
+
+/// Maximum number of plans of [`KNOWN`].
+const MOST_KNOWN: usize = 8;
+
+thread_local! {
+    /// The plans that [`recall_facts`] has searched last on this thread. Most rules of analysis
+    /// return the plan that they receive, so the inputs of its topmost node need no new search.
+    static KNOWN: RefCell<Vec<KnownFacts>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Whether a plan, or a subquery in it, has one of the `wanted` kinds.
 pub(in crate::sql) fn has_facts(plan: &LogicalPlan, wanted: &[PlanFact]) -> Result<bool> {
     if wanted.contains(&AnyPlan) {
         return Ok(true);
     }
-    let continue_unless = |found: bool| match found {
-        true => TreeNodeRecursion::Stop,
-        false => TreeNodeRecursion::Continue,
-    };
-    let mut found = false;
-    plan.apply(|node| {
-        found = has_node_facts(node, wanted);
-        if !found {
-            node.apply_expressions(|e| {
-                e.apply(|part| {
-                    found = has_part_facts(part, wanted)
-                        || match find_query(part) {
-                            Some(query) => has_facts(&query.subquery, wanted)?,
-                            None => false,
-                        };
-                    Ok(continue_unless(found))
-                })
+    let mut found = FactSet::default();
+    add_node_facts(plan, wanted.contains(&Time), &mut found)?;
+    let wanted = FactSet::from_facts(wanted);
+    if found.overlaps(wanted) {
+        return Ok(true);
+    }
+    match list_shared_inputs(plan) {
+        Some(inputs) => {
+            for input in inputs {
+                found.add_set(recall_facts(input)?);
+            }
+        }
+        None => {
+            plan.apply_children(|input| {
+                found.add_set(collect_facts(input)?);
+                Ok(TreeNodeRecursion::Continue)
             })?;
         }
-        Ok(continue_unless(found))
+    }
+    Ok(found.overlaps(wanted))
+}
+
+/// Returns the inputs of a node, or `None` for kinds of nodes that are rarely the topmost.
+fn list_shared_inputs(plan: &LogicalPlan) -> Option<Vec<&Arc<LogicalPlan>>> {
+    Some(match plan {
+        LogicalPlan::Aggregate(node) => vec![&node.input],
+        LogicalPlan::Distinct(DistinctNode::All(input)) => vec![input],
+        LogicalPlan::Filter(node) => vec![&node.input],
+        LogicalPlan::Join(node) => vec![&node.left, &node.right],
+        LogicalPlan::Limit(node) => vec![&node.input],
+        LogicalPlan::Projection(node) => vec![&node.input],
+        LogicalPlan::Sort(node) => vec![&node.input],
+        LogicalPlan::SubqueryAlias(node) => vec![&node.input],
+        LogicalPlan::Union(node) => node.inputs.iter().collect(),
+        LogicalPlan::Window(node) => vec![&node.input],
+        _ => return None,
+    })
+}
+
+/// Returns the kinds of a plan that other plans may share. The plan is searched only if it is not
+/// among the plans that were searched last.
+fn recall_facts(plan: &Arc<LogicalPlan>) -> Result<FactSet> {
+    let is_about = |known: &&KnownFacts| std::ptr::eq(known.plan.as_ptr(), Arc::as_ptr(plan));
+    let known = KNOWN.with_borrow(|all| all.iter().find(is_about).map(|known| known.facts));
+    if let Some(facts) = known {
+        return Ok(facts);
+    }
+    let facts = collect_facts(plan)?;
+    KNOWN.with_borrow_mut(|all| {
+        if all.len() >= MOST_KNOWN {
+            all.remove(0);
+        }
+        all.push(KnownFacts { plan: Arc::downgrade(plan), facts });
+    });
+    Ok(facts)
+}
+
+fn collect_facts(plan: &LogicalPlan) -> Result<FactSet> {
+    let mut found = FactSet::default();
+    plan.apply(|node| {
+        add_node_facts(node, true, &mut found)?;
+        Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
 
-fn has_node_facts(node: &LogicalPlan, wanted: &[PlanFact]) -> bool {
-    let fact = match node {
+/// Adds the kinds of a node and its expressions, also those of subqueries in them, but not those of
+/// its inputs. Columns and calls are tested for times only if `finds_times` is true.
+fn add_node_facts(node: &LogicalPlan, finds_times: bool, found: &mut FactSet) -> Result<()> {
+    found.add_facts(find_node_fact(node).as_slice());
+    if finds_times && has_time_columns(node) {
+        found.add_facts(&[Time]);
+    }
+    node.apply_expressions(|e| {
+        e.apply(|part| {
+            found.add_facts(list_part_facts(part));
+            if finds_times
+                && let Expr::ScalarFunction(call) = part
+                && may_return_times(&call.func)
+            {
+                found.add_facts(&[Time]);
+            }
+            if let Some(query) = find_query(part) {
+                found.add_set(recall_facts(&query.subquery)?);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
+}
+
+fn find_node_fact(node: &LogicalPlan) -> Option<PlanFact> {
+    match node {
         LogicalPlan::Aggregate(_) => Some(Aggregate),
         LogicalPlan::Distinct(_) => Some(Distinct),
         LogicalPlan::Dml(_) => Some(Change),
@@ -116,9 +231,7 @@ fn has_node_facts(node: &LogicalPlan, wanted: &[PlanFact]) -> bool {
         LogicalPlan::Values(_) => Some(Values),
         LogicalPlan::Window(_) => Some(Window),
         _ => None,
-    };
-    fact.is_some_and(|fact| wanted.contains(&fact))
-        || wanted.contains(&Time) && has_time_columns(node)
+    }
 }
 
 fn has_time_columns(node: &LogicalPlan) -> bool {
@@ -135,7 +248,12 @@ pub(in crate::sql) fn is_time(t: &DataType) -> bool {
 
 /// Whether an expression, without its parts, is of one of the `wanted` kinds.
 pub(in crate::sql) fn has_part_facts(part: &Expr, wanted: &[PlanFact]) -> bool {
-    let facts: &[PlanFact] = match part {
+    list_part_facts(part).iter().any(|fact| wanted.contains(fact))
+}
+
+/// Returns the kinds of an expression without its parts.
+fn list_part_facts(part: &Expr) -> &'static [PlanFact] {
+    match part {
         Expr::AggregateFunction(_) => &[AggregateCall],
         Expr::Between(_) => &[Between],
         Expr::BinaryExpr(BinaryExpr { op, .. }) => match op {
@@ -171,8 +289,7 @@ pub(in crate::sql) fn has_part_facts(part: &Expr, wanted: &[PlanFact]) -> bool {
         Expr::SimilarTo(_) => &[SimilarTo],
         Expr::WindowFunction(_) => &[WindowCall],
         _ => &[],
-    };
-    facts.iter().any(|fact| wanted.contains(fact))
+    }
 }
 
 #[cfg(test)]
@@ -225,6 +342,8 @@ mod tests {
             ("SELECT 1", &[]),
             ("SELECT a, x FROM u WHERE a = 5", &[Binary]),
             ("SELECT a FROM t", &[Time]),
+            ("SELECT ragged_sum(x) FROM u", &[Function]),
+            ("SELECT a FROM u WHERE to_date('2020-01-01') IS NULL", &[Function, Text, Time]),
             ("SELECT a FROM u WHERE a < 5", &[Binary, Order]),
             ("SELECT a + 1 FROM u", &[Binary, Sum]),
             ("SELECT -a FROM u", &[Negative]),
@@ -244,6 +363,32 @@ mod tests {
             for fact in ALL {
                 let is_expected = fact == AnyPlan || expected.contains(&fact);
                 assert_eq!(has_facts(&plan, &[fact]).unwrap(), is_expected, "{text}: {fact:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn facts_change_with_inputs() {
+        let ctx = crate::sql::session();
+        let text = "SELECT a FROM (SELECT unnest([1, 2]) AS a) AS t";
+        let mut plan = crate::sql::sql(&ctx, text).await.unwrap().logical_plan().clone();
+        let text = "SELECT DISTINCT 1 AS a";
+        let other = crate::sql::sql(&ctx, text).await.unwrap().logical_plan().clone();
+        for _ in 0..3 {
+            let LogicalPlan::Projection(projection) = &mut plan else {
+                panic!("{plan} is no projection")
+            };
+            let before = LogicalPlan::clone(&projection.input);
+            *Arc::make_mut(&mut projection.input) = other.clone();
+            for _ in 0..2 {
+                assert!(has_facts(&plan, &[Distinct]).unwrap());
+                assert!(!has_facts(&plan, &[Unnest]).unwrap());
+            }
+            let LogicalPlan::Projection(projection) = &mut plan else { unreachable!() };
+            *Arc::make_mut(&mut projection.input) = before;
+            for _ in 0..2 {
+                assert!(!has_facts(&plan, &[Distinct]).unwrap());
+                assert!(has_facts(&plan, &[Unnest]).unwrap());
             }
         }
     }

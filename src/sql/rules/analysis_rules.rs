@@ -65,7 +65,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_exact_times",
         step: RuleStep::BeforeCoercion(
-            &[Change, Function, LambdaCall, Query, Time],
+            &[Change, LambdaCall, Query, Time],
             times::compare_exactly,
         ),
         without: "timestamps far from 1970 overflow, durations and intervals compare wrongly",

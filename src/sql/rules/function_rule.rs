@@ -1,6 +1,7 @@
 //! Rules made of functions: [`FunctionRule`] is a new rule, [`WrappedRule`] replaces a rule of
 //! DataFusion with a function that calls this rule, and [`RemovedRule`] replaces a rule of
-//! DataFusion with nothing. `SET serrate.disabled_rules` applies to all of them.
+//! DataFusion with nothing. `SET serrate.disabled_rules` applies to all of them. [`SkippableRule`]
+//! runs a rule of DataFusion only for plans that the rule may change.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
 
 use crate::config::{DisabledRules, SerrateOptions};
 use crate::sql::base::node_types::{NodeType, has_nodes};
@@ -36,6 +37,9 @@ pub(super) type OptimizeAroundFn = fn(
     Arc<dyn ExecutionPlan>,
     &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>>;
+
+/// Whether a rule of DataFusion may change a plan.
+pub(super) type ConcernFn = fn(&LogicalPlan) -> Result<bool>;
 
 /// Whether `serrate.disabled_rules` contains a rule.
 fn is_disabled(name: &str, config: &ConfigOptions) -> bool {
@@ -251,5 +255,72 @@ impl OptimizerRule for RemovedRule {
             Some(ApplyOrder::BottomUp) => plan.transform_up_with_subqueries(rewrite),
             None => rewrite(plan),
         }
+    }
+}
+
+/// A rule of DataFusion, also a wrapped one, that runs only for plans that it may change. It has the
+/// name of DataFusion's rule.
+#[derive(Debug)]
+pub(super) struct SkippableRule<R, K> {
+    pub(super) stock: R,
+    /// For a logical rule, whether it may change a plan; for a physical rule, the types of the nodes
+    /// without which it does not change a plan.
+    pub(super) concerns: K,
+}
+
+/// A rule without `apply_order` receives the whole plan, so one search suffices.
+impl OptimizerRule for SkippableRule<LogicalRule, ConcernFn> {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if (self.concerns)(&plan)? {
+            return self.stock.rewrite(plan, config);
+        }
+        if cfg!(debug_assertions) {
+            let done = self.stock.rewrite(plan.clone(), config);
+            assert!(
+                done.is_ok_and(|done| !done.transformed && done.data == plan),
+                "{} changes or refuses a plan for which it is skipped; correct its entry in sql::rules::skipped_rules",
+                self.name()
+            );
+        }
+        Ok(Transformed::no(plan))
+    }
+}
+
+impl PhysicalOptimizerRule for SkippableRule<PhysicalRule, &'static [NodeType]> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if has_nodes(&plan, self.concerns)? {
+            return self.stock.optimize(plan, config);
+        }
+        if cfg!(debug_assertions) {
+            let show =
+                |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(true).to_string();
+            let done = self.stock.optimize(Arc::clone(&plan), config);
+            assert!(
+                done.is_ok_and(|done| show(&done) == show(&plan)),
+                "{} changes or refuses a plan for which it is skipped; correct its entry in sql::rules::skipped_rules",
+                self.name()
+            );
+        }
+        Ok(plan)
+    }
+
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.stock.schema_check()
     }
 }

@@ -16,10 +16,24 @@ pub(in crate::sql) fn drop_repeated_orders(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     let plan = match plan {
-        LogicalPlan::Aggregate(aggregate) => shorten_orders(aggregate)?,
+        LogicalPlan::Aggregate(aggregate) if has_several_orders(&aggregate)? => {
+            shorten_orders(aggregate)?
+        }
         other => Transformed::no(other),
     };
     plan.transform_data(|plan| stock.rewrite(plan, config))
+}
+
+/// Whether an aggregate has an ORDER BY with several keys.
+fn has_several_orders(aggregate: &Aggregate) -> Result<bool> {
+    let is_ordered = |e: &Expr| {
+        matches!(e, Expr::AggregateFunction(call) if call.params.order_by.len() > 1)
+    };
+    let mut found = false;
+    for e in &aggregate.aggr_expr {
+        found = found || e.exists(|e| Ok(is_ordered(e)))?;
+    }
+    Ok(found)
 }
 
 fn shorten_orders(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {

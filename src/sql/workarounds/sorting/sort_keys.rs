@@ -18,5 +18,26 @@ pub(in crate::sql) fn keep_sort_keys(
     {
         return Ok(Transformed::no(plan));
     }
+    // The rule would compute the columns of an aggregation again.
+    if has_one_key(&plan) {
+        if cfg!(debug_assertions) {
+            let done = stock.rewrite(plan.clone(), config);
+            assert!(
+                done.is_ok_and(|done| !done.transformed && done.data == plan),
+                "eliminate_duplicated_expr changes {}, which has at most one key",
+                plan.display()
+            );
+        }
+        return Ok(Transformed::no(plan));
+    }
     stock.rewrite(plan, config)
+}
+
+/// Whether a node is a sort or an aggregation with at most one key, so that no key is repeated.
+fn has_one_key(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(sort) => sort.expr.len() < 2,
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len() < 2,
+        _ => false,
+    }
 }

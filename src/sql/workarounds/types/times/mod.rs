@@ -14,11 +14,13 @@ mod values;
 mod wide;
 mod written;
 
+use arrow::datatypes::Fields;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, Limit, LogicalPlan, Projection, Sort};
 
+use crate::functions::may_return_times;
 use crate::sql::base::expression_parts::{find_columns_below, has_part, rewrite_node};
 use crate::sql::base::plan_facts::is_time;
 use crate::sql::workarounds::inserted_types::cast_inserted_rows;
@@ -85,10 +87,22 @@ fn rewrite_plan(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalP
             None => Transformed::no(plan),
         });
     }
-    let schema = find_columns_below(&plan)?;
-    if !may_have_times(&plan, &schema) {
-        return Ok(Transformed::no(plan));
+    if may_have_times(&plan) {
+        return rewrite_times(plan, inserts);
     }
+    if cfg!(debug_assertions) && has_part(&plan, |e| matches!(e, Expr::ScalarFunction(_))) {
+        let done = rewrite_times(plan.clone(), inserts);
+        assert!(
+            done.is_ok_and(|done| !done.transformed),
+            "serrate_exact_times changes or refuses {}, which has no times; correct functions::may_return_times",
+            plan.display()
+        );
+    }
+    Ok(Transformed::no(plan))
+}
+
+fn rewrite_times(plan: LogicalPlan, inserts: bool) -> Result<Transformed<LogicalPlan>> {
+    let schema = find_columns_below(&plan)?;
     refuse_groups(&plan, &schema)?;
     let (plan, measured) = measure_distinct_keys(plan);
     let plan = rewrite_node(plan, rewrite_expr)?;
@@ -158,24 +172,22 @@ fn unify_keys_and_columns(
 }
 
 /// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.
-fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
+fn may_have_times(plan: &LogicalPlan) -> bool {
     let has = |e: &Expr| match e {
         Expr::Literal(value, _) => is_time(&value.data_type()),
         Expr::Cast(cast) => is_time(cast.field.data_type()),
         Expr::TryCast(cast) => is_time(cast.field.data_type()),
         Expr::OuterReferenceColumn(field, _) => is_time(field.data_type()),
-        Expr::ScalarFunction(_)
-        | Expr::HigherOrderFunction(_)
+        Expr::ScalarFunction(call) => may_return_times(&call.func),
+        Expr::HigherOrderFunction(_)
         | Expr::ScalarSubquery(_)
         | Expr::InSubquery(_)
         | Expr::SetComparison(_) => true,
         _ => false,
     };
-    let holds = |schema: &DFSchema| schema.fields().iter().any(|f| is_time(f.data_type()));
-    // `schema` has only one of several columns that share a name, such as the columns `x` of the
-    // inputs of a union, so the inputs are searched as well.
-    holds(schema)
-        || plan.inputs().iter().any(|input| holds(input.schema()))
-        || holds(plan.schema())
+    let hold = |fields: &Fields| fields.iter().any(|f| is_time(f.data_type()));
+    plan.inputs().iter().any(|input| hold(input.schema().fields()))
+        || hold(plan.schema().fields())
+        || matches!(plan, LogicalPlan::TableScan(scan) if hold(scan.source.schema().fields()))
         || has_part(plan, has)
 }
