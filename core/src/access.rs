@@ -181,22 +181,22 @@ fn refuse_write() -> io::Error {
 
 /// Returns the path without symbolic links and `..`. The last components of `path` need not exist.
 fn resolve_path(path: &Path) -> io::Result<PathBuf> {
-    let mut there = std::path::absolute(path)?;
+    let mut existing = std::path::absolute(path)?;
     let mut missing: Vec<OsString> = Vec::new();
     loop {
-        match fs::canonicalize(&there) {
+        match fs::canonicalize(&existing) {
             Ok(mut full) => {
                 full.extend(missing.iter().rev());
                 return Ok(full);
             }
             // Refuse a symbolic link to a missing file, because writing to the link would create this file.
-            Err(e) if fs::symlink_metadata(&there).is_ok() => return Err(e),
-            Err(e) => match there.components().next_back() {
+            Err(e) if fs::symlink_metadata(&existing).is_ok() => return Err(e),
+            Err(e) => match existing.components().next_back() {
                 Some(Component::Normal(name)) => missing.push(name.to_owned()),
                 _ => return Err(e),
             },
         }
-        there.pop();
+        existing.pop();
     }
 }
 

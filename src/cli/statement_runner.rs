@@ -511,7 +511,10 @@ fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let unknown = crate::sql::unknown_labels(plan);
     if unknown > 0 {
         let noun = if unknown == 1 { "label is" } else { "labels are" };
-        let gone = if unknown == 1 { "it yields no row" } else { "they yield no row" };
-        eprintln!("{} {noun} of subjects that are not in the data: {gone}", group_digits(unknown));
+        let consequence = if unknown == 1 { "it yields no row" } else { "they yield no row" };
+        eprintln!(
+            "{} {noun} of subjects that are not in the data: {consequence}",
+            group_digits(unknown)
+        );
     }
 }

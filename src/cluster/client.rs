@@ -231,10 +231,10 @@ impl Cluster {
 
     async fn check_workers(&self) {
         let started = Some(Instant::now());
-        let asked = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
+        let answers = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
         let checked = Some(Instant::now());
         let mut health = WorkerHealth { started, checked, ..WorkerHealth::default() };
-        for (url, answer) in self.shared.all.iter().zip(asked) {
+        for (url, answer) in self.shared.all.iter().zip(answers) {
             match answer {
                 Ok(()) => health.alive.push(url.clone()),
                 Err(fault) => health.faults.push(fault),

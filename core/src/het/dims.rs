@@ -177,16 +177,16 @@ impl SliceStructure {
                 Self::Same => 0..layout.length(list),
                 Self::Each(_) => layout.range(list),
             };
-            let here = &children[range];
-            let filled = here.iter().rposition(|n| *n != 0).map_or(0, |last| last + 1);
+            let inner = &children[range];
+            let filled = inner.iter().rposition(|n| *n != 0).map_or(0, |last| last + 1);
             if filled == 0 {
                 out.push(0);
                 continue;
             }
             any = true;
-            same &= here.len() == longest && here.iter().all(|n| *n == here[0]);
+            same &= inner.len() == longest && inner.iter().all(|n| *n == inner[0]);
             let next = u32::try_from(numbers.len() + 1).unwrap_or(u32::MAX);
-            out.push(*numbers.entry(&here[..filled]).or_insert(next));
+            out.push(*numbers.entry(&inner[..filled]).or_insert(next));
         }
         if !any {
             same = axis.nulls().is_none() && (0..lists).all(|i| layout.length(i) == longest);

@@ -284,9 +284,11 @@ impl AxisSpan {
         let (from, to) = if step < 0 { (high, low) } else { (low, high) };
         let (start, stop) = (start.map_or(from, clip), stop.map_or(to, clip));
         let distance = if step < 0 { start - stop } else { stop - start };
-        let by = step.unsigned_abs();
+        let step_size = step.unsigned_abs();
         let count = match u64::try_from(distance) {
-            Ok(d) if d > 0 && by > 0 => usize::try_from((d - 1) / by + 1).unwrap_or(0),
+            Ok(d) if d > 0 && step_size > 0 => {
+                usize::try_from((d - 1) / step_size + 1).unwrap_or(0)
+            }
             _ => 0,
         };
         let first = if count == 0 { 0 } else { usize::try_from(start).unwrap_or(0) };
@@ -305,8 +307,13 @@ impl AxisSpan {
     /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `self.count`.
     pub(crate) fn to_index(self, i: usize) -> usize {
         // For `i < count`, the element is on the axis, so neither the product nor the result wraps.
-        let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
-        if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
+        let distance =
+            usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
+        if self.step < 0 {
+            self.first.wrapping_sub(distance)
+        } else {
+            self.first.wrapping_add(distance)
+        }
     }
 
     pub(crate) fn positions(self) -> impl Iterator<Item = usize> {

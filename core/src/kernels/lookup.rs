@@ -257,9 +257,9 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
         true => Arc::clone(values),
         // A time that is not a multiple of the keys' unit equals no key, so it becomes null.
         false if compare_exactly(values.data_type(), of) => {
-            let there = cast_with_options(values, of, &options)?;
-            let other = cmp::neq(&to_exact_seconds(&there)?, &to_exact_seconds(values)?)?;
-            nullif(&there, &other)?
+            let converted = cast_with_options(values, of, &options)?;
+            let other = cmp::neq(&to_exact_seconds(&converted)?, &to_exact_seconds(values)?)?;
+            nullif(&converted, &other)?
         }
         false => cast_with_options(values, of, &options)?,
     };

@@ -220,9 +220,9 @@ impl RaggedTable {
         }
         let inner = self.layout(axis)?.clone();
         let mut out = self.clone();
-        let gone = out.axes.remove(axis - 1);
+        let removed = out.axes.remove(axis - 1);
         match axis.checked_sub(2) {
-            None => (out.rows, out.row_name) = (inner.children(), gone.name),
+            None => (out.rows, out.row_name) = (inner.children(), removed.name),
             Some(above) => {
                 let outer = &self.axes[above].layout;
                 let merged = match (outer, &inner) {
@@ -234,7 +234,7 @@ impl RaggedTable {
                         make_lists_like(&inner, (0..outer.lists()).map(list))?
                     }
                 };
-                (out.axes[above].layout, out.axes[above].name) = (merged, gone.name);
+                (out.axes[above].layout, out.axes[above].name) = (merged, removed.name);
             }
         }
         for (parent, axis) in out.axes.iter_mut().enumerate() {

@@ -423,20 +423,24 @@ impl RowMap {
     /// If the map has no types yet, the keys have another type, or the fallback does not fit the value type.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<FetchedValues> {
         let (queries, count) = self.canonicalize_batch(keys)?;
-        let of = &self.types()?.value;
-        let bytes = of.nbytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
+        let value_type = &self.types()?.value;
+        let bytes = value_type.nbytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!(
                 "{count} values of {} bytes exceed the address space; look up fewer keys at a time",
-                of.nbytes()
+                value_type.nbytes()
             ))
         })?;
         let mut memory = TensorMemory::new_zeroed(bytes)?;
         let mut found = vec![false; count];
         let out = &mut memory.take_contents().0[..bytes];
-        self.get_rows(&queries, count, &fallback.to_row(of)?, out, &mut found)?;
+        self.get_rows(&queries, count, &fallback.to_row(value_type)?, out, &mut found)?;
         let buffer = memory.into_buffer();
-        let values = DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(count), buffer)?;
+        let values = DenseTensor::try_new_trusted(
+            value_type.dtype(),
+            value_type.batch_shape(count),
+            buffer,
+        )?;
         Ok(FetchedValues { values, found })
     }
 
@@ -467,16 +471,16 @@ impl RowMap {
         found: &mut [bool],
     ) -> Result<()> {
         let (queries, count) = self.canonicalize_batch(keys)?;
-        let of = &self.types()?.value;
-        if found.len() != count || Some(values.len()) != of.nbytes().checked_mul(count) {
+        let value_type = &self.types()?.value;
+        if found.len() != count || Some(values.len()) != value_type.nbytes().checked_mul(count) {
             return Err(Error::invalid(format!(
                 "the output slices have {} byte(s) for values and {} flag(s), but the result has {count} value(s) of {} byte(s) each and one flag per value; give slices of exactly these sizes",
                 values.len(),
                 found.len(),
-                of.nbytes()
+                value_type.nbytes()
             )));
         }
-        self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
+        self.get_rows(&queries, count, &fallback.to_row(value_type)?, values, found)
     }
 
     /// Looks up `count` keys that `canonicalize_keys` returned. Writes their values to `out`, and to

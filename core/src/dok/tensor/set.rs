@@ -160,14 +160,14 @@ impl DokTensor {
         let mut storage = self.storage.write();
         let zero = find_zeros(&storage.map.values()?)?;
         let keys = storage.map.keys()?;
-        let gone: Vec<i64> = keys
+        let removed: Vec<i64> = keys
             .as_slice::<i64>()?
             .iter()
             .zip(zero)
             .filter_map(|(key, zero)| zero.then_some(*key))
             .collect();
         drop(keys);
-        storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+        storage.map.remove_rows(removed.to_byte_slice(), removed.len())?;
         Ok(())
     }
 
@@ -234,14 +234,14 @@ impl DokTensor {
         if zeros.is_empty() {
             return Ok(());
         }
-        let mut gone: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
+        let mut removed: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
         if selection.has_repeats() {
-            let rows = storage.map.find_rows(gone.to_byte_slice(), gone.len())?;
+            let rows = storage.map.find_rows(removed.to_byte_slice(), removed.len())?;
             let now = take_rows(&storage.map.values()?, &rows)?;
             let mut still = find_zeros(&now)?.into_iter();
-            gone.retain(|_| still.next().unwrap_or(false));
+            removed.retain(|_| still.next().unwrap_or(false));
         }
-        storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+        storage.map.remove_rows(removed.to_byte_slice(), removed.len())?;
         Ok(())
     }
 }
@@ -310,9 +310,9 @@ fn clear_part(
 ) -> Result<()> {
     let stored = storage.map.keys()?;
     let all = stored.as_slice::<i64>()?;
-    let mut gone = Vec::new();
-    selection.for_each_stored(all, limit, |_, row| gone.push(all[row]))?;
+    let mut removed = Vec::new();
+    selection.for_each_stored(all, limit, |_, row| removed.push(all[row]))?;
     drop(stored);
-    storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+    storage.map.remove_rows(removed.to_byte_slice(), removed.len())?;
     Ok(())
 }

@@ -275,9 +275,9 @@ impl KeyedContents {
         let mut stored = Vec::with_capacity(columns.len());
         for (name, column) in names.iter().zip(columns) {
             refuse_nulls(column, name, before)?;
-            let of = key_type(column.data_type());
-            stored.push(cast(column, &of)?);
-            fields.push(Arc::new(Field::new(name, of, false)));
+            let stored_type = key_type(column.data_type());
+            stored.push(cast(column, &stored_type)?);
+            fields.push(Arc::new(Field::new(name, stored_type, false)));
         }
         if let Some(DuplicateEntries::Sum) = duplicates {
             stored = sum_duplicates(&fields, stored)?;
@@ -408,8 +408,8 @@ fn make_duplicate_error(row: usize, key: &str) -> Error {
 fn make_tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
     let last = names.len().saturating_sub(1);
     let field = |(at, name): (usize, &String)| {
-        let of = if at == last { dtype.to_arrow() } else { DataType::Int64 };
-        Field::new(name, of, false)
+        let field_type = if at == last { dtype.to_arrow() } else { DataType::Int64 };
+        Field::new(name, field_type, false)
     };
     Arc::new(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>()))
 }

@@ -325,9 +325,9 @@ impl Labels {
             let arrays: Vec<&dyn Array> = arrays.iter().map(|a| a.as_ref()).collect();
             Ok(concat(&arrays)?)
         };
-        let of = |f: fn(&Self) -> ArrayRef| join(&parts.iter().map(f).collect::<Vec<_>>());
-        let ids = of(|p| Arc::new(p.subject_ids.clone()))?;
-        let times = of(|p| Arc::new(p.prediction_times.clone()))?;
+        let join_parts = |f: fn(&Self) -> ArrayRef| join(&parts.iter().map(f).collect::<Vec<_>>());
+        let ids = join_parts(|p| Arc::new(p.subject_ids.clone()))?;
+        let times = join_parts(|p| Arc::new(p.prediction_times.clone()))?;
         let values = LabelKind::ALL
             .into_iter()
             .filter(|kind| parts.iter().any(|p| p.value(*kind).is_some()))

@@ -218,11 +218,11 @@ impl AsOf {
         if let Some(last) = labels.clone().last() {
             self.num_events(last)?;
         }
-        let of = |table: fn(&MedsShard) -> &RaggedTable| {
+        let find_axis = |table: fn(&MedsShard) -> &RaggedTable| {
             let has = |s| table(s).column(column).ok().filter(|c| c.axis() > 0).map(Column::axis);
             self.shards().iter().find_map(has)
         };
-        let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
+        let statics = find_axis(|s| &s.events).is_none() && find_axis(|s| &s.statics).is_some();
         let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
         // A slice from `-most` on would select everything if `most` is 0, because `-0` is 0.
         let step = match most {

@@ -67,15 +67,15 @@ pub(super) fn compare_sides(
     if given != right.values().data_type() || one_null(left) || one_null(right) {
         return Ok(None);
     }
-    let of = find_native_int(given).unwrap_or_else(|| given.clone());
+    let native = find_native_int(given).unwrap_or_else(|| given.clone());
     let as_one = |side: &SideValues| -> Result<SideValues> {
         Ok(match side {
-            SideValues::Each(v) => SideValues::Each(reinterpret_values(v, &of)?),
-            SideValues::One(v) => SideValues::One(reinterpret_values(v, &of)?),
+            SideValues::Each(v) => SideValues::Each(reinterpret_values(v, &native)?),
+            SideValues::One(v) => SideValues::One(reinterpret_values(v, &native)?),
         })
     };
     let (left, right) = (&as_one(left)?, &as_one(right)?);
-    Ok(match &of {
+    Ok(match &native {
         DataType::Int8 => compare_typed::<Int8Type>(op, left, right),
         DataType::Int16 => compare_typed::<Int16Type>(op, left, right),
         DataType::Int32 => compare_typed::<Int32Type>(op, left, right),

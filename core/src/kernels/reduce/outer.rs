@@ -271,10 +271,10 @@ impl StackedLists {
             }
         }
         for list in 0..self.slots.lists() {
-            let mut here = 0;
+            let mut total = 0;
             for count in counts[self.slots.range(list)].iter_mut().rev() {
-                here += *count;
-                *count = here;
+                total += *count;
+                *count = total;
             }
         }
         counts

@@ -423,7 +423,7 @@ pub(super) fn push_masked<F: Fold>(
     // and then compared with `1 << i`.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
-    let there = [
+    let valid_bits = [
         bits & 1,
         bits & 1 << 1,
         bits & 1 << 2,
@@ -436,14 +436,14 @@ pub(super) fn push_masked<F: Fold>(
     // A choice between values that are already read compiles to a select instead of a branch.
     let chunk: [F::Input; LANES] = *chunk;
     let values = [
-        if there[0] == 1 { chunk[0] } else { F::NEUTRAL },
-        if there[1] == 1 << 1 { chunk[1] } else { F::NEUTRAL },
-        if there[2] == 1 << 2 { chunk[2] } else { F::NEUTRAL },
-        if there[3] == 1 << 3 { chunk[3] } else { F::NEUTRAL },
-        if there[4] == 1 << 4 { chunk[4] } else { F::NEUTRAL },
-        if there[5] == 1 << 5 { chunk[5] } else { F::NEUTRAL },
-        if there[6] == 1 << 6 { chunk[6] } else { F::NEUTRAL },
-        if there[7] == 1 << 7 { chunk[7] } else { F::NEUTRAL },
+        if valid_bits[0] == 1 { chunk[0] } else { F::NEUTRAL },
+        if valid_bits[1] == 1 << 1 { chunk[1] } else { F::NEUTRAL },
+        if valid_bits[2] == 1 << 2 { chunk[2] } else { F::NEUTRAL },
+        if valid_bits[3] == 1 << 3 { chunk[3] } else { F::NEUTRAL },
+        if valid_bits[4] == 1 << 4 { chunk[4] } else { F::NEUTRAL },
+        if valid_bits[5] == 1 << 5 { chunk[5] } else { F::NEUTRAL },
+        if valid_bits[6] == 1 << 6 { chunk[6] } else { F::NEUTRAL },
+        if valid_bits[7] == 1 << 7 { chunk[7] } else { F::NEUTRAL },
     ];
     for i in 0..LANES {
         lanes[i] = F::push(lanes[i], values[i]);

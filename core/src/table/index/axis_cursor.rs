@@ -153,14 +153,14 @@ impl IndexCursor {
         let mut picks: Vec<Vec<Option<usize>>> = vec![Vec::new(); run.len()];
         let mut lengths = Vec::with_capacity(lists);
         for list in 0..lists {
-            let gone = missing[0].get(list);
-            let kept = if gone && each == PickMode::Element { 0..0 } else { all.clone() };
+            let is_missing = missing[0].get(list);
+            let kept = if is_missing && each == PickMode::Element { 0..0 } else { all.clone() };
             lengths.push(kept.len());
             for j in kept {
                 let j = if each == PickMode::Row { self.find_row_index(at, list) } else { j };
-                let mut here = Some(list);
+                let mut current = Some(list);
                 for (depth, pick) in run.iter().enumerate() {
-                    let element = match here {
+                    let element = match current {
                         None => None,
                         Some(list) if missing[depth].get(list) => None,
                         Some(list) => {
@@ -171,7 +171,7 @@ impl IndexCursor {
                         }
                     };
                     picks[depth].push(element);
-                    here = element;
+                    current = element;
                 }
             }
         }
