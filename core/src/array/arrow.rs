@@ -1,3 +1,5 @@
+//! Arrow's list types, and conversion of nested lists from and to Arrow arrays.
+
 use std::sync::Arc;
 
 use arrow::array::{

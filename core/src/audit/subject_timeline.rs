@@ -1,3 +1,5 @@
+//! Checks that need all rows of a subject, such as duplicates and events after death.
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Checks of a tensorized cohort.
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

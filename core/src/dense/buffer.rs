@@ -1,3 +1,5 @@
+//! Memory of dense tensors, and a pool that reuses it.
+
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arrow::buffer::{Buffer, MutableBuffer};

@@ -1,3 +1,5 @@
+//! Conversion of dense tensors from and to Arrow arrays.
+
 use std::sync::Arc;
 
 use arrow::array::{

@@ -1,3 +1,5 @@
+//! The elements that a NumPy index selects from a dense tensor.
+
 use std::ops::Range;
 
 use super::DenseTensor;

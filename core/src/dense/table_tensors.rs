@@ -1,3 +1,5 @@
+//! Conversion of a table to dense tensors, one or more for each column.
+
 use std::ops::Range;
 
 use rayon::prelude::*;

@@ -1,3 +1,5 @@
+//! Distributions from which synthetic patients are drawn.
+
 use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;

@@ -1,3 +1,5 @@
+//! Writes synthetic patients as a MEDS data set.
+
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Synthetic patients, drawn from distributions and returned in chunks.
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;

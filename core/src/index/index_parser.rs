@@ -1,3 +1,5 @@
+//! Parses index expressions in NumPy's notation.
+
 use super::Index;
 use crate::error::{Error, Result};
 

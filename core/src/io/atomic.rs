@@ -1,3 +1,5 @@
+//! Files and folders that appear under their final names only when they are complete.
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

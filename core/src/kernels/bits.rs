@@ -1,3 +1,5 @@
+//! Bitmaps as 64-bit words: reads at any bit offset, counts and ranks.
+
 use std::sync::OnceLock;
 
 use arrow::array::OffsetSizeTrait;

@@ -1,3 +1,5 @@
+//! Selects the values whose bit is set, with SIMD where the CPU has it.
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
     _mm512_loadu_epi8, _mm512_loadu_epi16, _mm512_loadu_epi32, _mm512_loadu_epi64,

@@ -1,3 +1,5 @@
+//! Concatenation of tables, whose columns are cast to common types.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait, RecordBatch};

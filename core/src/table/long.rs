@@ -1,3 +1,5 @@
+//! Long tables, with a row for each value: conversion from and to ragged tables.
+
 use std::sync::Arc;
 
 use arrow::array::{

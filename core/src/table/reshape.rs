@@ -1,3 +1,5 @@
+//! Flattens, squeezes and inserts axes of a table.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};

@@ -1,3 +1,5 @@
+//! Statistics of tables: lengths of lists, missing values, sizes of dense tensors.
+
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray};

@@ -1,3 +1,5 @@
+//! Calls on lists that are evaluated below joins.
+
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Conditions on list elements that skip row groups of Parquet files.
+
 use std::sync::Arc;
 
 use arrow::array::Array;

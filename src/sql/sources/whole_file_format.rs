@@ -1,3 +1,5 @@
+//! CSV, JSON and Arrow files in SQL: DataFusion's formats, with checks, quotes and atomic writes.
+
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};

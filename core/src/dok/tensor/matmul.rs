@@ -1,3 +1,5 @@
+//! Products of sparse matrices with sparse and dense matrices.
+
 use rayon::prelude::*;
 
 use super::DokTensor;

@@ -1,3 +1,5 @@
+//! Writes tables as Arrow IPC files or streams.
+
 use std::io::Write;
 use std::path::Path;
 

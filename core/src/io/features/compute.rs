@@ -1,3 +1,5 @@
+//! Computes the features of labels from the histories of their subjects.
+
 use std::ops::Range;
 use std::sync::Arc;
 

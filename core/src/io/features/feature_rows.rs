@@ -1,3 +1,5 @@
+//! Features of labels in sparse form.
+
 use std::sync::Arc;
 
 use arrow::array::{

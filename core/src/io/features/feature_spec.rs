@@ -1,3 +1,5 @@
+//! Names and specifications of features: keys, windows of time and aggregates.
+
 use std::fmt;
 use std::hash::Hash;
 use std::str::FromStr;

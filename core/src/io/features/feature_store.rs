@@ -1,3 +1,5 @@
+//! Features of labels on disk, pushed in any order and read in the order of the labels.
+
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;

@@ -1,3 +1,5 @@
+//! Collects the values of one column of a JSON text, and infers its list depth and its type.
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Reads JSON records, as one text or line by line.
+
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::Arc;

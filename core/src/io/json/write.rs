@@ -1,3 +1,5 @@
+//! Writes tables as JSON records.
+
 use std::io::{self, Write};
 use std::ops::Range;
 

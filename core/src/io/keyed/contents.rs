@@ -1,3 +1,5 @@
+//! Immutable entries of a sparse tensor or dictionary file, and changes that return new entries.
+
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -1,3 +1,5 @@
+//! Labels with the history of their subject up to the time of the label.
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;

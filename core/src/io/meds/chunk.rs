@@ -1,3 +1,5 @@
+//! The MEDS columns of some rows of a file, validated and cast.
+
 use std::sync::Arc;
 
 use arrow::array::{

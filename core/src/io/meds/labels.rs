@@ -1,3 +1,5 @@
+//! Reads and writes labels in the MEDS format.
+
 use std::path::Path;
 use std::sync::Arc;
 

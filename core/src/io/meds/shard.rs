@@ -1,3 +1,5 @@
+//! Reads one shard of a MEDS data set as a table with a row for each subject.
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Counts of the subjects, events, measurements and codes of a MEDS data set.
+
 use std::collections::HashMap;
 use std::path::Path;
 

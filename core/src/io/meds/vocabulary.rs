@@ -1,3 +1,5 @@
+//! Vocabularies: codes and their tokens, the integers that stand for the codes in tensors.
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Statistics of the codes of the train split, as meds-torch-data computes them.
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,13 +1,15 @@
+//! Converts a MEDS data set to a tensorized cohort.
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 
-use super::shard_builder::CohortShardBuilder;
 use super::chunk_encoder::{ChunkEncoder, list_part_names};
 use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
+use super::shard_builder::CohortShardBuilder;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
 use crate::access;
 use crate::error::{Error, Result};

@@ -1,3 +1,5 @@
+//! Reads tensorized cohorts: the tensors and the schema file of each shard, and the vocabulary.
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

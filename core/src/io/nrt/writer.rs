@@ -1,3 +1,5 @@
+//! Writes `.nrt` files, table by table.
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Reads Parquet files as chunks of ragged tables.
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Writes tables as Parquet files, with row groups of limited numbers of leaves.
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

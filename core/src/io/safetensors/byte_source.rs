@@ -1,3 +1,5 @@
+//! Reads ranges of bytes of a file that is mapped, read by position, in memory or fetched.
+
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;

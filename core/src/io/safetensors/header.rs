@@ -1,3 +1,5 @@
+//! The header of a safetensors file: parsed from JSON, and checked.
+
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, HashMap};

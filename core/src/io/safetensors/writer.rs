@@ -1,3 +1,5 @@
+//! Writes safetensors files: tensors that grow as data arrives, or tensors in memory.
+
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;

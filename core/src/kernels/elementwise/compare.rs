@@ -1,3 +1,5 @@
+//! Comparisons of numbers and times, 64 values at a time.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};

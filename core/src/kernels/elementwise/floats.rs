@@ -1,3 +1,5 @@
+//! Arithmetic of floats, in place where no other array shares the memory.
+
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::Arc;
 

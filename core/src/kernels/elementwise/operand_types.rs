@@ -1,3 +1,5 @@
+//! The types to which the operands of an operation are cast, and the type of its result.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};

@@ -1,3 +1,5 @@
+//! Broadcasts the operands of an operation to common lists.
+
 use std::sync::Arc;
 
 use arrow::array::{

@@ -1,3 +1,5 @@
+//! Counts the distinct values of lists.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

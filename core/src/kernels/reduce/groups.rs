@@ -1,3 +1,5 @@
+//! Divides leaves into the groups that a reduction along an axis combines.
+
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::take;

@@ -1,3 +1,5 @@
+//! Quantiles of lists.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array, Int64Array};

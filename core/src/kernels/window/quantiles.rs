@@ -1,3 +1,5 @@
+//! Quantiles of sliding windows.
+
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Rewords errors of DataFusion and of object stores.
+
 use std::fmt::Display;
 #[cfg(feature = "cli")]
 use std::io;

@@ -1,3 +1,5 @@
+//! Decoder of Parquet's RLE/bit-packed hybrid encoding.
+
 use std::fmt;
 
 use bytes::Bytes;
