@@ -9,7 +9,7 @@ use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// What a reduction does with the axes that it reduces.
+/// Whether the result of a reduction has the axes that it reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReducedAxes {
     /// The result does not have them.
