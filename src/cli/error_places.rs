@@ -536,7 +536,8 @@ mod tests {
             describe_error("q.sql", "SELECT 1;\n\n   SELEC 2;", message),
             "q.sql:3:4: SQL: Expected: an SQL statement, found: SELEC\n  SELEC 2;\n  ^"
         );
-        // The parser reads `FROM t SELECT * WHERE ) ..`, so the column that it reports is 9 too large.
+        // The parser reads `FROM t SELECT * WHERE ) ..`, so the column that it reports is 9 too
+        // large.
         let message = "SQL: Expected: an expression, found: ) at Line: 1, Column: 23; try x";
         let said = describe_error("", "FROM t WHERE ) = 2;", message);
         assert!(said.starts_with("SQL: Expected: an expression, found: ); try x\n"), "{said}");

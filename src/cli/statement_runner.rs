@@ -227,7 +227,8 @@ impl StatementRunner {
         self.run_script(&name, &sql).await
     }
 
-    /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in messages.
+    /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in
+    /// messages.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
         // Some editors begin UTF-8 files with this byte order mark.
         let sql = sql.strip_prefix('\u{feff}').unwrap_or(sql);

@@ -17,8 +17,8 @@
 //! change, repeat or reorder axes keep the entries of each sample, so a sample without entries
 //! stays without entries.
 //!
-//! The names are those of the Python package `accvlab.batching_helpers`, whose batches are padded; the batches
-//! here store no padding. Devices, gradients and complex numbers are not supported.
+//! The names are those of the Python package `accvlab.batching_helpers`, whose batches are padded;
+//! the batches here store no padding. Devices, gradients and complex numbers are not supported.
 //!
 //! ```
 //! # use serrate_core as serrate;

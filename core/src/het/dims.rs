@@ -74,8 +74,8 @@ impl HetTensor {
         types
     }
 
-    /// Returns the size of every dim, or `None` for a [`Het`](DimType::Het) dim, for which the library
-    /// HetTensor has -1.
+    /// Returns the size of every dim, or `None` for a [`Het`](DimType::Het) dim, for which the
+    /// library HetTensor has -1.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -112,8 +112,8 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim; `None` for a dim whose lists differ in length, or one of whose
-    /// lists is null.
+    /// Returns the size of every dim; `None` for a dim whose lists differ in length, or one of
+    /// whose lists is null.
     ///
     /// Dim 0 is a single list, so its size is always known; [`shape`](Self::shape) returns `None`
     /// for dim 0 if its slices differ in shape.
@@ -164,7 +164,8 @@ impl SliceStructure {
         let ones;
         let children: &[u32] = match self {
             Self::Same => {
-                // All elements have the id 1, so the ids of a list of length `n` are the first `n` of `ones`.
+                // All elements have the id 1, so the ids of a list of length `n` are the first `n`
+                // of `ones`.
                 ones = vec![1; longest];
                 &ones
             }

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 
 pub use index_parser::parse_index;
 
-/// One comma-separated item of an index expression such as `2, 3:10`; the items apply to the axes in order.
+/// One comma-separated item of an index expression such as `2, 3:10`; the items apply to the axes
+/// in order.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -29,7 +30,8 @@ pub enum Index {
     Slice {
         /// Index to start at; `None` for the first element (the last if the step is negative).
         start: Option<i64>,
-        /// Index to stop before; `None` to go on to the last element (the first if the step is negative).
+        /// Index to stop before; `None` to go on to the last element (the first if the step is
+        /// negative).
         stop: Option<i64>,
         /// Distance between selected elements; `None` for 1. Must not be 0.
         step: Option<i64>,
@@ -304,7 +306,8 @@ impl AxisSpan {
         (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
     }
 
-    /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `self.count`.
+    /// Returns the index on the axis of the `i`-th selected element; `i` must be less than
+    /// `self.count`.
     pub(crate) fn to_index(self, i: usize) -> usize {
         // For `i < count`, the element is on the axis, so neither the product nor the result wraps.
         let distance =

@@ -206,7 +206,8 @@ fn find_positions(
     let (leaves, needles) = if leaf == needle {
         (leaves, needles)
     } else if compare_exactly(&leaf, &needle) {
-        // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
+        // Convert both sides to seconds with nine decimals, which represent times of every unit
+        // exactly.
         (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
     } else if leaf.is_numeric() && needle.is_numeric() {
         // Convert both sides to a common decimal type, because neither type may hold all values of
@@ -254,8 +255,8 @@ struct ListSearch<'a> {
 
 impl ListSearch<'_> {
     /// Returns, for each needle, the index in its list at which it would be inserted; null if the
-    /// needle or the list is null. `compare(i, j)` compares leaf `i` of all leaves with needle `j` of
-    /// all needles.
+    /// needle or the list is null. `compare(i, j)` compares leaf `i` of all leaves with needle `j`
+    /// of all needles.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,

@@ -106,19 +106,19 @@ struct KeyReader<'a, K> {
     keys: &'a [u8],
 }
 
-/// Receives the results of a lookup. The pipeline calls `write_missing` for every block of keys, and
-/// then `record_hit` for each key of the block that is found.
+/// Receives the results of a lookup. The pipeline calls `write_missing` for every block of keys,
+/// and then `record_hit` for each key of the block that is found.
 trait LookupVisitor {
     /// Prefetches the value in row `_row`. The key in this row has the tag of a searched key, but
     /// may differ from this key.
     #[inline(always)]
     fn prefetch_value(&mut self, _row: usize) {}
-    /// Initializes the results of a range of keys as missing. The ranges of all calls follow each other and
-    /// cover every key once. The call for a key comes before its `record_hit`.
+    /// Initializes the results of a range of keys as missing. The ranges of all calls follow each
+    /// other and cover every key once. The call for a key comes before its `record_hit`.
     #[inline(always)]
     fn write_missing(&mut self, _keys: Range<usize>) {}
-    /// Writes the result of key `i`, which is stored at `place`. Called at most once per key, for the keys
-    /// in any order.
+    /// Writes the result of key `i`, which is stored at `place`. Called at most once per key, for
+    /// the keys in any order.
     fn record_hit(&mut self, i: usize, place: BucketCandidate);
 }
 
@@ -160,7 +160,8 @@ impl<T: Copy> PrefetchQueue<T> {
         self.tail += usize::from(one);
     }
 
-    /// Returns the appended elements from number `from` on; the first element ever appended has number 0.
+    /// Returns the appended elements from number `from` on; the first element ever appended has
+    /// number 0.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
@@ -210,7 +211,8 @@ impl<K: RowWidth, P: BucketProbe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.prefetch_rows(placed, open);
     }
 
-    /// Takes the `keys` oldest elements from the queue `open`, and searches each in its next cache line.
+    /// Takes the `keys` oldest elements from the queue `open`, and searches each in its next cache
+    /// line.
     #[inline(always)]
     fn probe_next_lines(&mut self, keys: usize) {
         let (placed, open) = (self.placed.tail, self.open.tail);
@@ -245,8 +247,9 @@ impl<K: RowWidth, P: BucketProbe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         }
     }
 
-    /// Takes the `keys` oldest elements from the queue `placed` and compares each with the key in its
-    /// candidate row. If the two keys differ, searches again with [`find_one`](KeyReader::find_one).
+    /// Takes the `keys` oldest elements from the queue `placed` and compares each with the key in
+    /// its candidate row. If the two keys differ, searches again with
+    /// [`find_one`](KeyReader::find_one).
     #[inline(always)]
     fn compare_keys(&mut self, keys: usize) {
         let KeyReader { width, keys: stored, .. } = self.reader;
@@ -420,7 +423,8 @@ impl RowMap {
     /// ```
     ///
     /// # Errors
-    /// If the map has no types yet, the keys have another type, or the fallback does not fit the value type.
+    /// If the map has no types yet, the keys have another type, or the fallback does not fit the
+    /// value type.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<FetchedValues> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let value_type = &self.types()?.value;
@@ -483,8 +487,8 @@ impl RowMap {
         self.get_rows(&queries, count, &fallback.to_row(value_type)?, values, found)
     }
 
-    /// Looks up `count` keys that `canonicalize_keys` returned. Writes their values to `out`, and to
-    /// `found` whether the map has them. The caller has checked the lengths of both slices.
+    /// Looks up `count` keys that `canonicalize_keys` returned. Writes their values to `out`, and
+    /// to `found` whether the map has them. The caller has checked the lengths of both slices.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -586,8 +590,8 @@ impl RowMap {
         Ok(rows)
     }
 
-    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket of the key, or
-    /// [`MISSING`] if the map does not have the key.
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket of the key,
+    /// or [`MISSING`] if the map does not have the key.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {

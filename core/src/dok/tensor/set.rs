@@ -63,15 +63,16 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`index`](Self::index); also if the value has an unsuitable shape or does not fit the
-    /// type. `dense_limit` applies to scalars and dense tensors, because a write of them takes
+    /// Same as [`index`](Self::index); also if the value has an unsuitable shape or does not fit
+    /// the type. `dense_limit` applies to scalars and dense tensors, because a write of them takes
     /// memory for each selected element. For a sparse tensor, it limits only the memory for entries
     /// that index arrays such as `[0, 2]` select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
 
-    /// Writes like [`set`](Self::set), but selects like [`index_orthogonal`](Self::index_orthogonal).
+    /// Writes like [`set`](Self::set), but selects like
+    /// [`index_orthogonal`](Self::index_orthogonal).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -108,7 +109,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If there is not one coordinate per axis, a coordinate is out of range, or the value does not fit.
+    /// If there is not one coordinate per axis, a coordinate is out of range, or the value does not
+    /// fit.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
         self.check_coordinates(coordinates)?;
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
@@ -274,7 +276,8 @@ fn put_sparse_part(
     let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
     if selection.has_repeats() {
         // If an element is selected repeatedly, its last value wins, even if that value is a zero,
-        // for which `entries` has no entry. So keep only entries at the last position of an element.
+        // for which `entries` has no entry. So keep only entries at the last position of an
+        // element.
         let mut last = vec![0u64; places.len()];
         selection.for_each_stored(&places, limit, |at, i| last[i] = last[i].max(at))?;
         let mut last = last.into_iter();

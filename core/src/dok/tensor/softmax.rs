@@ -25,7 +25,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If no axis is given, an axis does not exist or is listed twice, or the values are not floats.
+    /// If no axis is given, an axis does not exist or is listed twice, or the values are not
+    /// floats.
     pub fn softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, false)
     }

@@ -203,8 +203,8 @@ impl FeatureStore {
         Ok(rows)
     }
 
-    /// Writes the values as a Parquet file with the columns `row` (index of the label, Int64), `feature`
-    /// (UInt32) and `value` (Float64), ordered by row and feature.
+    /// Writes the values as a Parquet file with the columns `row` (index of the label, Int64),
+    /// `feature` (UInt32) and `value` (Float64), ordered by row and feature.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -247,8 +247,8 @@ impl FeatureStore {
         writer.finish()
     }
 
-    /// Writes the values as a sparse tensor ([`io::dok`](crate::io::dok)) of float64 with a row for each
-    /// label and a column for each feature, in row-major order.
+    /// Writes the values as a sparse tensor ([`io::dok`](crate::io::dok)) of float64 with a row for
+    /// each label and a column for each feature, in row-major order.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -100,7 +100,8 @@ impl LabelKind {
 /// Labels in the MEDS format: each has a subject, a prediction time (data up to and including this
 /// time may be used), and a value or NULL for each [kind](LabelKind) of value.
 ///
-/// A subject may have any number of labels. Labels are ordered by file (natural order of names), then by row.
+/// A subject may have any number of labels. Labels are ordered by file (natural order of names),
+/// then by row.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -190,9 +191,10 @@ impl Labels {
 
     /// Reads a Parquet file, or all `**/*.parquet` of a folder.
     ///
-    /// Times may have any unit, integers any width, strings any encoding; a value that does not fit is an
-    /// error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files of a task have a
-    /// kind of value, the labels of the other files have NULL for this kind. Other columns are not read.
+    /// Times may have any unit, integers any width, strings any encoding; a value that does not fit
+    /// is an error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files
+    /// of a task have a kind of value, the labels of the other files have NULL for this kind. Other
+    /// columns are not read.
     ///
     /// Labels of several [tasks](Self::tasks) are concatenated; all tasks with values must have the
     /// same kinds of values.
@@ -207,9 +209,9 @@ impl Labels {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if no label file is found, if a file cannot be read, if a file lacks `subject_id` or
-    /// `prediction_time`, if a column has an unexpected type, if a subject or time is NULL, or if tasks have
-    /// values of different kinds. Messages name the file, column and row.
+    /// Returns an error if no label file is found, if a file cannot be read, if a file lacks
+    /// `subject_id` or `prediction_time`, if a column has an unexpected type, if a subject or time
+    /// is NULL, or if tasks have values of different kinds. Messages name the file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::read_files(path, &list_files(path)?)

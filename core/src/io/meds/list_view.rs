@@ -103,7 +103,8 @@ impl ListSpan<'_> {
     }
 }
 
-/// The column of an [`AsOfView`] in all shards. A label's list is a range of the column in one shard.
+/// The column of an [`AsOfView`] in all shards. A label's list is a range of the column in one
+/// shard.
 pub struct AsOfRanges<'a> {
     view: &'a AsOfView,
     rows: &'a AsOf,
@@ -141,8 +142,8 @@ impl<'a> AsOfRanges<'a> {
         self.find_span(label).leaves().len()
     }
 
-    /// Returns an array with one row for each of `labels`: a copy of the label's list after all steps
-    /// of the view. Returns an error if the data set has no shard.
+    /// Returns an array with one row for each of `labels`: a copy of the label's list after all
+    /// steps of the view. Returns an error if the data set has no shard.
     pub fn gather_lists(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
             return Err(Error::invalid(

@@ -28,7 +28,8 @@ pub struct VocabularyId {
 }
 
 impl VocabularyId {
-    /// Returns the largest token plus one: the number of rows of an embedding that is indexed by token.
+    /// Returns the largest token plus one: the number of rows of an embedding that is indexed by
+    /// token.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -227,7 +228,8 @@ impl Vocabulary {
         Self::new(entries).map_err(|e| Error::file(path, e.to_string()))
     }
 
-    /// Writes a `codes.parquet` with `code`, `code/vocab_index`, and `description` if any code has one.
+    /// Writes a `codes.parquet` with `code`, `code/vocab_index`, and `description` if any code has
+    /// one.
     ///
     /// ```
     /// # use serrate_core as serrate;

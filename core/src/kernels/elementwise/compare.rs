@@ -58,7 +58,8 @@ macro_rules! floats {
 }
 floats!(f32 => i32, f64 => i64);
 
-/// Compares operands of the same numeric or time type. Returns `None` for other types and for null scalars.
+/// Compares operands of the same numeric or time type. Returns `None` for other types and for null
+/// scalars.
 pub(super) fn compare_sides(
     op: BinaryOp,
     left: &SideValues,
@@ -107,7 +108,8 @@ impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
         }
     }
 
-    /// Returns the [`WORD`] values from index `at` on; values past the end of the operand are unspecified.
+    /// Returns the [`WORD`] values from index `at` on; values past the end of the operand are
+    /// unspecified.
     #[inline(always)]
     fn read_padded_word(&self, at: usize) -> [N; WORD] {
         match self {

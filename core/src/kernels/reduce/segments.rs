@@ -1,7 +1,8 @@
 //! Folds of contiguous leaves: one result per list.
 //!
-//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are masked to the
-//! neutral value, so that each chunk takes the same time and the loop has no branch on lengths:
+//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are
+//! masked to the neutral value, so that each chunk takes the same time and the loop has no branch
+//! on lengths:
 //!
 //! ```text
 //! (chunks drawn with 8 leaves)
@@ -30,7 +31,8 @@ use crate::with_offsets;
 
 pub(super) struct FoldedLists<R> {
     pub(super) values: Vec<R>,
-    /// 1 for each entry of `values` with a valid leaf, else 0. May be empty if leaves are not counted.
+    /// 1 for each entry of `values` with a valid leaf, else 0. May be empty if leaves are not
+    /// counted.
     pub(super) present: Vec<u8>,
 }
 
@@ -531,7 +533,8 @@ mod tests {
         (offsets, runs)
     }
 
-    /// Asserts that all implementations of folding with `F` give the result of adding value by value.
+    /// Asserts that all implementations of folding with `F` give the result of adding value by
+    /// value.
     fn all_ways<F: Fold>(
         rng: &mut ChaCha8Rng,
         finish: impl Fn(F::Accumulator) -> F::Accumulator,

@@ -23,7 +23,8 @@ pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
     /// Axis of the original table to which the next item of the index applies.
     axis: usize,
-    /// Axis of `table` to which the next item applies; less than `axis` if earlier items dropped axes.
+    /// Axis of `table` to which the next item applies; less than `axis` if earlier items dropped
+    /// axes.
     at: usize,
     rows: RowOrigin,
 }
@@ -141,8 +142,8 @@ impl IndexCursor {
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The array is empty, such as a mask without true, so the loop below checks nothing. The
-            // length of the first mask is therefore checked here. Later masks apply to no list.
+            // The array is empty, such as a mask without true, so the loop below checks nothing.
+            // The length of the first mask is therefore checked here. Later masks apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {

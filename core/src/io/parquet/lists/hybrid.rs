@@ -189,7 +189,8 @@ impl HybridDecoder {
         Ok(())
     }
 
-    /// Consumes the next `n` levels, of up to four bits, and returns the number of zeros among them.
+    /// Consumes the next `n` levels, of up to four bits, and returns the number of zeros among
+    /// them.
     pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, DecodeFault> {
         let levels = self;
         for_avx2!(
