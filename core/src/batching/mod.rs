@@ -72,5 +72,5 @@ pub use masking::{
 };
 pub use masks::{get_indices_from_mask, get_mask_from_indices};
 pub use ragged_batch::RaggedBatch;
-pub use reduce::{average_over_targets, sum_over_targets};
+pub use reduce::{NonFiniteMeans, average_over_targets, sum_over_targets};
 pub use reshape::{SampleRepeats, squeeze_except_batch_and_sample};
