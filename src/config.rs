@@ -147,7 +147,8 @@ impl FromStr for DisabledRules {
 
 /// The settings of Serrate in a DataFusion session, set with `SET serrate.NAME = VALUE`.
 ///
-/// DataFusion carries the settings in the configuration, where functions and remote executors read them.
+/// DataFusion carries the settings in the configuration, where functions and remote executors read
+/// them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -165,18 +166,19 @@ pub struct SerrateOptions {
     /// tensor is refused before it is allocated. Default 4 GiB. Write a number, or a size such as
     /// `'512MiB'`, `'4GB'`.
     pub max_dense_bytes: u64,
-    /// Whether local files are memory-mapped (default) or read. A mapped file must not be modified in
-    /// place while it is in use; if it is truncated, the operating system ends the process.
+    /// Whether local files are memory-mapped (default) or read. A mapped file must not be modified
+    /// in place while it is in use; if it is truncated, the operating system ends the process.
     pub mmap: bool,
     /// How NaN in `.nrt` files is read: `'null'` (default) or `'nan'`.
     pub nrt_nan: NrtNan,
     /// Target number of leaf values (innermost list elements) per batch of a scan. Default 524288.
     pub leaf_batch_size: usize,
-    /// Whether a MEDS subject may be in several shards, with one row per shard. By default, a subject in
-    /// several shards is an error.
+    /// Whether a MEDS subject may be in several shards, with one row per shard. By default, a
+    /// subject in several shards is an error.
     pub meds_shared_subjects: bool,
-    /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` without a
-    /// file argument. Default: an empty string. Calls without a file argument are then errors.
+    /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants`
+    /// without a file argument. Default: an empty string. Calls without a file argument are then
+    /// errors.
     pub codes: String,
     /// Whether Serrate's own decoder reads list columns in Parquet files (default); if not,
     /// DataFusion's scan reads them.

@@ -1,14 +1,14 @@
 //! Expression builders: each SQL function as a Rust function, for DataFusion's DataFrame API.
 //!
-//! Each builder has the name of its function in SQL. A function with optional arguments has one builder
-//! per form of the call; the longer forms are named after the arguments that they add: [`ragged_sum`] and
-//! [`ragged_sum_axis`]. `docs/functions/` describes the functions.
+//! Each builder has the name of its function in SQL. A function with optional arguments has one
+//! builder per form of the call; the longer forms are named after the arguments that they add:
+//! [`ragged_sum`] and [`ragged_sum_axis`]. `docs/functions/` describes the functions.
 //!
-//! Arguments are expressions or literals: numbers, strings, booleans, lists of numbers, and `None` for
-//! NULL. A string is a literal and not a column; write `col("name")` for a column.
+//! Arguments are expressions or literals: numbers, strings, booleans, lists of numbers, and `None`
+//! for NULL. A string is a literal and not a column; write `col("name")` for a column.
 //!
-//! Operators on lists are functions here, such as `ragged_gt(col("val"), 5)`, because Rust's operators on
-//! [`Expr`] belong to DataFusion and work on scalars.
+//! Operators on lists are functions here, such as `ragged_gt(col("val"), 5)`, because Rust's
+//! operators on [`Expr`] belong to DataFusion and work on scalars.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -121,8 +121,8 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Returns a call of the function `name`. A test checks that every name is known; a call of an unknown
-/// function fails when it is planned.
+/// Returns a call of the function `name`. A test checks that every name is known; a call of an
+/// unknown function fails when it is planned.
 fn call_by_name(name: &'static str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::find_scalar(name) {
         return f.call(args);
@@ -426,7 +426,8 @@ macro_rules! builders {
             }
         )+)*
 
-        /// The SQL function of each builder, its number of fixed arguments, and whether more may follow.
+        /// The SQL function of each builder, its number of fixed arguments, and whether more may
+        /// follow.
         #[cfg(test)]
         const BUILT: &[(&str, usize, bool)] = &[
             $($((
@@ -592,7 +593,8 @@ builders! {
     "ragged_histogram_agg": ragged_histogram_agg(x), ragged_histogram_agg_top(x, n);
 }
 
-/// Returns a call of `ragged_map` over one list; `body` builds the expression from the lambda's variable.
+/// Returns a call of `ragged_map` over one list; `body` builds the expression from the lambda's
+/// variable.
 ///
 /// The variable has no type yet. Before you use the expression, resolve it with the schema it will
 /// be evaluated on: `expr.resolve_lambda_variables(df.schema())?.data`.
@@ -615,7 +617,8 @@ pub fn ragged_map(x: impl ExprArgument, body: impl FnOnce(Expr) -> Expr) -> Expr
     })
 }
 
-/// Applies a lambda like [`ragged_map`], but to several lists; `names` are its variables, one per list.
+/// Applies a lambda like [`ragged_map`], but to several lists; `names` are its variables, one per
+/// list.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -649,8 +652,9 @@ fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) ->
 mod tests {
     use super::*;
 
-    /// Returns the line of `builders!` for a function with a syntax such as `f(x [, axis [, ddof]])`: one
-    /// builder for the required arguments, and one per optional argument, named after that argument.
+    /// Returns the line of `builders!` for a function with a syntax such as
+    /// `f(x [, axis [, ddof]])`: one builder for the required arguments, and one per optional
+    /// argument, named after that argument.
     fn write_builders(name: &str) -> String {
         let syntax = functions::find_first_syntax(name).unwrap();
         let inside = syntax.strip_prefix(name).and_then(|s| s.strip_prefix('(')).unwrap();

@@ -89,9 +89,9 @@ pub use serrate_core::{RaggedBatch, batching};
 
 /// Operations on ragged arrays, as free functions that take arrays and return a `Result`.
 ///
-/// Axis 0 is the rows, axis `k` is the elements of the `k`-th level of lists, and negative axes count
-/// from the innermost. A null list has no elements, and operations that keep lists keep it null. Each
-/// kernel documents how it treats null leaves.
+/// Axis 0 is the rows, axis `k` is the elements of the `k`-th level of lists, and negative axes
+/// count from the innermost. A null list has no elements, and operations that keep lists keep it
+/// null. Each kernel documents how it treats null leaves.
 pub mod kernels {
     // `serrate_core` has these two functions in `dense`, because they return dense tensors.
     #[doc(inline)]

@@ -80,11 +80,12 @@ struct AccessPolicy {
     read_only: bool,
 }
 
-/// Restricts which files this process reads and writes, in all sessions and threads, until the process ends.
+/// Restricts which files this process reads and writes, in all sessions and threads, until the
+/// process ends.
 ///
-/// The policy applies to the whole process, not to a session, because some of the code that opens files (readers,
-/// functions, writers, caches shared by sessions) has no access to the session. To give tenants different
-/// policies, run one process per tenant.
+/// The policy applies to the whole process, not to a session, because some of the code that opens
+/// files (readers, functions, writers, caches shared by sessions) has no access to the session. To
+/// give tenants different policies, run one process per tenant.
 ///
 /// Files that are already open stay open. Files that code outside this crate opens are not
 /// restricted; nor are DataFusion sessions that [`configure`](https://docs.rs/serrate) did not set
@@ -181,22 +182,23 @@ fn refuse_write() -> io::Error {
 
 /// Returns the path without symbolic links and `..`. The last components of `path` need not exist.
 fn resolve_path(path: &Path) -> io::Result<PathBuf> {
-    let mut there = std::path::absolute(path)?;
+    let mut existing = std::path::absolute(path)?;
     let mut missing: Vec<OsString> = Vec::new();
     loop {
-        match fs::canonicalize(&there) {
+        match fs::canonicalize(&existing) {
             Ok(mut full) => {
                 full.extend(missing.iter().rev());
                 return Ok(full);
             }
-            // Refuse a symbolic link to a missing file, because writing to the link would create this file.
-            Err(e) if fs::symlink_metadata(&there).is_ok() => return Err(e),
-            Err(e) => match there.components().next_back() {
+            // Refuse a symbolic link to a missing file, because writing to the link would create
+            // this file.
+            Err(e) if fs::symlink_metadata(&existing).is_ok() => return Err(e),
+            Err(e) => match existing.components().next_back() {
                 Some(Component::Normal(name)) => missing.push(name.to_owned()),
                 _ => return Err(e),
             },
         }
-        there.pop();
+        existing.pop();
     }
 }
 
@@ -341,8 +343,9 @@ fn refuse_replaced() -> io::Error {
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     let Some(policy) = POLICY.get() else { return File::open(path) };
-    // Check the path first, because merely opening a device or pipe outside the folder can have effects. Check
-    // the open file, too, because a symbolic link in the path may have changed in the meantime.
+    // Check the path first, because merely opening a device or pipe outside the folder can have
+    // effects. Check the open file, too, because a symbolic link in the path may have changed in
+    // the meantime.
     for _ in 0..REOPENS {
         policy.check_path(path, false)?;
         let file = File::open(path)?;
@@ -468,7 +471,8 @@ pub fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     fs::read_dir(path)
 }
 
-/// Lists the entries of a folder and its sub-folders in the order of their names. Follows symbolic links.
+/// Lists the entries of a folder and its sub-folders in the order of their names. Follows symbolic
+/// links.
 #[doc(hidden)]
 pub fn walk_folder(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
     let top = path.to_path_buf();

@@ -1,5 +1,5 @@
-//! The core of `serrate` without DataFusion: everything except SQL and the command line. The crate `serrate`
-//! exports all items under the same names; the examples use `serrate`.
+//! The core of `serrate` without DataFusion: everything except SQL and the command line. The crate
+//! `serrate` exports all items under the same names; the examples use `serrate`.
 
 pub mod access;
 pub mod array;

@@ -4,7 +4,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use serrate::batching::{
-    self as ops, AnyBatch, BatchField, CompactField, IndexOptions, NestedSamples,
+    self as ops, AnyBatch, BatchField, CompactField, IndexOptions, NestedSamples, NonFiniteMeans,
     RaggedBatch as CoreBatch,
 };
 use serrate::dense::Fill;
@@ -82,7 +82,8 @@ pub(crate) fn average_over_targets<'py>(
     nans_to_zero: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let data = to_ragged_batch(data, "data")?;
-    let out = run_detached(py, || ops::average_over_targets(&data.inner, nans_to_zero))?;
+    let non_finite = if nans_to_zero { NonFiniteMeans::Zero } else { NonFiniteMeans::Keep };
+    let out = run_detached(py, || ops::average_over_targets(&data.inner, non_finite))?;
     give_tensor(py, out, data.library)
 }
 

@@ -26,8 +26,9 @@ pub(super) fn parse_value<T: std::str::FromStr<Err = crate::Error>>(
     text.parse().map_err(|e: crate::Error| e.to_string())
 }
 
-/// Arguments for the display of results. `max_rows` and `max_width` apply to the formats `table` and
-/// `line`, because other formats are never shortened; `types` applies to `table` and `markdown`.
+/// Arguments for the display of results. `max_rows` and `max_width` apply to the formats `table`
+/// and `line`, because other formats are never shortened; `types` applies to `table` and
+/// `markdown`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TableArgs {
     /// Maximum number of rows shown per result; 0 shows all [default: 40].
@@ -50,8 +51,8 @@ pub(super) enum OutputFormat {
     /// One line per value, `name = value`; long values and results are shortened.
     #[value(aliases = ["lines", "expanded", "vertical"])]
     Line,
-    /// Comma-separated values with a header; lists are JSON in which NaN is null; an empty string is "", and
-    /// NULL is an empty field.
+    /// Comma-separated values with a header; lists are JSON in which NaN is null; an empty string
+    /// is "", and NULL is an empty field.
     Csv,
     /// One array with an object per row; NaN becomes null.
     Json,

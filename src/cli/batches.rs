@@ -71,8 +71,8 @@ pub(super) struct BatchesArgs {
     /// Number of elements that consecutive windows share, with --window step.
     #[arg(long, value_name = "N")]
     overlap: Option<usize>,
-    /// Static measurements, which have no time: `include` them as tensors, `prepend` them to sequences, or
-    /// `omit` them.
+    /// Static measurements, which have no time: `include` them as tensors, `prepend` them to
+    /// sequences, or `omit` them.
     #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse_value::<StaticsMode>)]
     statics: StaticsMode,
     /// Largest number of measurements per event, with --unit event.
@@ -84,8 +84,8 @@ pub(super) struct BatchesArgs {
     /// Pad every batch to --len (and --per-event) instead of to its longest item.
     #[arg(long)]
     fixed: bool,
-    /// Write the values of all items one after the other, and the offsets of the items (`cu_seqlens`),
-    /// instead of padded tensors.
+    /// Write the values of all items one after the other, and the offsets of the items
+    /// (`cu_seqlens`), instead of padded tensors.
     #[arg(long, conflicts_with = "fixed")]
     packed: bool,
     /// Write tensors with the names, types and values that meds-torch-data writes.

@@ -54,7 +54,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Show axes, columns, lengths, missing values and the dense size of a file or folder.
     Inspect(super::inspect::InspectArgs),
-    /// Write one HTML page about a file or folder: charts of lengths, padding, columns, codes, timelines.
+    /// Write one HTML page about a file or folder: charts of lengths, padding, columns, codes,
+    /// timelines.
     Report(super::report::ReportArgs),
     /// Check a MEDS folder or a tensorized cohort for faults.
     Check(super::check::CheckArgs),
@@ -66,7 +67,8 @@ pub(super) enum Command {
     Batches(super::batches::BatchesArgs),
     /// Write a table of features for labels: one feature per code, time window and aggregate.
     Features(super::features::FeaturesArgs),
-    /// Find a cohort by criteria and write its labels: predicates and windows in the language of ACES.
+    /// Find a cohort by criteria and write its labels: predicates and windows in the language of
+    /// ACES.
     Cohort(super::cohort::CohortArgs),
     /// Generate synthetic patients.
     Generate(super::generate::GenerateArgs),

@@ -140,11 +140,11 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
                 break 'shards;
             }
             let batch = batch?;
-            let here = position..position + batch.num_rows();
-            position = here.end;
-            let part = intersect_ranges(&here, &whole);
+            let batch_rows = position..position + batch.num_rows();
+            position = batch_rows.end;
+            let part = intersect_ranges(&batch_rows, &whole);
             if !part.is_empty() || (tables.is_empty() && batch.num_rows() == 0) {
-                let batch = batch.slice(part.start - here.start, part.len());
+                let batch = batch.slice(part.start - batch_rows.start, part.len());
                 tables.push(RaggedTable::try_from_batch(&conform_batch(&batch, &schema)?)?);
             }
         }

@@ -283,16 +283,16 @@ fn find_named_places(message: &str) -> Vec<NamedPlace> {
     let function = |name: String| NamedPlace { qualifier: None, name, kind: NameKind::Function };
     found.extend(quoted("there is no function ", ';').map(function));
     found.extend(quoted("Invalid function '", '\'').map(function));
-    let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
-    let said = said.strip_prefix("Execution error: ").unwrap_or(said);
-    let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
+    let text = message.strip_prefix("Error during planning: ").unwrap_or(message);
+    let text = text.strip_prefix("Execution error: ").unwrap_or(text);
+    let word = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
     // If a message begins with the name of a function, as in `ragged_sum: ..`, the caret points to
     // a call of this function.
-    let is_name = word > 2 && !said.starts_with("USING ");
-    found.extend(is_name.then(|| function(said[..word].to_owned())));
+    let is_name = word > 2 && !text.starts_with("USING ");
+    found.extend(is_name.then(|| function(text[..word].to_owned())));
     // The statement may call the function by an alias without `_`: `datediff` for `date_diff`.
-    let has_alias = is_name && said[..word].contains('_');
-    found.extend(has_alias.then(|| function(said[..word].replace('_', ""))));
+    let has_alias = is_name && text[..word].contains('_');
+    found.extend(has_alias.then(|| function(text[..word].replace('_', ""))));
     found
 }
 
@@ -536,7 +536,8 @@ mod tests {
             describe_error("q.sql", "SELECT 1;\n\n   SELEC 2;", message),
             "q.sql:3:4: SQL: Expected: an SQL statement, found: SELEC\n  SELEC 2;\n  ^"
         );
-        // The parser reads `FROM t SELECT * WHERE ) ..`, so the column that it reports is 9 too large.
+        // The parser reads `FROM t SELECT * WHERE ) ..`, so the column that it reports is 9 too
+        // large.
         let message = "SQL: Expected: an expression, found: ) at Line: 1, Column: 23; try x";
         let said = describe_error("", "FROM t WHERE ) = 2;", message);
         assert!(said.starts_with("SQL: Expected: an expression, found: ); try x\n"), "{said}");

@@ -56,15 +56,16 @@ pub(super) struct FeaturesArgs {
     /// File or folder of labels.
     #[arg(long, value_name = "LABELS")]
     labels: PathBuf,
-    /// Output: a table (.parquet, .arrow, .ndjson, .json), a sparse matrix (.safetensors), or a folder of
-    /// sparse Parquet files.
+    /// Output: a table (.parquet, .arrow, .ndjson, .json), a sparse matrix (.safetensors), or a
+    /// folder of sparse Parquet files.
     #[arg(short, long, value_name = "OUT")]
     pub(super) output: PathBuf,
-    /// Code to aggregate; may be given more than once [default, without --prefix and --vocabulary: all
-    /// codes of DATA].
+    /// Code to aggregate; may be given more than once [default, without --prefix and --vocabulary:
+    /// all codes of DATA].
     #[arg(long = "code", value_name = "CODE")]
     codes: Vec<String>,
-    /// Code prefix: all codes that start with it are aggregated together; may be given more than once.
+    /// Code prefix: all codes that start with it are aggregated together; may be given more than
+    /// once.
     #[arg(long = "prefix", value_name = "PREFIX")]
     prefixes: Vec<String>,
     /// A codes.parquet, or a folder that contains one; each of its codes is aggregated.
@@ -79,12 +80,12 @@ pub(super) struct FeaturesArgs {
     /// line, per day).
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "count,sum,mean,min,max,last,slope", value_parser = parse_value::<FeatureAggregate>)]
     aggregates: Vec<FeatureAggregate>,
-    /// Ends of a window that belong to the window: `(]` includes the time of the label, `[)` the start of
-    /// the window, `[]` both, `()` neither.
+    /// Ends of a window that belong to the window: `(]` includes the time of the label, `[)` the
+    /// start of the window, `[]` both, `()` neither.
     #[arg(long, value_name = "ENDS", default_value = "(]", value_parser = parse_value::<ClosedEnds>)]
     closed: ClosedEnds,
-    /// Columns of a table: `columns` (one per feature), `list` (one list with all features) or `sparse`
-    /// (lists of the indices and values of the features that exist).
+    /// Columns of a table: `columns` (one per feature), `list` (one list with all features) or
+    /// `sparse` (lists of the indices and values of the features that exist).
     #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse_value::<FeatureForm>)]
     form: FeatureForm,
     /// Number of labels whose features a thread computes at a time.

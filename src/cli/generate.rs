@@ -130,13 +130,13 @@ impl PatientWriter<'_> {
             interrupt::check_interrupt()?;
             let drawn = self.rest.take().map(Ok).or_else(|| self.patients.next());
             let Some(chunk) = drawn.transpose()? else { break };
-            let here = left.min(chunk.num_rows());
-            file.write(&chunk.slice(0, here)?.to_batch()?)?;
-            if here < chunk.num_rows() {
-                self.rest = Some(chunk.slice(here, chunk.num_rows() - here)?);
+            let count = left.min(chunk.num_rows());
+            file.write(&chunk.slice(0, count)?.to_batch()?)?;
+            if count < chunk.num_rows() {
+                self.rest = Some(chunk.slice(count, chunk.num_rows() - count)?);
             }
-            left -= here;
-            self.progress.add_rows(here);
+            left -= count;
+            self.progress.add_rows(count);
         }
         file.finish()?;
         Ok(())

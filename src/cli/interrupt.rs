@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first signal lets running work stop and clean up, the second ends the process.
+//! Ctrl-C and SIGTERM: the first signal lets running work stop and clean up, the second ends the
+//! process.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -42,7 +43,8 @@ const SOON: Duration = Duration::from_millis(600);
 /// Number of running tasks that statements have started.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Listens for signals on a thread with its own runtime, because all threads of the main runtime may be busy.
+/// Listens for signals on a thread with its own runtime, because all threads of the main runtime
+/// may be busy.
 pub(super) fn listen_to_signals() -> Outcome {
     let failed = |e: std::io::Error| {
         Failure::from_message(format!(

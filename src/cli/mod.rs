@@ -1,6 +1,7 @@
 //! The `serrate` command: arguments, scripts, the shell, and the file commands.
 //!
-//! Exit codes: 0 success, 1 a query or a file failed, 2 wrong usage, 130 interrupted, 143 terminated.
+//! Exit codes: 0 success, 1 a query or a file failed, 2 wrong usage, 130 interrupted, 143
+//! terminated.
 
 mod arguments;
 mod batches;
@@ -68,8 +69,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Stack size of each thread that plans and runs queries. Planning, evaluating and dropping an expression
-/// recurse as deep as the expression is nested. Unused stack takes no memory.
+/// Stack size of each thread that plans and runs queries. Planning, evaluating and dropping an
+/// expression recurse as deep as the expression is nested. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
 fn run_on_deep_stack(cli: Cli) -> Outcome {

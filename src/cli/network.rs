@@ -27,7 +27,8 @@ pub(super) struct ListenerFiles {
 }
 
 impl ListenerFiles {
-    /// Returns an error if the token or the private key is in the folder `root`, where statements can read it.
+    /// Returns an error if the token or the private key is in the folder `root`, where statements
+    /// can read it.
     pub(super) fn check_outside(&self, root: Option<&Path>) -> Outcome {
         let mut secrets = [&self.token_file, &self.tls_key].into_iter().flatten();
         secrets.try_for_each(|file| check_outside(file, root))

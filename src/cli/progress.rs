@@ -1,4 +1,5 @@
-//! Progress bars on stderr, drawn only on a terminal and only for work that takes more than a second.
+//! Progress bars on stderr, drawn only on a terminal and only for work that takes more than a
+//! second.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -109,7 +110,8 @@ pub(super) struct QueryProgress {
 }
 
 impl QueryProgress {
-    /// Starts the thread that draws the progress after [`DELAY`]. Nothing is drawn if stderr is not a terminal.
+    /// Starts the thread that draws the progress after [`DELAY`]. Nothing is drawn if stderr is not
+    /// a terminal.
     pub(super) fn new() -> Self {
         let plan = Arc::new(OnceLock::new());
         let thread = std::io::stderr().is_terminal().then(|| {

@@ -27,8 +27,8 @@ const MESSAGES: std::ops::RangeInclusive<u64> = (4 << 20)..=((2 << 30) - 1);
 /// Arguments of `serrate serve`.
 #[derive(Args, Debug)]
 pub(super) struct ServeArgs {
-    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file,
-    /// --tls-cert and --tls-key.
+    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require
+    /// --token-file, --tls-cert and --tls-key.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8815")]
     listen: String,
     /// Address for /health and /metrics over HTTP [default: none].
@@ -39,7 +39,8 @@ pub(super) struct ServeArgs {
     /// Allow addresses of other machines without token and encryption.
     #[arg(long)]
     insecure_listen: bool,
-    /// Table that every session has: a file, a pattern or a MEDS folder; may be given more than once.
+    /// Table that every session has: a file, a pattern or a MEDS folder; may be given more than
+    /// once.
     #[arg(long, value_name = "NAME=PATH")]
     table: Vec<String>,
     /// SQL script for tables and settings that every session starts with; it runs once.

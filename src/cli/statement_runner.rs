@@ -227,7 +227,8 @@ impl StatementRunner {
         self.run_script(&name, &sql).await
     }
 
-    /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in messages.
+    /// Runs the statements of `sql` up to the first that fails. `name` is the name of the script in
+    /// messages.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
         // Some editors begin UTF-8 files with this byte order mark.
         let sql = sql.strip_prefix('\u{feff}').unwrap_or(sql);
@@ -511,7 +512,10 @@ fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let unknown = crate::sql::unknown_labels(plan);
     if unknown > 0 {
         let noun = if unknown == 1 { "label is" } else { "labels are" };
-        let gone = if unknown == 1 { "it yields no row" } else { "they yield no row" };
-        eprintln!("{} {noun} of subjects that are not in the data: {gone}", group_digits(unknown));
+        let consequence = if unknown == 1 { "it yields no row" } else { "they yield no row" };
+        eprintln!(
+            "{} {noun} of subjects that are not in the data: {consequence}",
+            group_digits(unknown)
+        );
     }
 }

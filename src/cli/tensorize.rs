@@ -25,14 +25,14 @@ pub(super) struct TensorizeArgs {
     /// Treatment of codes that are not in the vocabulary [default: drop].
     #[arg(long, value_enum, value_name = "WHAT")]
     unknown: Option<UnknownArg>,
-    /// Scale numbers to (value - mean) / std of their code. `compatible` (the default) computes in 32 bits
-    /// and agrees with meds-torch-data up to one or two units in the last place, because the sums of
-    /// meds-torch-data depend on its number of threads; `exact` computes in 64 bits; `file` uses
-    /// metadata/codes.parquet only.
+    /// Scale numbers to (value - mean) / std of their code. `compatible` (the default) computes in
+    /// 32 bits and agrees with meds-torch-data up to one or two units in the last place, because
+    /// the sums of meds-torch-data depend on its number of threads; `exact` computes in 64 bits;
+    /// `file` uses metadata/codes.parquet only.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "compatible")]
     normalize: Option<NormalizeArg>,
-    /// Source of the vocabulary [default: file if metadata/codes.parquet has code/vocab_index, otherwise
-    /// train].
+    /// Source of the vocabulary [default: file if metadata/codes.parquet has code/vocab_index,
+    /// otherwise train].
     #[arg(long, value_enum, value_name = "WHERE")]
     vocabulary: Option<VocabularyArg>,
     /// Number of shards converted at a time [default: one per core, at most 8].

@@ -70,8 +70,8 @@ impl ConnectionArgs {
         .help("Seconds after which a silent machine counts as lost [default: 60]"))
 )]
 pub(super) struct WorkerArgs {
-    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file,
-    /// --tls-cert and --tls-key.
+    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require
+    /// --token-file, --tls-cert and --tls-key.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7100")]
     listen: String,
     #[command(flatten)]

@@ -119,8 +119,8 @@ pub(super) struct ClusterState {
     /// Locked during a check of the workers; other statements wait, and then use its result.
     checking: tokio::sync::Mutex<()>,
     notes: Mutex<Vec<String>>,
-    /// The function to call whenever workers are lost or usable again. If it is set, nothing is added
-    /// to `notes`.
+    /// The function to call whenever workers are lost or usable again. If it is set, nothing is
+    /// added to `notes`.
     report: OnceLock<HealthReport>,
     /// The connections run on a thread that ends when this sender is dropped.
     _thread: tokio::sync::oneshot::Sender<()>,
@@ -231,10 +231,10 @@ impl Cluster {
 
     async fn check_workers(&self) {
         let started = Some(Instant::now());
-        let asked = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
+        let answers = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
         let checked = Some(Instant::now());
         let mut health = WorkerHealth { started, checked, ..WorkerHealth::default() };
-        for (url, answer) in self.shared.all.iter().zip(asked) {
+        for (url, answer) in self.shared.all.iter().zip(answers) {
             match answer {
                 Ok(()) => health.alive.push(url.clone()),
                 Err(fault) => health.faults.push(fault),
@@ -328,8 +328,8 @@ impl Cluster {
         }
     }
 
-    /// Calls `report` with a sentence whenever workers are lost or can be used again. From then on no
-    /// notes are stored, so [`take_notes`](Self::take_notes) need not be called.
+    /// Calls `report` with a sentence whenever workers are lost or can be used again. From then on
+    /// no notes are stored, so [`take_notes`](Self::take_notes) need not be called.
     #[cfg(feature = "serve")]
     pub(crate) fn report_health(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         // An error means that another function already receives the changes.

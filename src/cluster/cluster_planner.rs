@@ -103,8 +103,8 @@ struct WithinStatement;
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
-    /// The name of the planned query in notes that the user reads: `the statement`, or a part of the
-    /// statement, such as a subquery.
+    /// The name of the planned query in notes that the user reads: `the statement`, or a part of
+    /// the statement, such as a subquery.
     subject: &'static str,
 }
 

@@ -1,9 +1,9 @@
 //! [`SerrateCodec`]: encodes Serrate's physical plan nodes as bytes, to send them to workers.
 //!
-//! A node is encoded as the letters `SRTP`, a format version, the length of a JSON object, the object, and a
-//! plan or schema if the node has one. DataFusion's protobuf encoding of plans embeds these bytes. The
-//! format does not depend on datafusion-distributed. Decoding trusts no input: it checks lengths and
-//! versions, and refuses unknown nodes.
+//! A node is encoded as the letters `SRTP`, a format version, the length of a JSON object, the
+//! object, and a plan or schema if the node has one. DataFusion's protobuf encoding of plans embeds
+//! these bytes. The format does not depend on datafusion-distributed. Decoding trusts no input: it
+//! checks lengths and versions, and refuses unknown nodes.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -30,7 +30,8 @@ use crate::sql::portable::{MedsScan, PortableNode, PortableReader, from_portable
 
 const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;
-/// Number of bytes before the JSON object of an encoded node: `SRTP`, format version, length of the object.
+/// Number of bytes before the JSON object of an encoded node: `SRTP`, format version, length of the
+/// object.
 const START: usize = 9;
 
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Queries over several processes: workers, and sessions that use the workers.
 //!
-//! A session plans a statement as without workers, then divides the physical plan: the workers share the
-//! partitions of each scan, and run the nodes above the scan up to the first exchange of rows. A statement
-//! whose answer the division could change runs in the session; `docs/scale.md` lists these statements.
+//! A session plans a statement as without workers, then divides the physical plan: the workers
+//! share the partitions of each scan, and run the nodes above the scan up to the first exchange of
+//! rows. A statement whose answer the division could change runs in the session; `docs/scale.md`
+//! lists these statements.
 
 mod attach_session;
 mod client;

@@ -55,8 +55,9 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Unless `insecure` is set, returns an error if other machines could connect without a token or
-    /// without TLS. A worker runs any plan that it receives, and returns rows of the files it reads.
+    /// Unless `insecure` is set, returns an error if other machines could connect without a token
+    /// or without TLS. A worker runs any plan that it receives, and returns rows of the files it
+    /// reads.
     fn check_exposure(&self) -> Result<()> {
         if self.insecure || self.listen.ip().is_loopback() {
             return Ok(());
@@ -118,7 +119,8 @@ impl Drop for WorkerThreads {
 /// token or TLS, unless `insecure` is set.
 pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     config.check_exposure()?;
-    // Queries have their own threads, so that the server still answers while all these threads compute.
+    // Queries have their own threads, so that the server still answers while all these threads
+    // compute.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)
         .thread_name("query")

@@ -138,7 +138,8 @@ impl CohortRows {
         self.rows += other.rows;
     }
 
-    /// Returns the rows as a batch of `columns`, which must be among the columns given to [`new`](Self::new).
+    /// Returns the rows as a batch of `columns`, which must be among the columns given to
+    /// [`new`](Self::new).
     pub(crate) fn to_batch(
         &self,
         criteria: &CohortCriteria,

@@ -45,7 +45,8 @@ impl Cohort {
         .unwrap_or_default()
     }
 
-    /// Reads a shard. Unless `shared_subjects`, a subject that is also in another shard is an error.
+    /// Reads a shard. Unless `shared_subjects`, a subject that is also in another shard is an
+    /// error.
     pub(crate) fn read(&self, shard: usize, shared_subjects: bool) -> Result<ShardEvents> {
         let others = self.criteria.list_other_columns();
         let mut names = vec!["code".to_owned()];
@@ -71,7 +72,8 @@ impl Cohort {
     /// `columns` are built. Also counts the subjects and triggers that remain after each criterion.
     ///
     /// # Errors
-    /// If times of a subject are not ascending, or an end of a window is outside the range of timestamps.
+    /// If times of a subject are not ascending, or an end of a window is outside the range of
+    /// timestamps.
     pub(crate) fn search_subjects(
         &self,
         shard: &ShardEvents,

@@ -99,14 +99,16 @@ pub(crate) struct CohortCriteria {
     pub(super) plain: Vec<PlainPredicate>,
     /// Columns of counts in the order of computation: plain, derived and built-in predicates.
     pub(super) columns: Vec<CountColumn>,
-    /// Indices in `columns` of static predicates, which select subjects by measurements without a time.
+    /// Indices in `columns` of static predicates, which select subjects by measurements without a
+    /// time.
     pub(super) statics: Vec<usize>,
     pub(super) trigger: usize,
     pub(super) edges: Vec<WindowEdge>,
     /// The prediction time: the start or end (`WindowSide`) of the edge with this index in `edges`.
     pub(super) index_timestamp: Option<(usize, WindowSide)>,
     pub(super) label: Option<EdgeCount>,
-    /// Messages about parts of the configuration that are valid but may not mean what the user expects.
+    /// Messages about parts of the configuration that are valid but may not mean what the user
+    /// expects.
     pub(crate) notes: Vec<String>,
 }
 

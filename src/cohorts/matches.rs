@@ -60,8 +60,9 @@ pub(super) struct ValueBound {
 }
 
 impl ValueBound {
-    /// Rounds a limit with decimals to 32 bits, as ACES does, because values of MEDS are 32-bit floats: a
-    /// limit of 98.6 then includes a value of 98.6. A limit that is an integer is compared exactly.
+    /// Rounds a limit with decimals to 32 bits, as ACES does, because values of MEDS are 32-bit
+    /// floats: a limit of 98.6 then includes a value of 98.6. A limit that is an integer is
+    /// compared exactly.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -294,7 +295,8 @@ fn compare_column(
         }
         (DataType::Boolean, _) => Err(ComparisonFault::Type("a boolean", found.clone())),
         (of, ConfigScalar::Integer(value)) if of.is_integer() => {
-            // A number that does not fit Int64 becomes NULL, and does not equal any integer in a configuration.
+            // A number that does not fit Int64 becomes NULL, and does not equal any integer in a
+            // configuration.
             let options = CastOptions { safe: true, ..CastOptions::default() };
             let column = cast_with_options(column, &DataType::Int64, &options)?;
             let column = column.as_primitive::<Int64Type>();

@@ -1,8 +1,8 @@
 //! The tree of the ends of windows.
 //!
-//! The root is the trigger, and each other node is an end of a window. An edge leads from the time of a node
-//! to the time of a child: over a length of time, or to an event. An end at the time of another node has no
-//! node of its own.
+//! The root is the trigger, and each other node is an end of a window. An edge leads from the time
+//! of a node to the time of a child: over a length of time, or to an event. An end at the time of
+//! another node has no node of its own.
 
 use super::boundary::{BoundaryReference, BoundarySearch, WindowBoundary, WindowSide};
 

@@ -369,10 +369,10 @@ fn read_elements(
 ) -> Result<ArrayRef> {
     let (indices, nulls) = normalize_indices(keys, &tensor.shape())?;
     let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
-    let of = tensor.dtype().to_arrow();
+    let value_type = tensor.dtype().to_arrow();
     let one = match default {
         Some(DefaultValue::One(value)) if !value.is_null() => {
-            let (value, _) = DefaultValue::One(value.clone()).cast_default(&of)?;
+            let (value, _) = DefaultValue::One(value.clone()).cast_default(&value_type)?;
             Fallback::Value(DenseTensor::from_flat(&value, "the default")?.reshape([])?)
         }
         _ => Fallback::Zero,

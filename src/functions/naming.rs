@@ -36,8 +36,8 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
         _ => {
             // Omits the subquery that reads a look-up table: the planner adds this argument, so it
             // is not in the statement.
-            let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
-            let args: Result<Vec<String>> = said.map(name_expression).collect();
+            let written = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
+            let args: Result<Vec<String>> = written.map(name_expression).collect();
             name.push_str(def.name);
             name.push('(');
             name.push_str(&args?.join(", "));

@@ -1,4 +1,5 @@
-//! Answers commands that request metadata: catalogs, schemas, tables, types, and properties of the server.
+//! Answers commands that request metadata: catalogs, schemas, tables, types, and properties of the
+//! server.
 
 use std::sync::Arc;
 

@@ -17,7 +17,8 @@ use super::metrics::ServerMetrics;
 
 /// Maximum number of connections at a time.
 const CONNECTIONS: usize = 64;
-/// Maximum time to receive the headers of a request. `LONGEST` is the maximum duration of a connection.
+/// Maximum time to receive the headers of a request. `LONGEST` is the maximum duration of a
+/// connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -34,7 +35,8 @@ pub(super) async fn serve_metrics(listener: TcpListener, metrics: Arc<ServerMetr
                     let _ = tokio::time::timeout(LONGEST, answer_requests(stream, metrics)).await;
                 });
             }
-            // Waits before the next attempt: too many files may be open until other connections close.
+            // Waits before the next attempt: too many files may be open until other connections
+            // close.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }

@@ -101,11 +101,13 @@ async fn bind_address(address: SocketAddr, option: &str) -> Result<TcpListener> 
     })
 }
 
-/// Runs a server until `stop` completes. Calls `ready` with the addresses for clients and for metrics once clients can
-/// connect, and `watch` with the base session, whose temporary files and memory limit all sessions share.
+/// Runs a server until `stop` completes. Calls `ready` with the addresses for clients and for
+/// metrics once clients can connect, and `watch` with the base session, whose temporary files and
+/// memory limit all sessions share.
 ///
 /// # Errors
-/// If an address cannot be used, if other machines could connect without token and TLS, or if a script fails.
+/// If an address cannot be used, if other machines could connect without token and TLS, or if a
+/// script fails.
 pub(crate) async fn serve_clients(
     config: ServeConfig,
     watch: impl FnOnce(&SessionContext),
@@ -247,7 +249,8 @@ fn accept_clients(
                     let connection = ClientConnection::new(stream, number, Arc::clone(&sessions));
                     return Some((Ok(connection), (listener, sessions)));
                 }
-                // Waits before the next attempt: too many files may be open until other connections close.
+                // Waits before the next attempt: too many files may be open until other connections
+                // close.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }

@@ -204,7 +204,8 @@ impl SqlService {
             }
             "CloseSession" => {
                 self.sessions.end_session(session.session_key());
-                // These bytes encode a CloseSessionResult with the status CLOSED. arrow-flight does not have this type.
+                // These bytes encode a CloseSessionResult with the status CLOSED. arrow-flight does
+                // not have this type.
                 Ok(Some(Bytes::from_static(&[0x08, 0x01])))
             }
             "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {

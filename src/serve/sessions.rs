@@ -1,4 +1,5 @@
-//! Sessions of clients: finds the session of a request, limits the number of sessions, and ends idle ones.
+//! Sessions of clients: finds the session of a request, limits the number of sessions, and ends
+//! idle ones.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -29,7 +30,8 @@ pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 const COOKIE: &str = "serrate_session";
 /// Maximum number of results of a session that are planned and not yet read.
 const RESULTS: usize = 64;
-/// Time for which a session stays open after its last connection has closed, so that its client can reconnect.
+/// Time for which a session stays open after its last connection has closed, so that its client can
+/// reconnect.
 const LINGER: Duration = Duration::from_secs(60);
 /// Maximum number of prepared statements of a session.
 const STATEMENTS: usize = 256;

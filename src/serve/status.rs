@@ -10,7 +10,8 @@ use tonic::{Code, Status};
 use crate::error::Error;
 use crate::sql::{LOST_WORKER, describe_error};
 
-/// Maximum number of characters of a message. Messages are sent in HTTP headers, whose size clients limit.
+/// Maximum number of characters of a message. Messages are sent in HTTP headers, whose size clients
+/// limit.
 const LONGEST: usize = 2000;
 
 /// Returns the status of a failed statement: a code for the kind of error, and the text that the

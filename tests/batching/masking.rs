@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use serrate::batching::{
-    AnyBatch, IndexOptions, RaggedBatch, apply_mask_to_tensor, average_over_targets,
-    batched_bool_indexing, batched_bool_indexing_write, batched_indexing_access, get_compact_lists,
-    get_indices_from_mask, get_mask_from_indices, sum_over_targets,
+    AnyBatch, IndexOptions, NonFiniteMeans, RaggedBatch, apply_mask_to_tensor,
+    average_over_targets, batched_bool_indexing, batched_bool_indexing_write,
+    batched_indexing_access, get_compact_lists, get_indices_from_mask, get_mask_from_indices,
+    sum_over_targets,
 };
 use serrate::dense::{DType, DenseTensor};
 
@@ -161,11 +162,12 @@ proptest! {
             prop_assert!(e.contains(&format!("does not fit {}", slow.dtype)), "{}", e);
         }
         let dtype = if slow.dtype.is_float() { slow.dtype } else { DType::F32 };
-        for zero in [true, false] {
+        for non_finite in [NonFiniteMeans::Zero, NonFiniteMeans::Keep] {
+            let zero = non_finite == NonFiniteMeans::Zero;
             let expected = means.iter().map(|m| if zero && m.is_nan() { 0.0 } else { *m });
             let expected = DenseTensor::from_vec(shape.clone(), expected.collect::<Vec<f64>>());
             let expected = expected.unwrap().cast(dtype).unwrap().cast(DType::F64).unwrap();
-            let found = average_over_targets(&batch, zero).unwrap();
+            let found = average_over_targets(&batch, non_finite).unwrap();
             prop_assert_eq!(found.dtype(), dtype);
             prop_assert_eq!(found.shape(), &shape[..]);
             let found = found.cast(DType::F64).unwrap();
@@ -182,9 +184,9 @@ proptest! {
 fn means_that_are_not_finite_become_zero_if_requested() {
     let t = DenseTensor::from_vec([2, 2], vec![f32::INFINITY, 1.0, f32::NAN, 2.0]).unwrap();
     let batch = RaggedBatch::from_full_tensor(&t, 1, 1).unwrap();
-    let means = |zero| average_over_targets(&batch, zero).unwrap().to_string();
+    let means = |non_finite| average_over_targets(&batch, non_finite).unwrap().to_string();
     assert_eq!(
-        (means(true), means(false)),
+        (means(NonFiniteMeans::Zero), means(NonFiniteMeans::Keep)),
         ("float32[2] [0.0, 0.0]".into(), "float32[2] [inf, NaN]".into())
     );
     assert_eq!(sum_over_targets(&batch).unwrap().to_string(), "float32[2] [inf, NaN]");

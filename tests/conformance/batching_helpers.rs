@@ -2,7 +2,7 @@
 
 use serrate::Error;
 use serrate::batching::{
-    AnyBatch, BatchField, CompactField, IndexOptions, NestedSamples, RaggedBatch,
+    AnyBatch, BatchField, CompactField, IndexOptions, NestedSamples, NonFiniteMeans, RaggedBatch,
     apply_mask_to_tensor, average_over_targets, batched_bool_indexing, batched_bool_indexing_write,
     batched_index_mapping, batched_indexing_access, batched_indexing_write,
     batched_inverse_indexing_access, combine_data, get_compact_from_named_tuple, get_compact_lists,
@@ -142,10 +142,11 @@ fn parse_samples(json: &Json) -> Checked<Option<NestedSamples>> {
 fn check_average(case: &Case) -> Checked<Outcome> {
     case.takes(&["data"], &["nans_to_zero"])?;
     let zero = case.args.get("nans_to_zero").map_or(Ok(true), Json::bool)?;
+    let non_finite = if zero { NonFiniteMeans::Zero } else { NonFiniteMeans::Keep };
     let data = parse_batch(find_member(&case.input, "data")?)?;
     let terms = Terms { exactly: Exactly::Nearly, ..Terms::default() };
     let found = data.as_ref().map_err(|e| Error::invalid(e.to_string()));
-    let found = found.and_then(|d| average_over_targets(d, zero));
+    let found = found.and_then(|d| average_over_targets(d, non_finite));
     let verdict = settle(
         case,
         found.as_ref().map(|t| Found::Tensor(t.clone())).map_err(|e| Error::invalid(e.to_string())),

@@ -1,3 +1,5 @@
+//! Arrow's list types, and conversion of nested lists from and to Arrow arrays.
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -216,7 +218,8 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// If the types do not match, or a list that is not null does not have the size of its FixedSizeList.
+    /// If the types do not match, or a list that is not null does not have the size of its
+    /// FixedSizeList.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
         let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
         build_lists_as(levels, self.leaves().clone(), target)
@@ -296,7 +299,8 @@ fn drop_null_children(
 ) -> Result<(ListAxis, ArrayRef)> {
     let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
-    // Do not use Arrow's `take`: it is slower, and loses the length of an array of empty FixedSizeLists.
+    // Do not use Arrow's `take`: it is slower, and loses the length of an array of empty
+    // FixedSizeLists.
     let child = gather_values(child, &merge_ranges((0..nulls.len()).map(keep)))?;
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }

@@ -1,3 +1,5 @@
+//! Layouts: the lists of an axis, ragged or uniform.
+
 use std::ops::Range;
 
 use arrow::datatypes::ArrowNativeType;

@@ -14,11 +14,11 @@ pub fn holds_float(t: &DataType) -> bool {
     holds_type(t, DataType::is_floating)
 }
 
-/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, in lists and structs, too. Nulls stay
-/// null.
+/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, in lists and structs, too.
+/// Nulls stay null.
 ///
-/// The sign matters for sorting: x86 CPUs set the sign bit of the NaN of 0.0 / 0.0, and a NaN with this bit
-/// sorts below all numbers in the total order of IEEE 754.
+/// The sign matters for sorting: x86 CPUs set the sign bit of the NaN of 0.0 / 0.0, and a NaN with
+/// this bit sorts below all numbers in the total order of IEEE 754.
 pub fn to_canonical_floats(values: &ArrayRef) -> Result<ArrayRef> {
     macro_rules! canonical {
         ($t:ty, $float:ty) => {{

@@ -1,3 +1,5 @@
+//! Arrays whose buffers end with the bytes in use, so that sizes are not overestimated.
+
 use std::sync::Arc;
 
 use arrow::array::{

@@ -1,7 +1,7 @@
 use arrow::datatypes::DataType;
 
-/// Returns whether `is` holds for a type, or for a type within it: of an element, a field or a value
-/// of a dictionary.
+/// Returns whether `is` holds for a type, or for a type within it: of an element, a field or a
+/// value of a dictionary.
 ///
 /// ```
 /// # use serrate_core as serrate;

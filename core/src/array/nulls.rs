@@ -22,7 +22,8 @@ pub fn replace_validity(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<
             values.len()
         )));
     }
-    // Avoid `ArrayData` if possible: it recounts the nulls, which takes as long as summing the values.
+    // Avoid `ArrayData` if possible: it recounts the nulls, which takes as long as summing the
+    // values.
     Ok(downcast_primitive_array! {
         values => replace_nulls(values, nulls),
         DataType::Boolean => {

@@ -158,7 +158,8 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// If the number of lists of a level, or of leaves, is not the number of elements of the level above.
+    /// If the number of lists of a level, or of leaves, is not the number of elements of the level
+    /// above.
     pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
         let mut expected = rows;
         for (i, axis) in axes.iter().enumerate() {
@@ -351,7 +352,8 @@ impl RaggedArray {
             .collect()
     }
 
-    /// Returns the shape after padding: the number of rows, then the length of the longest list of each axis.
+    /// Returns the shape after padding: the number of rows, then the length of the longest list of
+    /// each axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! Ranges of rows: checks, merges, and gathers of lists and values by ranges.
+
 use std::ops::Range;
 #[cfg(feature = "parquet")]
 use std::sync::Arc;

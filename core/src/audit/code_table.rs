@@ -1,3 +1,5 @@
+//! Counts the codes of a data set and compares them with the vocabulary.
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

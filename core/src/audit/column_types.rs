@@ -74,7 +74,8 @@ impl ColumnTypes {
             let model = variants.iter().find(|v| v.stored == *right).unwrap_or(first);
             let example = model.files.first().map(|f| f.display().to_string()).unwrap_or_default();
             for variant in variants.iter().filter(|v| !std::ptr::eq(*v, model)) {
-                // Name the Parquet types in the finding, or the Arrow types if the Parquet types are equal.
+                // Name the Parquet types in the finding, or the Arrow types if the Parquet types
+                // are equal.
                 let (found, expected) = match variant.stored == model.stored {
                     true => (&variant.read, &model.read),
                     false => (&variant.stored, &model.stored),

@@ -1,3 +1,5 @@
+//! Checks of a MEDS data set.
+
 use std::collections::HashSet;
 use std::path::Path;
 

@@ -26,8 +26,8 @@ const LISTS: [&str; 5] = [
     "other_extension_columns",
 ];
 
-/// Field of `dataset.json` that lists columns of `codes.parquet`. If it lists any, a code has several
-/// rows in `codes.parquet`: one for every combination of values of these columns.
+/// Field of `dataset.json` that lists columns of `codes.parquet`. If it lists any, a code has
+/// several rows in `codes.parquet`: one for every combination of values of these columns.
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.

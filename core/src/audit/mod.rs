@@ -1,7 +1,8 @@
 //! Checks of whole data sets: MEDS folders and tensorized cohorts, with their labels.
 //!
-//! [`check`] reads everything and lists the faults, each with file, position, and the found and expected
-//! values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of findings.
+//! [`check`] reads everything and lists the faults, each with file, position, and the found and
+//! expected values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of
+//! findings.
 
 mod code_table;
 mod column_types;
@@ -83,7 +84,8 @@ pub struct ShardFacts {
     pub measurements: u64,
     /// Number of measurements without a time.
     pub statics: u64,
-    /// Number of measurements with a time but a NULL `numeric_value`, which becomes NaN in a tensor.
+    /// Number of measurements with a time but a NULL `numeric_value`, which becomes NaN in a
+    /// tensor.
     pub missing: u64,
     /// Number of measurements with a time whose `numeric_value` is NaN instead of NULL.
     pub nan: u64,
@@ -237,7 +239,8 @@ impl AuditLog {
         self.add_finding("unreadable", file, String::new, describe_core_error(error), expected);
     }
 
-    /// Adds a finding in the column or field `about`. Each column or field has a finding of its own.
+    /// Adds a finding in the column or field `about`. Each column or field has a finding of its
+    /// own.
     fn add_finding_about(
         &mut self,
         about: &str,
@@ -250,8 +253,8 @@ impl AuditLog {
         self.add(check, file, about, 1, || (position(), found.into(), expected.into()));
     }
 
-    /// Adds a finding that may occur in every row. `describe` is called only for the first occurrence,
-    /// and returns the position, the found value and the expected value.
+    /// Adds a finding that may occur in every row. `describe` is called only for the first
+    /// occurrence, and returns the position, the found value and the expected value.
     fn add_finding_with(
         &mut self,
         check: &'static str,
@@ -367,7 +370,8 @@ fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String 
     }
 }
 
-/// Returns the message of an error without the file name, which a finding has in a field of its own.
+/// Returns the message of an error without the file name, which a finding has in a field of its
+/// own.
 fn describe_core_error(e: &Error) -> String {
     match e {
         Error::File { message, .. } => message.clone(),

@@ -1,3 +1,5 @@
+//! Checks that need all rows of a subject, such as duplicates and events after death.
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -13,7 +15,8 @@ use crate::io::meds::file::{MedsFile, is_string_like};
 
 const DAY: i64 = 86_400_000_000;
 
-/// The fields of a measurement that are compared to find duplicates, and the row of the measurement.
+/// The fields of a measurement that are compared to find duplicates, and the row of the
+/// measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MeasurementFields {
     /// Time in microseconds since 1970; `None` for a static fact (a measurement without a time).

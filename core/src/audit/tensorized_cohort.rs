@@ -1,3 +1,5 @@
+//! Checks of a tensorized cohort.
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +122,8 @@ fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
     match shard.read_noting(&mut mismatch) {
         Ok(tables) => Some(tables),
         Err(e) => {
-            // Skip an error whose likely cause (wrong number of rows, missing column) is already reported.
+            // Skip an error whose likely cause (wrong number of rows, missing column) is already
+            // reported.
             let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {
@@ -222,8 +225,8 @@ fn check_tokens(
     let path = shard.tensors_path();
     let size = vocabulary.map(|v| i64::from(v.id().size()));
     let elsewhere = usize::from(shard.split() != TRAIN);
-    // `counts[token]` is the number of measurements with this token. Padding and tokens that are not
-    // in the vocabulary are counted directly in `seen`.
+    // `counts[token]` is the number of measurements with this token. Padding and tokens that are
+    // not in the vocabulary are counted directly in `seen`.
     let mut counts: Vec<u64> = vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
     for (i, token) in tokens.iter().enumerate() {
         let count = usize::try_from(*token).ok().and_then(|t| counts.get_mut(t));

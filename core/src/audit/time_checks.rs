@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{AuditLog, format_time};
 
-/// Plausible times, from 1901-01-01 until 2300-01-01, in microseconds since 1970: people in health records
-/// were born after the start, and dates shifted for privacy are before the end.
+/// Plausible times, from 1901-01-01 until 2300-01-01, in microseconds since 1970: people in health
+/// records were born after the start, and dates shifted for privacy are before the end.
 const PLAUSIBLE: std::ops::Range<i64> = -2_177_452_800_000_000..10_413_792_000_000_000;
 
 /// Counts occurrences of a fault and describes the first.

@@ -176,8 +176,8 @@ pub(super) struct EntryView {
 
 impl EntryView {
     /// Returns the entries of `data` along axis `dim`. The first axes of `data`, of the sizes
-    /// `batch_shape`, are batch axes; all others are data axes. `dim` is the number of a data axis, where
-    /// axis 0 is the first batch axis.
+    /// `batch_shape`, are batch axes; all others are data axes. `dim` is the number of a data axis,
+    /// where axis 0 is the first batch axis.
     ///
     /// If `data` is a ragged batch with these batch axes, and `dim` is its non-uniform axis (along
     /// which samples differ in size), the view shares the values of the batch. Any other ragged

@@ -73,8 +73,8 @@ impl RaggedBatch {
         Ok(self.clone().with_filler(Some(filler)))
     }
 
-    /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but in place;
-    /// entries never change.
+    /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but in
+    /// place; entries never change.
     ///
     /// ```
     /// # use serrate_core as serrate;

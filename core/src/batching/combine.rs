@@ -136,9 +136,9 @@ impl NestedSamples {
 /// ```
 ///
 /// # Errors
-/// If there are no samples; if a sample has no axes, or samples differ in axes other than the first; if lists
-/// differ in length or depth, unless flattened; if sample sizes differ from those of
-/// `other_with_same_sample_sizes` (the message names the sample); if values do not fit the type.
+/// If there are no samples; if a sample has no axes, or samples differ in axes other than the
+/// first; if lists differ in length or depth, unless flattened; if sample sizes differ from those
+/// of `other_with_same_sample_sizes` (the message names the sample); if values do not fit the type.
 pub fn combine_data(
     data_list: &NestedSamples,
     other_with_same_sample_sizes: Option<&RaggedBatch>,

@@ -132,10 +132,11 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If neither mask nor sizes are given; if there are no batch axes; if the non-uniform axis is a batch
-    /// axis or does not exist; if the shapes of tensor, mask and sizes do not match; if sizes are negative,
-    /// not integers, or larger than the non-uniform axis; if the mask of a sample is true after it is false,
-    /// or its number of entries is not the size of the sample. The message names the sample.
+    /// If neither mask nor sizes are given; if there are no batch axes; if the non-uniform axis is
+    /// a batch axis or does not exist; if the shapes of tensor, mask and sizes do not match; if
+    /// sizes are negative, not integers, or larger than the non-uniform axis; if the mask of a
+    /// sample is true after it is false, or its number of entries is not the size of the sample.
+    /// The message names the sample.
     pub fn try_new(
         tensor: &DenseTensor,
         mask: Option<&DenseTensor>,

@@ -53,7 +53,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.
+    /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of
+    /// entries.
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
@@ -131,7 +132,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the array has nulls or no lists, leaves are not numeric, or lists differ in length on several axes.
+    /// If the array has nulls or no lists, leaves are not numeric, or lists differ in length on
+    /// several axes.
     pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
         let axes = array.axes();
         let lists: usize = axes.iter().filter_map(ListAxis::nulls).map(|n| n.null_count()).sum();
@@ -266,8 +268,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If there are no batches, sample sizes differ (the message names the sample), the data axes of
-    /// a column are not a prefix of those of the longest column, or a name repeats.
+    /// If there are no batches, sample sizes differ (the message names the sample), the data axes
+    /// of a column are not a prefix of those of the longest column, or a name repeats.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
         let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.ndim()) else {
             return Err(Error::invalid(

@@ -8,13 +8,15 @@ use crate::array::Layout;
 use crate::dense::TensorMemory;
 use crate::error::Result;
 
-/// Maximum size in bytes of an output that one thread writes; a larger output is divided among threads.
+/// Maximum size in bytes of an output that one thread writes; a larger output is divided among
+/// threads.
 const GRAIN: usize = 512 << 10;
 
 pub(super) trait EntryBytes: Copy + Sync {
     /// Size of an entry in bytes, never 0.
     fn size(self) -> usize;
-    /// Copies entry `i` of `from` to entry `j` of `to`; returns false if one of these entries does not exist.
+    /// Copies entry `i` of `from` to entry `j` of `to`; returns false if one of these entries does
+    /// not exist.
     fn copy(self, to: &mut [u8], j: usize, from: &[u8], i: usize) -> bool;
 }
 

@@ -16,8 +16,9 @@ use crate::kernels::scatter::DuplicateWrites;
 /// sample, but less than [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
-    /// An index that points to padding is valid, as in the padded tensor: reads return the padding value (0
-    /// by default), and writes are dropped. Negative indices count from the end of the padded axis.
+    /// An index that points to padding is valid, as in the padded tensor: reads return the padding
+    /// value (0 by default), and writes are dropped. Negative indices count from the end of the
+    /// padded axis.
     #[default]
     Filler,
     /// An index that points to padding is an error. Negative indices count from the end of the
@@ -47,7 +48,8 @@ impl IndexOptions {
     }
 }
 
-/// Returns the axis to index, by default the non-uniform axis of the indices; a batch axis is an error.
+/// Returns the axis to index, by default the non-uniform axis of the indices; a batch axis is an
+/// error.
 fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result<usize> {
     let dim = dim_to_index_in.unwrap_or(indices.non_uniform_dim());
     let batch = indices.num_batch_dims();
@@ -59,7 +61,8 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
     Ok(dim)
 }
 
-/// Returns, for each sample, the entries of the data at its indices: `out[b, j] = data[b, indices[b, j]]`.
+/// Returns, for each sample, the entries of the data at its indices:
+/// `out[b, j] = data[b, indices[b, j]]`.
 ///
 /// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
 /// axes. `dim_to_index_in`, by default the non-uniform axis of the indices, is the data axis along
@@ -89,9 +92,9 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// ```
 ///
 /// # Errors
-/// If an index is out of range (the message names sample, position, index and size), the data and the
-/// indices differ in batch axes, `dim_to_index_in` is not a data axis, the indices are not integers or have
-/// data axes, or the type of the data cannot represent `filler_value`.
+/// If an index is out of range (the message names sample, position, index and size), the data and
+/// the indices differ in batch axes, `dim_to_index_in` is not a data axis, the indices are not
+/// integers or have data axes, or the type of the data cannot represent `filler_value`.
 pub fn batched_indexing_access(
     input_data: impl Into<AnyBatch>,
     input_indices: &RaggedBatch,
@@ -171,10 +174,10 @@ pub fn batched_inverse_indexing_access(
 /// `to_write_into`.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. `to_write` and
-/// `to_write_into` have the same type, and the same shape except along the indexed axis. Each sample of
-/// `to_write` has at least as many entries as indices; further entries are ignored. Along the non-uniform
-/// axis, an index that is not less than the size of its sample points to padding; see [`BeyondSample`].
-/// A sample without indices does not change.
+/// `to_write_into` have the same type, and the same shape except along the indexed axis. Each
+/// sample of `to_write` has at least as many entries as indices; further entries are ignored. Along
+/// the non-uniform axis, an index that is not less than the size of its sample points to padding;
+/// see [`BeyondSample`]. A sample without indices does not change.
 ///
 /// ```
 /// # use serrate_core as serrate;

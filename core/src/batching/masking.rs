@@ -20,7 +20,8 @@ struct MaskedData {
     entries: EntryView,
     flags: MaskFlags,
     batch_shape: Vec<usize>,
-    /// One list per sample; its length is the number of entries of the sample at which the mask is true.
+    /// One list per sample; its length is the number of entries of the sample at which the mask is
+    /// true.
     kept: Offsets,
 }
 
@@ -200,8 +201,8 @@ pub fn batched_bool_indexing(
 /// ```
 ///
 /// # Errors
-/// Same as [`batched_bool_indexing`]; also if a sample of `to_write` does not have one entry per true
-/// value of the mask (the message names the sample), or types or entry shapes differ.
+/// Same as [`batched_bool_indexing`]; also if a sample of `to_write` does not have one entry per
+/// true value of the mask (the message names the sample), or types or entry shapes differ.
 pub fn batched_bool_indexing_write(
     to_write: &RaggedBatch,
     output_mask: impl Into<AnyBatch>,
@@ -254,7 +255,8 @@ pub fn batched_bool_indexing_write(
 /// ```
 ///
 /// # Errors
-/// If the mask is not bool, has too many axes or does not broadcast, or the type cannot represent the value.
+/// If the mask is not bool, has too many axes or does not broadcast, or the type cannot represent
+/// the value.
 pub fn apply_mask_to_tensor(
     data: &DenseTensor,
     mask: &DenseTensor,
@@ -302,8 +304,8 @@ pub fn apply_mask_to_tensor(
     DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)
 }
 
-/// A collection of tensors to convert to batches: one tensor, a list or tuple, a map by name, or a custom
-/// type.
+/// A collection of tensors to convert to batches: one tensor, a list or tuple, a map by name, or a
+/// custom type.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -365,7 +367,8 @@ impl CompactFields for DenseTensor {
     }
 }
 
-/// A field of a collection whose tensors are converted to batches: a tensor or a value of another type.
+/// A field of a collection whose tensors are converted to batches: a tensor or a value of another
+/// type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchField<T> {
     /// A tensor, which becomes a batch.
@@ -434,8 +437,8 @@ impl<T: CompactFields> CompactFields for (String, T) {
 /// [`batched_bool_indexing`].
 ///
 /// All batches share sample sizes. The mask has the shape `[samples, entries]` and is bool, or
-/// numeric with nonzero as true. In a list of [`BatchField`]s, elements that are not tensors are kept. A
-/// sample whose mask is nowhere true has no entries.
+/// numeric with nonzero as true. In a list of [`BatchField`]s, elements that are not tensors are
+/// kept. A sample whose mask is nowhere true has no entries.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -451,7 +454,8 @@ impl<T: CompactFields> CompactFields for (String, T) {
 /// ```
 ///
 /// # Errors
-/// If the mask does not have two axes, or the first two axes of a tensor differ from those of the mask.
+/// If the mask does not have two axes, or the first two axes of a tensor differ from those of the
+/// mask.
 pub fn get_compact_lists<T: CompactFields>(
     mask: &DenseTensor,
     data: Vec<T>,

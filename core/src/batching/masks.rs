@@ -16,7 +16,8 @@ pub(super) struct MaskFlags {
 }
 
 impl MaskFlags {
-    /// Reads a mask, which must be a bool tensor `[batch axes.., entries]` or a bool batch without data axes.
+    /// Reads a mask, which must be a bool tensor `[batch axes.., entries]` or a bool batch without
+    /// data axes.
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
         let refuse = |why: String| Err(Error::invalid(format!("invalid mask: {why}")));
         if mask.dtype() != DType::Bool {
@@ -81,7 +82,8 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 ///
 /// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
 /// padding is ignored. Nonzero numbers are true. To select the same entries several times, use
-/// these indices, which are faster than the mask. A sample whose mask is nowhere true has no indices.
+/// these indices, which are faster than the mask. A sample whose mask is nowhere true has no
+/// indices.
 ///
 /// ```
 /// # use serrate_core as serrate;

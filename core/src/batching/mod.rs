@@ -17,8 +17,8 @@
 //! change, repeat or reorder axes keep the entries of each sample, so a sample without entries
 //! stays without entries.
 //!
-//! The names are those of the Python package `accvlab.batching_helpers`, whose batches are padded; the batches
-//! here store no padding. Devices, gradients and complex numbers are not supported.
+//! The names are those of the Python package `accvlab.batching_helpers`, whose batches are padded;
+//! the batches here store no padding. Devices, gradients and complex numbers are not supported.
 //!
 //! ```
 //! # use serrate_core as serrate;
@@ -72,5 +72,5 @@ pub use masking::{
 };
 pub use masks::{get_indices_from_mask, get_mask_from_indices};
 pub use ragged_batch::RaggedBatch;
-pub use reduce::{average_over_targets, sum_over_targets};
+pub use reduce::{NonFiniteMeans, average_over_targets, sum_over_targets};
 pub use reshape::{SampleRepeats, squeeze_except_batch_and_sample};

@@ -29,7 +29,8 @@ impl RaggedBatch {
     ///
     /// # Errors
     /// If the tensor exceeds [`limit`](DenseOptions::limit), the element type cannot represent the
-    /// padding value, or `options` request padding on the left or another type, which is not supported.
+    /// padding value, or `options` request padding on the left or another type, which is not
+    /// supported.
     pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
         pad_batch(self, options)
     }
@@ -148,8 +149,9 @@ pub(super) fn remove_padding(
     DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)
 }
 
-/// Converts the value of the padding to a tensor of one element: floats are truncated towards zero for
-/// integer types, nonzero values are true for bool. Returns an error if the type cannot represent the value.
+/// Converts the value of the padding to a tensor of one element: floats are truncated towards zero
+/// for integer types, nonzero values are true for bool. Returns an error if the type cannot
+/// represent the value.
 pub(super) fn convert_fill(value: Fill, dtype: crate::dense::DType) -> Result<DenseTensor> {
     use crate::dense::DType;
     let value = match (value, dtype) {

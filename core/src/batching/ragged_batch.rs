@@ -9,10 +9,11 @@ use crate::error::{Error, Result};
 
 /// Samples of different sizes as one batch.
 ///
-/// The batch has the shape `[batch axes.., data axes..]`. One of the data axes, the *non-uniform* axis, has a
-/// different size in each sample; an element of a sample along this axis is an *entry*. The batch stores,
-/// without padding, the entries of all samples, one sample after the other, as `[entries, other data axes..]`
-/// ([`values`](Self::values)), and the end of each sample ([`offsets`](Self::offsets)).
+/// The batch has the shape `[batch axes.., data axes..]`. One of the data axes, the *non-uniform*
+/// axis, has a different size in each sample; an element of a sample along this axis is an *entry*.
+/// The batch stores, without padding, the entries of all samples, one sample after the other, as
+/// `[entries, other data axes..]` ([`values`](Self::values)), and the end of each sample
+/// ([`offsets`](Self::offsets)).
 ///
 /// ```text
 /// padded tensor      a0 a1 a2    values    a0 a1 a2 b0 c0 c1     (. is filler)
@@ -20,13 +21,14 @@ use crate::error::{Error, Result};
 ///                    c0 c1 .
 /// ```
 ///
-/// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are computed on
-/// first use and cached. Positions of the tensor after the entries of a sample are *filler*: zeros, or the
-/// value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor may be wider than the largest sample
-/// ([`max_sample_size`](Self::max_sample_size)), if the batch was built from a wider tensor.
+/// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are
+/// computed on first use and cached. Positions of the tensor after the entries of a sample are
+/// *filler*: zeros, or the value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor
+/// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), if the batch
+/// was built from a wider tensor.
 ///
-/// Clones share all data. A batch derived with other batch axes shares values and offsets; a batch derived
-/// with other data of the same sample sizes shares offsets and mask.
+/// Clones share all data. A batch derived with other batch axes shares values and offsets; a batch
+/// derived with other data of the same sample sizes shares offsets and mask.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -77,8 +79,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch of `values` with the sample sizes of this batch. Its padding value is that of this
-    /// batch if the type of the values is the same, and zero otherwise.
+    /// Returns a batch of `values` with the sample sizes of this batch. Its padding value is that
+    /// of this batch if the type of the values is the same, and zero otherwise.
     pub(super) fn replace_values(
         &self,
         values: DenseTensor,
@@ -107,7 +109,8 @@ impl RaggedBatch {
         self.filler.as_ref()
     }
 
-    /// Returns all entries without padding, of shape `[entries, data axes except the non-uniform one..]`.
+    /// Returns all entries without padding, of shape
+    /// `[entries, data axes except the non-uniform one..]`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -159,7 +162,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the tensor exceeds [`DenseOptions::DEFAULT_LIMIT`]; [`padded`](Self::padded) accepts another limit.
+    /// If the tensor exceeds [`DenseOptions::DEFAULT_LIMIT`]; [`padded`](Self::padded) accepts
+    /// another limit.
     pub fn tensor(&self) -> Result<&DenseTensor> {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }

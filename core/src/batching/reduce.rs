@@ -217,40 +217,54 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
     with_type!(data.dtype(), T => reduce_samples::<T, T>(data, |total, _| T::from_total(total)))
 }
 
+/// How [`average_over_targets`] returns means that are NaN or infinite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NonFiniteMeans {
+    /// NaN and infinity stay.
+    Keep,
+    /// NaN and infinity become 0.
+    Zero,
+}
+
 /// Returns the mean of the entries of each sample, of shape
 /// `[batch axes.., data axes except the non-uniform one..]`.
 ///
 /// The type is the type of the data if it is a float, else float32. A sample without entries gives
-/// NaN; `nans_to_zero` replaces NaN and infinities with 0. Entries are added in 64 or more bits.
+/// NaN, or 0 with [`NonFiniteMeans::Zero`]. Entries are added in 64 or more bits.
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::batching::{RaggedBatch, average_over_targets};
+/// use serrate::batching::{NonFiniteMeans, RaggedBatch, average_over_targets};
 /// use serrate::dense::DenseTensor;
 /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 100, 100])?;
 /// let sizes = DenseTensor::from_vec([2], vec![2i64, 0])?;
 /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
-/// assert_eq!(average_over_targets(&batch, true)?.to_string(), "float32[2] [1.5, 0.0]");
-/// assert_eq!(average_over_targets(&batch, false)?.to_string(), "float32[2] [1.5, NaN]");
+/// let means = average_over_targets(&batch, NonFiniteMeans::Keep)?;
+/// assert_eq!(means.to_string(), "float32[2] [1.5, NaN]");
+/// let means = average_over_targets(&batch, NonFiniteMeans::Zero)?;
+/// assert_eq!(means.to_string(), "float32[2] [1.5, 0.0]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// Never: every mean is a float.
-pub fn average_over_targets(data: &RaggedBatch, nans_to_zero: bool) -> Result<DenseTensor> {
+pub fn average_over_targets(data: &RaggedBatch, non_finite: NonFiniteMeans) -> Result<DenseTensor> {
     fn compute_mean<T: SumElement, R: SumElement<Total = f64>>(
         data: &RaggedBatch,
-        zero: bool,
+        non_finite: NonFiniteMeans,
     ) -> Result<DenseTensor> {
         reduce_samples::<T, R>(data, |total, size| {
             let mean = R::from_total(T::total_to_f64(total) / size as f64)?;
-            Some(if zero && !mean.to_total().is_finite() { R::default() } else { mean })
+            Some(match non_finite {
+                NonFiniteMeans::Zero if !mean.to_total().is_finite() => R::default(),
+                _ => mean,
+            })
         })
     }
     match data.dtype() {
-        DType::F16 => compute_mean::<f16, f16>(data, nans_to_zero),
-        DType::BF16 => compute_mean::<bf16, bf16>(data, nans_to_zero),
-        DType::F64 => compute_mean::<f64, f64>(data, nans_to_zero),
-        dtype => with_type!(dtype, T => compute_mean::<T, f32>(data, nans_to_zero)),
+        DType::F16 => compute_mean::<f16, f16>(data, non_finite),
+        DType::BF16 => compute_mean::<bf16, bf16>(data, non_finite),
+        DType::F64 => compute_mean::<f64, f64>(data, non_finite),
+        dtype => with_type!(dtype, T => compute_mean::<T, f32>(data, non_finite)),
     }
 }

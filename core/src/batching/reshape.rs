@@ -145,8 +145,9 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the sizes do not multiply to the number of samples; if `new_batch_shape` is empty, has more
-    /// than one -1 or another negative size; if another size is 0, so that the -1 is ambiguous.
+    /// If the sizes do not multiply to the number of samples; if `new_batch_shape` is empty, has
+    /// more than one -1 or another negative size; if another size is 0, so that the -1 is
+    /// ambiguous.
     pub fn reshape_batch_dims(&self, new_batch_shape: &[i64]) -> Result<Self> {
         let samples = self.num_samples();
         let refuse = || {
@@ -215,8 +216,9 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If `batch_dim` does not exist; if [`SampleRepeats::Each`] is given together with `batch_dim`, or
-    /// does not have one number per batch axis; if the result exceeds [`DenseOptions::DEFAULT_LIMIT`].
+    /// If `batch_dim` does not exist; if [`SampleRepeats::Each`] is given together with
+    /// `batch_dim`, or does not have one number per batch axis; if the result exceeds
+    /// [`DenseOptions::DEFAULT_LIMIT`].
     pub fn repeat_samples(
         &self,
         num_repeats: impl Into<SampleRepeats>,

@@ -25,8 +25,9 @@ pub(super) struct SampleStructure {
 }
 
 impl SampleStructure {
-    /// Creates a structure with `width`, by default the size of the largest sample. Returns an error if there
-    /// are no batch axes, their sizes do not multiply to the number of samples, or a sample exceeds `width`.
+    /// Creates a structure with `width`, by default the size of the largest sample. Returns an
+    /// error if there are no batch axes, their sizes do not multiply to the number of samples, or a
+    /// sample exceeds `width`.
     pub(super) fn try_new(
         batch_shape: Vec<usize>,
         offsets: Offsets,
@@ -141,8 +142,8 @@ pub(super) fn get_or_compute(
     Ok(cell.get_or_init(|| made))
 }
 
-/// Returns the number of bytes of a tensor, or an error if it exceeds the limit of `options`. `what`
-/// names the tensor in the message.
+/// Returns the number of bytes of a tensor, or an error if it exceeds the limit of `options`.
+/// `what` names the tensor in the message.
 pub(super) fn check_bytes(
     shape: &[usize],
     dtype: DType,

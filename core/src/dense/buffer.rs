@@ -1,3 +1,5 @@
+//! Memory of dense tensors, and a pool that reuses it.
+
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arrow::buffer::{Buffer, MutableBuffer};
@@ -33,8 +35,9 @@ pub(crate) enum MemoryBlock {
 }
 
 impl MemoryBlock {
-    /// Allocates `bytes` zeros. Page faults are most of the cost of a padded tensor, so large blocks are
-    /// mapped: huge pages cause 512 times fewer faults, and pages that hold only padding never fault.
+    /// Allocates `bytes` zeros. Page faults are most of the cost of a padded tensor, so large
+    /// blocks are mapped: huge pages cause 512 times fewer faults, and pages that hold only padding
+    /// never fault.
     pub(crate) fn new_zeroed(bytes: usize) -> Result<Self> {
         if bytes < MAPPED {
             return Ok(Self::Heap(MutableBuffer::from_len_zeroed(bytes)));
@@ -310,9 +313,9 @@ impl BufferPool {
         Self(Arc::new(PoolState { keep, is_for_writers, free: FreeBlocks::default() }))
     }
 
-    /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at present.
-    /// In a pool of [`for_writers`](Self::for_writers), huge pages to which no tensor has written
-    /// do not count, because they take no memory.
+    /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at
+    /// present. In a pool of [`for_writers`](Self::for_writers), huge pages to which no tensor has
+    /// written do not count, because they take no memory.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! Conversion of dense tensors from and to Arrow arrays.
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -66,8 +68,9 @@ impl DenseTensor {
     /// Creates a one-dimensional tensor from a flat Arrow array: numbers share its memory, booleans
     /// are unpacked to bytes, and dates and times become the integers that store them.
     ///
-    /// A null element keeps the value that the array stores for it; check [`null_count`](Array::null_count)
-    /// first if nulls matter. `what` names the array in error messages.
+    /// A null element keeps the value that the array stores for it; check
+    /// [`null_count`](Array::null_count) first if nulls matter. `what` names the array in error
+    /// messages.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -92,7 +95,8 @@ impl DenseTensor {
         } else {
             let data = array.to_data();
             let size = dtype.size();
-            // A sliced primitive array refers to its whole buffer, so apply its offset and length here.
+            // A sliced primitive array refers to its whole buffer, so apply its offset and length
+            // here.
             data.buffers()[0].slice_with_length(data.offset() * size, data.len() * size)
         };
         Self::try_new_trusted(dtype, vec![array.len()], buffer)
@@ -169,7 +173,8 @@ impl DenseTensor {
         Ok(Arc::new(FixedSizeListArray::try_new_with_length(item, size, values, None, *rows)?))
     }
 
-    /// Converts like [`to_arrow`](Self::to_arrow), with one `FixedSizeList` level per axis after the rows.
+    /// Converts like [`to_arrow`](Self::to_arrow), with one `FixedSizeList` level per axis after
+    /// the rows.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -240,7 +245,8 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// If there are nulls (fill them) or variable-length lists (densify them), or leaves are not numeric.
+    /// If there are nulls (fill them) or variable-length lists (densify them), or leaves are not
+    /// numeric.
     pub fn try_from_arrow(array: &ArrayRef) -> Result<Self> {
         let mut shape = vec![array.len()];
         let mut current = array.clone();

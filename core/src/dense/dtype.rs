@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 
 /// Element type of a [`DenseTensor`](super::DenseTensor).
 ///
-/// These are the fixed-width types that tensor libraries share. `Bool` takes one byte per element, 0 or 1
-/// (Arrow packs eight booleans into a byte). `BF16` has no Arrow type and converts to `Float32`.
+/// These are the fixed-width types that tensor libraries share. `Bool` takes one byte per element,
+/// 0 or 1 (Arrow packs eight booleans into a byte). `BF16` has no Arrow type and converts to
+/// `Float32`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -138,7 +139,8 @@ impl DType {
         }
     }
 
-    /// Returns the type with this name in safetensors files; `None` for other names, such as `F8_E4M3`.
+    /// Returns the type with this name in safetensors files; `None` for other names, such as
+    /// `F8_E4M3`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -366,7 +368,8 @@ pub trait TensorElement:
     /// ```
     fn view(buffer: &Buffer) -> Option<&[Self]>;
 
-    /// Views the aligned whole elements in `bytes`; skips the bytes before the first and after the last.
+    /// Views the aligned whole elements in `bytes`; skips the bytes before the first and after the
+    /// last.
     #[doc(hidden)]
     fn view_bytes(bytes: &[u8]) -> &[Self] {
         bytemuck::pod_align_to(bytes).1

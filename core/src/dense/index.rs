@@ -1,3 +1,5 @@
+//! The elements that a NumPy index selects from a dense tensor.
+
 use std::ops::Range;
 
 use super::DenseTensor;
@@ -32,7 +34,8 @@ enum IndexItem {
         positions: Vec<usize>,
     },
     NewAxis,
-    /// A `...` that covers no axis. As in NumPy, it still separates the index arrays before and after it.
+    /// A `...` that covers no axis. As in NumPy, it still separates the index arrays before and
+    /// after it.
     Nothing,
 }
 
@@ -41,7 +44,8 @@ enum IndexItem {
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
-    /// The axis of the tensor that the index selects completely and in order; `None` for any other selection.
+    /// The axis of the tensor that the index selects completely and in order; `None` for any other
+    /// selection.
     whole: Option<usize>,
 }
 
@@ -252,8 +256,9 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// If an index is out of range or selects from more axes than the tensor has, the shape of a mask differs
-    /// from the sizes of the axes that it selects from, or index arrays do not broadcast.
+    /// If an index is out of range or selects from more axes than the tensor has, the shape of a
+    /// mask differs from the sizes of the axes that it selects from, or index arrays do not
+    /// broadcast.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let selection = IndexSelection::new(self.shape(), index)?;
         let size = self.dtype().size();

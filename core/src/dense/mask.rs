@@ -13,7 +13,8 @@ use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Returns a `Bool` tensor `[rows, d1, .. d_axis]`: true for elements of axis `axis`, false for padding.
+/// Returns a `Bool` tensor `[rows, d1, .. d_axis]`: true for elements of axis `axis`, false for
+/// padding.
 ///
 /// The mask is for the tensor of [`densify`](super::densify::densify) with the same sizes and side.
 /// `sizes` has one size per axis after the rows; the sizes of the axes after `axis` have no effect.

@@ -1,3 +1,5 @@
+//! Conversion of a table to dense tensors, one or more for each column.
+
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -62,7 +64,8 @@ pub struct TableDenseOptions {
     pub rows: Option<Range<usize>>,
     /// Columns to convert, in this order; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Size of each axis after the rows, in order; the axes after the last given size have [`AxisSize::Longest`].
+    /// Size of each axis after the rows, in order; the axes after the last given size have
+    /// [`AxisSize::Longest`].
     pub sizes: Vec<AxisSize>,
     /// Whether integer columns become int64, as embedding layers require; 2^63 or more is an error.
     pub tokens_as_i64: bool,
@@ -103,7 +106,8 @@ impl Default for TableDenseOptions {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenseSpec {
-    /// Name of a column or scalar; `dim{d}/mask` (mask of axis `d`); or `{column}/valid` (validity mask).
+    /// Name of a column or scalar; `dim{d}/mask` (mask of axis `d`); or `{column}/valid` (validity
+    /// mask).
     pub name: String,
     /// Type of the elements of the tensor.
     pub dtype: DType,
@@ -171,7 +175,8 @@ impl RaggedTable {
     ///
     /// # Errors
     /// If a column is not a number, date or time (omit or encode it first), the type of a column
-    /// cannot represent the fill value, or all tensors together exceed [`limit`](DenseOptions::limit).
+    /// cannot represent the fill value, or all tensors together exceed
+    /// [`limit`](DenseOptions::limit).
     pub fn to_dense(&self, options: &DenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         self.to_dense_with(&TableDenseOptions { dense: options.clone(), ..Default::default() })
     }
@@ -200,7 +205,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Same as [`to_dense`](Self::to_dense); also for unknown rows or columns, or more sizes than axes.
+    /// Same as [`to_dense`](Self::to_dense); also for unknown rows or columns, or more sizes than
+    /// axes.
     pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         let parts = TablePlan::new(self, options)?;
         let build = |part: &TensorPlan| -> Result<(String, DenseTensor)> {
@@ -215,7 +221,8 @@ impl RaggedTable {
         parts.specs.iter().map(build).collect()
     }
 
-    /// Returns name, type and shape of the tensors that [`to_dense_with`](Self::to_dense_with) would return.
+    /// Returns name, type and shape of the tensors that [`to_dense_with`](Self::to_dense_with)
+    /// would return.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -242,8 +249,8 @@ impl RaggedTable {
     ///
     /// `out` has one slice per tensor of [`dense_specs`](Self::dense_specs), in that order, of
     /// exactly [`nbytes`](DenseSpec::nbytes) bytes, which are all overwritten and need not be
-    /// aligned. Returns the specs. If every axis has [`AxisSize::Exactly`] and no column has nulls, the
-    /// same memory fits every table with the same number of rows.
+    /// aligned. Returns the specs. If every axis has [`AxisSize::Exactly`] and no column has nulls,
+    /// the same memory fits every table with the same number of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -261,8 +268,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Same as [`to_dense_with`](Self::to_dense_with); also if the number of slices or the length of a slice
-    /// is wrong. After an error, the slices of earlier tensors are already written.
+    /// Same as [`to_dense_with`](Self::to_dense_with); also if the number of slices or the length
+    /// of a slice is wrong. After an error, the slices of earlier tensors are already written.
     pub fn to_dense_into(
         &self,
         options: &TableDenseOptions,

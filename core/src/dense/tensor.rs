@@ -53,7 +53,8 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// If shape and type require another buffer size, or a byte of a `Bool` tensor is neither 0 nor 1.
+    /// If shape and type require another buffer size, or a byte of a `Bool` tensor is neither 0
+    /// nor 1.
     pub fn try_new(dtype: DType, shape: impl Into<Vec<usize>>, buffer: Buffer) -> Result<Self> {
         if dtype == DType::Bool
             && let Some(i) = buffer.iter().position(|b| *b > 1)
@@ -66,7 +67,8 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, shape.into(), buffer)
     }
 
-    /// Creates a tensor like [`try_new`](Self::try_new); the caller guarantees that `Bool` bytes are 0 or 1.
+    /// Creates a tensor like [`try_new`](Self::try_new); the caller guarantees that `Bool` bytes
+    /// are 0 or 1.
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
         let expected = count_shape_elements(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {

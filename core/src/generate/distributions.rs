@@ -1,3 +1,5 @@
+//! Distributions from which synthetic patients are drawn.
+
 use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;
@@ -7,8 +9,8 @@ use serde::Deserialize;
 use crate::access;
 use crate::error::{Error, Result};
 
-/// Distributions from which synthetic patients are drawn: the number of events of a patient, the number of
-/// measurements of an event, and how often measurements of a code have a value.
+/// Distributions from which synthetic patients are drawn: the number of events of a patient, the
+/// number of measurements of an event, and how often measurements of a code have a value.
 ///
 /// The default, [`PatientDistributions::mimic`], has the frequencies of an extract of MIMIC: the
 /// number of events per patient has 897 distinct values (mean 228), and the number of measurements

@@ -1,3 +1,5 @@
+//! Writes synthetic patients as a MEDS data set.
+
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
@@ -67,8 +69,8 @@ impl SyntheticPatients {
     /// ```
     ///
     /// # Errors
-    /// If `shard_subjects` is 0, the iterator holds chunks that it has generated but not returned, the folder
-    /// has files and `overwrite` is false, or the folder cannot be written to.
+    /// If `shard_subjects` is 0, the iterator holds chunks that it has generated but not returned,
+    /// the folder has files and `overwrite` is false, or the folder cannot be written to.
     pub fn write_meds(
         self,
         folder: impl AsRef<Path>,
@@ -174,7 +176,8 @@ fn write_splits(
 }
 
 struct TokenNames {
-    /// Names of the tokens: the name of token `t` is at index `t - 1`. The names of static facts come last.
+    /// Names of the tokens: the name of token `t` is at index `t - 1`. The names of static facts
+    /// come last.
     names: ArrayRef,
     first_static: u32,
     vocabulary: Vocabulary,

@@ -1,3 +1,5 @@
+//! Synthetic patients, drawn from distributions and returned in chunks.
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,11 +15,12 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Default number of patients per chunk; with [`PatientDistributions::mimic`], a chunk has about 2^18
-/// measurements.
+/// Default number of patients per chunk; with [`PatientDistributions::mimic`], a chunk has about
+/// 2^18 measurements.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
-/// Number of the random stream from which the properties of codes are drawn; patient `i` uses stream `i`.
+/// Number of the random stream from which the properties of codes are drawn; patient `i` uses
+/// stream `i`.
 const CODES_STREAM: u64 = u64::MAX;
 
 const DAY: i64 = 86_400;
@@ -60,7 +63,8 @@ pub struct SyntheticPatients {
 }
 
 impl SyntheticPatients {
-    /// Creates a source of `patients` patients with the distributions of [`PatientDistributions::mimic`].
+    /// Creates a source of `patients` patients with the distributions of
+    /// [`PatientDistributions::mimic`].
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -313,12 +317,13 @@ fn to_days(seconds: i64) -> f32 {
     (seconds as f64 / DAY as f64) as f32
 }
 
-/// Returns `patients` patients of [`PatientDistributions::mimic`] as one table in memory, for tests and
-/// benchmarks.
+/// Returns `patients` patients of [`PatientDistributions::mimic`] as one table in memory, for tests
+/// and benchmarks.
 ///
-/// The patients are the same as in [`SyntheticPatients`] with the same seed, except that missing values are
-/// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient
-/// and 36.7 measurements per event, about 50 KB per patient in `code` and `numeric_value`.
+/// The patients are the same as in [`SyntheticPatients`] with the same seed, except that missing
+/// values are NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events
+/// per patient and 36.7 measurements per event, about 50 KB per patient in `code` and
+/// `numeric_value`.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -74,8 +74,8 @@ impl HetTensor {
         types
     }
 
-    /// Returns the size of every dim, or `None` for a [`Het`](DimType::Het) dim, for which the library
-    /// HetTensor has -1.
+    /// Returns the size of every dim, or `None` for a [`Het`](DimType::Het) dim, for which the
+    /// library HetTensor has -1.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -112,8 +112,8 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim; `None` for a dim whose lists differ in length, or one of whose
-    /// lists is null.
+    /// Returns the size of every dim; `None` for a dim whose lists differ in length, or one of
+    /// whose lists is null.
     ///
     /// Dim 0 is a single list, so its size is always known; [`shape`](Self::shape) returns `None`
     /// for dim 0 if its slices differ in shape.
@@ -164,7 +164,8 @@ impl SliceStructure {
         let ones;
         let children: &[u32] = match self {
             Self::Same => {
-                // All elements have the id 1, so the ids of a list of length `n` are the first `n` of `ones`.
+                // All elements have the id 1, so the ids of a list of length `n` are the first `n`
+                // of `ones`.
                 ones = vec![1; longest];
                 &ones
             }
@@ -177,16 +178,16 @@ impl SliceStructure {
                 Self::Same => 0..layout.length(list),
                 Self::Each(_) => layout.range(list),
             };
-            let here = &children[range];
-            let filled = here.iter().rposition(|n| *n != 0).map_or(0, |last| last + 1);
+            let inner = &children[range];
+            let filled = inner.iter().rposition(|n| *n != 0).map_or(0, |last| last + 1);
             if filled == 0 {
                 out.push(0);
                 continue;
             }
             any = true;
-            same &= here.len() == longest && here.iter().all(|n| *n == here[0]);
+            same &= inner.len() == longest && inner.iter().all(|n| *n == inner[0]);
             let next = u32::try_from(numbers.len() + 1).unwrap_or(u32::MAX);
-            out.push(*numbers.entry(&here[..filled]).or_insert(next));
+            out.push(*numbers.entry(&inner[..filled]).or_insert(next));
         }
         if !any {
             same = axis.nulls().is_none() && (0..lists).all(|i| layout.length(i) == longest);

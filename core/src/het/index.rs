@@ -39,9 +39,9 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If `index` selects on more dims than the tensor has, an integer is outside every list (`OutOfRange`,
-    /// whose axis is the dim), a mask is not as long as the longest list, or `index` has several lists of
-    /// indices or masks.
+    /// If `index` selects on more dims than the tensor has, an integer is outside every list
+    /// (`OutOfRange`, whose axis is the dim), a mask is not as long as the longest list, or `index`
+    /// has several lists of indices or masks.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;

@@ -7,15 +7,17 @@
 //!   [`unbind`](HetTensor::unbind), [`to_dense`](HetTensor::to_dense), `Display`.
 //! * Structure: [`dim_types`](HetTensor::dim_types), [`shape`](HetTensor::shape),
 //!   [`max_shape`](HetTensor::max_shape), [`uniform_shape`](HetTensor::uniform_shape).
-//! * Selection: [`index`](HetTensor::index) on every axis; [`filter`](HetTensor::filter) by a mask of the
-//!   same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze), [`cat`].
+//! * Selection: [`index`](HetTensor::index) on every axis; [`filter`](HetTensor::filter) by a mask
+//!   of the same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze),
+//!   [`cat`].
 //! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`, ..).
-//! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number, broadcast as
-//!   in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for other functions.
+//! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number,
+//!   broadcast as in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for
+//!   other functions.
 //!
 //! **Holes.** A hole is an element without a value: `x[:, :, 1]` has one element per list, and this
-//! element is a hole if the list has no second element. Reductions skip holes, arithmetic with a hole
-//! gives a hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
+//! element is a hole if the list has no second element. Reductions skip holes, arithmetic with a
+//! hole gives a hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
 //!
 //! Gradients and devices are not supported; all values are in main memory.
 
@@ -66,7 +68,8 @@ pub use ops::{HetOperand, NumberOperand};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HetTensor {
-    /// The array has one row, the whole tensor, so dim `k` of the tensor is axis `k + 1` of the array.
+    /// The array has one row, the whole tensor, so dim `k` of the tensor is axis `k + 1` of the
+    /// array.
     array: RaggedArray,
 }
 
@@ -118,7 +121,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, all, leaves)?)
     }
 
-    /// Creates a tensor that shares the memory of a dense tensor; copies only bfloat16 and booleans.
+    /// Creates a tensor that shares the memory of a dense tensor; copies only bfloat16 and
+    /// booleans.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -279,7 +283,8 @@ impl HetTensor {
             || self.array.axes().iter().any(|axis| axis.nulls().is_some())
     }
 
-    /// Returns the tensor padded to [`max_shape`](Self::max_shape), with 0 or the fill of `options`.
+    /// Returns the tensor padded to [`max_shape`](Self::max_shape), with 0 or the fill of
+    /// `options`.
     ///
     /// ```
     /// # use serrate_core as serrate;

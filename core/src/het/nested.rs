@@ -95,8 +95,8 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If `nested` has no tensor, or tensors differ in their number of dims (levels of lists around the
-    /// tensor plus its axes); the message names the position.
+    /// If `nested` has no tensor, or tensors differ in their number of dims (levels of lists around
+    /// the tensor plus its axes); the message names the position.
     pub fn from_nested(nested: &NestedTensors) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
@@ -252,8 +252,9 @@ struct Unbinder<'a> {
 
 impl Unbinder<'_> {
     /// Returns element `at` of level `level` (0 is the outermost lists). A list without holes in
-    /// which no axis varies in size becomes one tensor; any other list becomes a [`NestedTensors::List`].
-    /// Below the last level of lists, an element is a scalar. A null becomes a hole.
+    /// which no axis varies in size becomes one tensor; any other list becomes a
+    /// [`NestedTensors::List`]. Below the last level of lists, an element is a scalar. A null
+    /// becomes a hole.
     fn build_nested(&self, level: usize, at: usize) -> Result<NestedTensors> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {
@@ -283,7 +284,8 @@ impl Unbinder<'_> {
         for axis in &array.axes()[level..] {
             let layout = axis.layout();
             let size = match layout {
-                // The sizes of the axes below an empty list are undefined, so there is no dense shape.
+                // The sizes of the axes below an empty list are undefined, so there is no dense
+                // shape.
                 _ if window.is_empty() => return None,
                 Layout::Uniform { size, .. } => *size,
                 Layout::Ragged(_) => layout.length(window.start),

@@ -133,10 +133,11 @@ impl HetTensor {
     /// dims, both operands must have lists of the same lengths. A hole (missing value) in either
     /// operand gives a hole.
     ///
-    /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the tensor,
-    /// but a float with a tensor of integers gives float32; `/` of integers gives float32; comparisons
-    /// give booleans. Every comparison with NaN is false, except `!=`. Integer overflow and negative
-    /// integer exponents are errors. On booleans, `+` and maximum are OR, `*` and minimum are AND.
+    /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the
+    /// tensor, but a float with a tensor of integers gives float32; `/` of integers gives float32;
+    /// comparisons give booleans. Every comparison with NaN is false, except `!=`. Integer overflow
+    /// and negative integer exponents are errors. On booleans, `+` and maximum are OR, `*` and
+    /// minimum are AND.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -343,9 +344,9 @@ fn compute_binary(
     HetTensor::from_boxed(out)?.into_value()
 }
 
-/// Corrects `out`, the result of the comparison `a op b`, where an operand is NaN: by IEEE 754, `!=`
-/// is true and all other comparisons are false. The kernel treats NaN as equal to itself and greater
-/// than any number.
+/// Corrects `out`, the result of the comparison `a op b`, where an operand is NaN: by IEEE 754,
+/// `!=` is true and all other comparisons are false. The kernel treats NaN as equal to itself and
+/// greater than any number.
 fn correct_nan(
     op: BinaryOp,
     a: &RaggedArray,

@@ -21,9 +21,10 @@ fn find_type_category(dtype: DType) -> TypeCategory {
     }
 }
 
-/// Returns the type to which `a` and `b` are promoted: the type of the higher [`TypeCategory`], or for
-/// two types of the same category the smallest type that holds the values of both: int16 and uint16
-/// give int32. A signed integer type and uint64 give float64, because no integer type holds both.
+/// Returns the type to which `a` and `b` are promoted: the type of the higher [`TypeCategory`], or
+/// for two types of the same category the smallest type that holds the values of both: int16 and
+/// uint16 give int32. A signed integer type and uint64 give float64, because no integer type holds
+/// both.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };

@@ -1,3 +1,5 @@
+//! Parses index expressions in NumPy's notation.
+
 use super::Index;
 use crate::error::{Error, Result};
 
@@ -19,8 +21,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If `text` is empty, has an item of another form, or has a slice with a step of 0. The message has
-/// the position of the error, in characters from 0.
+/// If `text` is empty, has an item of another form, or has a slice with a step of 0. The message
+/// has the position of the error, in characters from 0.
 pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     let wrong = |position: usize, message: String| {
         Error::invalid(format!("index expression {text:?}, position {position}: {message}"))

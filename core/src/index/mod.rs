@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 
 pub use index_parser::parse_index;
 
-/// One comma-separated item of an index expression such as `2, 3:10`; the items apply to the axes in order.
+/// One comma-separated item of an index expression such as `2, 3:10`; the items apply to the axes
+/// in order.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -29,7 +30,8 @@ pub enum Index {
     Slice {
         /// Index to start at; `None` for the first element (the last if the step is negative).
         start: Option<i64>,
-        /// Index to stop before; `None` to go on to the last element (the first if the step is negative).
+        /// Index to stop before; `None` to go on to the last element (the first if the step is
+        /// negative).
         stop: Option<i64>,
         /// Distance between selected elements; `None` for 1. Must not be 0.
         step: Option<i64>,
@@ -284,9 +286,11 @@ impl AxisSpan {
         let (from, to) = if step < 0 { (high, low) } else { (low, high) };
         let (start, stop) = (start.map_or(from, clip), stop.map_or(to, clip));
         let distance = if step < 0 { start - stop } else { stop - start };
-        let by = step.unsigned_abs();
+        let step_size = step.unsigned_abs();
         let count = match u64::try_from(distance) {
-            Ok(d) if d > 0 && by > 0 => usize::try_from((d - 1) / by + 1).unwrap_or(0),
+            Ok(d) if d > 0 && step_size > 0 => {
+                usize::try_from((d - 1) / step_size + 1).unwrap_or(0)
+            }
             _ => 0,
         };
         let first = if count == 0 { 0 } else { usize::try_from(start).unwrap_or(0) };
@@ -302,11 +306,17 @@ impl AxisSpan {
         (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
     }
 
-    /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `self.count`.
+    /// Returns the index on the axis of the `i`-th selected element; `i` must be less than
+    /// `self.count`.
     pub(crate) fn to_index(self, i: usize) -> usize {
         // For `i < count`, the element is on the axis, so neither the product nor the result wraps.
-        let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
-        if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
+        let distance =
+            usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
+        if self.step < 0 {
+            self.first.wrapping_sub(distance)
+        } else {
+            self.first.wrapping_add(distance)
+        }
     }
 
     pub(crate) fn positions(self) -> impl Iterator<Item = usize> {

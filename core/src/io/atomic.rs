@@ -1,3 +1,5 @@
+//! Files and folders that appear under their final names only when they are complete.
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -28,9 +30,9 @@ pub(crate) fn list_replaced(folder: &Path, overwrite: bool) -> Result<Vec<OsStri
     }
 }
 
-/// A file that is written under a temporary name in its final folder; [`commit`](Self::commit) syncs the file
-/// to disk and gives it its final name. A drop without a commit removes the file; the next writer into the
-/// same folder removes the leftovers of a killed process.
+/// A file that is written under a temporary name in its final folder; [`commit`](Self::commit)
+/// syncs the file to disk and gives it its final name. A drop without a commit removes the file;
+/// the next writer into the same folder removes the leftovers of a killed process.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -76,8 +78,8 @@ impl AtomicFile {
     /// Syncs the file to disk and renames it from its temporary to its final name.
     ///
     /// # Errors
-    /// If the disk is full, or a file with the final name has appeared since [`create`](Self::create)
-    /// was called with `overwrite` false.
+    /// If the disk is full, or a file with the final name has appeared since
+    /// [`create`](Self::create) was called with `overwrite` false.
     pub fn commit(self) -> Result<()> {
         let Self { target, overwrite, writer, lease } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
@@ -200,8 +202,9 @@ impl AtomicFolder {
     /// name is replaced with all its contents; a caller that must not overwrite it checks first
     /// whether it exists.
     ///
-    /// Linux and macOS exchange the two folders in one step. Elsewhere the old folder is moved aside first;
-    /// if the process ends between the two renames, the next writer into the parent moves it back.
+    /// Linux and macOS exchange the two folders in one step. Elsewhere the old folder is moved
+    /// aside first; if the process ends between the two renames, the next writer into the parent
+    /// moves it back.
     ///
     /// # Errors
     /// If a rename fails. The old folder then still has the final name, or the message names the

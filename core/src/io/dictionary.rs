@@ -1,4 +1,5 @@
-//! Reads and writes a [`Dictionary`], a map from key columns to a value column, as a safetensors file.
+//! Reads and writes a [`Dictionary`], a map from key columns to a value column, as a safetensors
+//! file.
 //!
 //! A file has one tensor per column, `keys/<name>` or `values/<name>`, with one element per entry.
 //! A string column holds indices (uint32) of distinct strings; their bytes are concatenated in
@@ -166,8 +167,8 @@ pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
 /// ```
 ///
 /// # Errors
-/// If the file is not a dictionary, its tensors do not match the columns in its metadata, two columns differ
-/// in length, or a key occurs twice.
+/// If the file is not a dictionary, its tensors do not match the columns in its metadata, two
+/// columns differ in length, or a key occurs twice.
 pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
     read_file(&SafetensorsFile::open(path, FileAccess::Map)?, MapOptions::default())
 }

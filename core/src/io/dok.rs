@@ -1,7 +1,8 @@
 //! Sparse tensors in safetensors files.
 //!
-//! A file has two tensors, `indices` (int64, `[ndim, nnz]`, entries in row-major order) and `values`
-//! (`[nnz]`). Its metadata has `format` (`serrate.dok`) and `shape`, a JSON list of sizes. In Python:
+//! A file has two tensors, `indices` (int64, `[ndim, nnz]`, entries in row-major order) and
+//! `values` (`[nnz]`). Its metadata has `format` (`serrate.dok`) and `shape`, a JSON list of sizes.
+//! In Python:
 //!
 //! ```python
 //! with safetensors.safe_open("m.safetensors", "np") as f:

@@ -31,8 +31,9 @@ const ASIDE: &str = ".old";
 
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Names leased by this process, each with its folder. The lock on a file does not show whether this process
-/// leases the name, because on some file systems a process can lock a file again that it has already locked.
+/// Names leased by this process, each with its folder. The lock on a file does not show whether
+/// this process leases the name, because on some file systems a process can lock a file again that
+/// it has already locked.
 static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
 
 /// Folder of a leased name; `None` during a commit of several renames: if this process exits then,
@@ -81,7 +82,8 @@ fn decode_name(name: &[u8]) -> OsString {
     String::from_utf8_lossy(name).into_owned().into()
 }
 
-/// Exclusive use of temporary names in a folder. Dropping the lease removes the files with these names.
+/// Exclusive use of temporary names in a folder. Dropping the lease removes the files with these
+/// names.
 #[derive(Debug)]
 pub struct NameLease {
     folder: PathBuf,
@@ -112,20 +114,23 @@ impl NameLease {
         }
     }
 
-    /// Returns a random name, without suffix, for [`acquire_named`](Self::acquire_named). Creates no files.
+    /// Returns a random name, without suffix, for [`acquire_named`](Self::acquire_named). Creates
+    /// no files.
     #[cfg(feature = "sql")]
     pub fn draw_stem() -> String {
         // The system's randomness seeds each `RandomState` differently.
         format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()))
     }
 
-    /// Returns the name `<stem>.tmp` of the temporary file or folder that a lease with this stem protects.
+    /// Returns the name `<stem>.tmp` of the temporary file or folder that a lease with this stem
+    /// protects.
     #[cfg(feature = "sql")]
     pub fn format_data_name(stem: &str) -> String {
         format!("{stem}{DATA}")
     }
 
-    /// Acquires the temporary names that begin with `stem`, a result of [`draw_stem`](Self::draw_stem).
+    /// Acquires the temporary names that begin with `stem`, a result of
+    /// [`draw_stem`](Self::draw_stem).
     ///
     /// # Errors
     /// If another writer uses these names.
@@ -480,7 +485,8 @@ mod tests {
     fn commits_that_were_cut_off_are_completed_or_undone() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("out");
-        // The process ended after it had moved the old folder aside, and before it renamed the new folder.
+        // The process ended after it had moved the old folder aside, and before it renamed the new
+        // folder.
         abandon(dir.path(), ".serrate-a", Some(&CommitRecord::from_target(&target)));
         fs::create_dir(dir.path().join(".serrate-a.old")).unwrap();
         fs::write(dir.path().join(".serrate-a.old/x"), "old").unwrap();

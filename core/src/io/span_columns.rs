@@ -22,8 +22,8 @@ pub fn make_span_text_schema(schema: &SchemaRef) -> SchemaRef {
 }
 
 /// Converts durations and intervals, including those in lists, structs and maps, to text such as
-/// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`make_span_formatter`]). Converts keys
-/// of maps to text, too: 1 becomes `1`. Other columns stay unchanged.
+/// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`make_span_formatter`]). Converts
+/// keys of maps to text, too: 1 becomes `1`. Other columns stay unchanged.
 pub fn convert_spans_to_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let texts = make_span_text_schema(&schema);

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Length, times and inode of a file. If [`read_settled`](Self::read_settled) returns a stamp and a later
-/// stamp of the path is equal, the file was not written in between.
+/// Length, times and inode of a file. If [`read_settled`](Self::read_settled) returns a stamp and a
+/// later stamp of the path is equal, the file was not written in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     length: u64,
@@ -73,7 +73,8 @@ impl FileStamp {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
-        // A time in the future comes from another machine's clock; `read_settled` must not sleep until that time.
+        // A time in the future comes from another machine's clock; `read_settled` must not sleep
+        // until that time.
         let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
         step.checked_sub(age).filter(|left| !left.is_zero())
     }

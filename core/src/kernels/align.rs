@@ -61,7 +61,8 @@ pub fn align_arrays(
     Ok((left, right))
 }
 
-/// Returns both arrays like [`align_arrays`], but a list that is null in one array is null in both results.
+/// Returns both arrays like [`align_arrays`], but a list that is null in one array is null in both
+/// results.
 ///
 /// # Errors
 /// Same as [`align_arrays`].

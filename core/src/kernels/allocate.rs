@@ -2,8 +2,9 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::prefetch::request_huge_pages;
 
-/// The largest `mmap` threshold of glibc in bytes. The pages of larger allocations are always freshly
-/// mapped. With pages of 4 KiB, filling such an allocation spends half of its time in page faults.
+/// The largest `mmap` threshold of glibc in bytes. The pages of larger allocations are always
+/// freshly mapped. With pages of 4 KiB, filling such an allocation spends half of its time in page
+/// faults.
 const MAPPED: usize = 32 << 20;
 
 /// Allocates an empty vector for `n` values. Requests huge pages if they take [`MAPPED`] bytes or

@@ -13,8 +13,9 @@ use crate::error::{Error, Result};
 
 /// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as
 /// an integer, a timestamp with a time of day as a date, 300 as a byte), except that a float type
-/// rounds floats and decimals (0.1 as float32). Dates and timestamps without a zone become timestamps with
-/// a zone as local times in this zone. Nulls stay null. `what` names the values in the error.
+/// rounds floats and decimals (0.1 as float32). Dates and timestamps without a zone become
+/// timestamps with a zone as local times in this zone. Nulls stay null. `what` names the values in
+/// the error.
 pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
     if from == to {
@@ -37,8 +38,8 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
         return cast_exactly(what, &cast(values, &parsed)?, to);
     }
     let made = cast(values, to)?;
-    // Convert numbers and times back to find those that the cast changed. Strings are not compared, because
-    // several strings can mean the same number ("1" and "01").
+    // Convert numbers and times back to find those that the cast changed. Strings are not compared,
+    // because several strings can mean the same number ("1" and "01").
     let rounds = to.is_floating() && !from.is_integer();
     if rounds && from.is_numeric() {
         let finite = |values: &ArrayRef| -> Result<Vec<bool>> {
@@ -103,8 +104,9 @@ impl CountArgument<'_> {
         let OperandPair { left, right, .. } =
             pair_arrays(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
-        // `ids` has the index of the element for each count in `numbers`. An index occurs twice if a list
-        // of one element was paired with a list of several counts, because pairing repeats the element.
+        // `ids` has the index of the element for each count in `numbers`. An index occurs twice if
+        // a list of one element was paired with a list of several counts, because pairing repeats
+        // the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
                 "{what}: on axis {axis}, a list has one element, but its list of counts has several; give one count per element"

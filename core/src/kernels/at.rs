@@ -34,8 +34,9 @@ use crate::index::resolve_position;
 /// ```
 ///
 /// # Errors
-/// If the number of coordinates differs from the number of axes of lists, values per row do not match the
-/// number of rows, or the type of the leaves cannot represent the default, such as 0.5 for integers.
+/// If the number of coordinates differs from the number of axes of lists, values per row do not
+/// match the number of rows, or the type of the leaves cannot represent the default, such as 0.5
+/// for integers.
 pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -> Result<ArrayRef> {
     let rows = array.len();
     if coords.len() != array.axes().len() {

@@ -101,8 +101,8 @@ pub fn range(
 ///
 /// `times` has one time per element, sorted ascending within each row.
 ///
-/// The result shares all buffers if every element is between the bounds. A row that is null in `array`
-/// stays null; a row that is null only in `times` becomes empty.
+/// The result shares all buffers if every element is between the bounds. A row that is null in
+/// `array` stays null; a row that is null only in `times` becomes empty.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! Bitmaps as 64-bit words: reads at any bit offset, counts and ranks.
+
 use std::sync::OnceLock;
 
 use arrow::array::OffsetSizeTrait;
@@ -13,7 +15,8 @@ pub(crate) struct RankedBitmap {
     /// bits near the end would go past the end of the bitmap.
     last: [u8; LAST],
     words: OnceLock<ScalarBuffer<u64>>,
-    /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all set bits.
+    /// `before[i]` is the number of set bits before word `i`; the last entry is the number of all
+    /// set bits.
     before: OnceLock<Vec<usize>>,
 }
 
@@ -68,7 +71,8 @@ impl RankedBitmap {
             let base = positions.first().map_or(0, |first| first.as_usize());
             let mut out = vec![O::default(); positions.len()];
             for i in 0..out.len().min(positions.len()) {
-                // The number of set bits is at most the position, so it fits `O`, the type of the positions.
+                // The number of set bits is at most the position, so it fits `O`, the type of the
+                // positions.
                 out[i] = O::usize_as(rank_at(words, before, positions[i].as_usize() - base));
             }
             out
@@ -133,7 +137,8 @@ impl BitWords<'_> {
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 impl BitWords<'_> {
-    /// Returns the exclusive upper bound of the bit indices that [`load_bits_unchecked`](Self::load_bits_unchecked) accepts.
+    /// Returns the exclusive upper bound of the bit indices that
+    /// [`load_bits_unchecked`](Self::load_bits_unchecked) accepts.
     #[inline(always)]
     pub(crate) fn reach(self) -> usize {
         (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.bit_offset)
@@ -162,7 +167,8 @@ impl BitWords<'_> {
 pub(crate) trait Validity: Copy {
     const ALL: bool;
 
-    /// Returns the validity bits of the leaves `at..end` (at most 64), the first leaf in the lowest bit.
+    /// Returns the validity bits of the leaves `at..end` (at most 64), the first leaf in the lowest
+    /// bit.
     fn load_valid(self, at: usize, end: usize) -> u64;
     /// Returns the exclusive upper bound of `at` in [`load_valid_within`](Self::load_valid_within).
     fn reach(self) -> usize;
@@ -342,7 +348,8 @@ mod tests {
             assert_eq!(align_words(&part)[..], expected, "{start} {len}");
             let shared = start % 64 == 0 && len % 64 == 0;
             let at = align_words(&part).as_ptr().cast::<u8>();
-            // The buffer is shared if the last word of the slice has no set bits past the end of the slice.
+            // The buffer is shared if the last word of the slice has no set bits past the end of
+            // the slice.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.bits().load_bits(285), 0);

@@ -27,8 +27,8 @@ use crate::table::join_layouts;
 /// ```
 ///
 /// # Errors
-/// If `arrays` is empty, or if the arrays differ in the number of their axes or in the type of their
-/// leaves ([`cast`](super::select::cast) them first).
+/// If `arrays` is empty, or if the arrays differ in the number of their axes or in the type of
+/// their leaves ([`cast`](super::select::cast) them first).
 pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
     let [first, rest @ ..] = arrays else {
         return Err(Error::invalid("there are no arrays to concatenate; give at least one"));

@@ -23,7 +23,8 @@ fn compute_one_exp(x: f64) -> f64 {
     /// `ln 2` as a sum of two numbers. The first has so few bits that its product with each
     /// integer that occurs here is exact.
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
-    // Limit the argument to -746 to 710, because the result is 0 below this range and infinity above it.
+    // Limit the argument to -746 to 710, because the result is 0 below this range and infinity
+    // above it.
     let at = if x > 710.0 { 710.0 } else { x };
     let at = if at < -746.0 { -746.0 } else { at };
     let twos = (at * std::f64::consts::LOG2_E + ROUND) - ROUND;
@@ -41,7 +42,8 @@ fn compute_one_exp(x: f64) -> f64 {
     sum = sum * r + 1.0 / 6.0;
     sum = sum * r + 0.5;
     sum = sum * r * r + r + 1.0;
-    // Multiply `sum` by `2^twos` in two steps: the power may overflow or underflow, although the result fits.
+    // Multiply `sum` by `2^twos` in two steps: the power may overflow or underflow, although the
+    // result fits.
     let half = (twos * 0.5 + ROUND) - ROUND;
     let found = sum * compute_power_of_two(half) * compute_power_of_two(twos - half);
     if x.is_nan() { x } else { found }

@@ -14,9 +14,10 @@ use crate::error::{Error, Result};
 
 /// Returns the elements where `mask` is true; a null value or list of the mask counts as false.
 ///
-/// The mask has boolean leaves and either the lists of the array (it selects leaves) or only its outer levels
-/// (it selects whole elements of an outer axis). Lists are kept: a list without selected elements becomes
-/// empty, and a null list stays null. If no value of the mask is false, the result shares all buffers.
+/// The mask has boolean leaves and either the lists of the array (it selects leaves) or only its
+/// outer levels (it selects whole elements of an outer axis). Lists are kept: a list without
+/// selected elements becomes empty, and a null list stays null. If no value of the mask is false,
+/// the result shares all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! Selects the values whose bit is set, with SIMD where the CPU has it.
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
     _mm512_loadu_epi8, _mm512_loadu_epi16, _mm512_loadu_epi32, _mm512_loadu_epi64,
@@ -113,11 +115,13 @@ fn dispatch_compress<V: MaskCompress>(flat: &[V], keep: &[u64], count: usize) ->
             return unsafe { compress_avx512(flat, keep, count) };
         }
         if size_of::<V>() < 4 && has_vbmi2() {
-            // SAFETY: `has_vbmi2` checked that the CPU supports the features that the function enables.
+            // SAFETY: `has_vbmi2` checked that the CPU supports the features that the function
+            // enables.
             return unsafe { compress_vbmi2(flat, keep, count) };
         }
         if has_avx2() {
-            // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
+            // SAFETY: `has_avx2` checked that the CPU supports the features that the function
+            // enables.
             return unsafe { compress_avx2(flat, keep, count) };
         }
     }
@@ -131,7 +135,8 @@ fn dispatch_compress<V: MaskCompress>(flat: &[V], keep: &[u64], count: usize) ->
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn compress_registers<V: MaskCompress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-    // Reserve [`WORD`] more values: a compressing store writes a full register, beyond the selected values.
+    // Reserve [`WORD`] more values: a compressing store writes a full register, beyond the selected
+    // values.
     let mut out: Vec<V> = allocate_values(count + WORD);
     let (whole, rest) = flat.as_chunks::<WORD>();
     let mut found = [0u32; BLOCK];
@@ -225,7 +230,8 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
             } else if ones >= FEW {
                 let mut next = 0;
                 for i in 0..64 {
-                    // `next`, the number of stored values, is less than 64; `& 63` avoids a bounds check.
+                    // `next`, the number of stored values, is less than 64; `& 63` avoids a bounds
+                    // check.
                     buffer[next & 63] = values[i];
                     next += usize::from(word >> i & 1 == 1);
                 }
@@ -241,7 +247,8 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
     out
 }
 
-/// Writes the indices of the nonzero words to the start of `found` and returns them. The loop has no branch.
+/// Writes the indices of the nonzero words to the start of `found` and returns them. The loop has
+/// no branch.
 #[inline(always)]
 fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
     let (mut next, mut at) = (0, 0u32);
@@ -265,7 +272,8 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
             unsafe { compress_bitmap::<true>(bits, keep, count) }
         }
         if super::simd::has_avx2() {
-            // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
+            // SAFETY: `has_avx2` checked that the CPU supports the features that the function
+            // enables.
             let words = unsafe { compress_bits_bmi2(bits, keep, count) };
             return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
         }
@@ -320,7 +328,8 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
-                // Start the next word with the bits of `found` that did not fit (none if `word` was empty).
+                // Start the next word with the bits of `found` that did not fit (none if `word` was
+                // empty).
                 word = if filled == 0 { 0 } else { found >> (64 - filled) };
                 filled = filled + n - 64;
             } else {
@@ -388,7 +397,8 @@ mod tests {
             3 => !i.is_multiple_of(3),
             _ => (i * 2_654_435_761) >> 7 & 1 == 1,
         };
-        // The last length has more mask words than `BLOCK`, so that the mask is processed in several steps.
+        // The last length has more mask words than `BLOCK`, so that the mask is processed in
+        // several steps.
         for n in [0usize, 1, 63, 64, 65, 640, 1000, 1279, 40_000] {
             for of in 0..5 {
                 let keep: Vec<bool> = (0..n + 3).map(|i| bit(i, of)).collect();

@@ -60,7 +60,8 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     replace_axis(mask, mask.len(), axis, level, below)
 }
 
-/// Returns lists of `sizes` booleans that are true at the indices in the innermost lists of `indices`.
+/// Returns lists of `sizes` booleans that are true at the indices in the innermost lists of
+/// `indices`.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). Indices count from 0, negative indices from the end, and may
@@ -82,8 +83,8 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), indices
-/// or sizes are not integers, or the result exceeds
+/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size),
+/// indices or sizes are not integers, or the result exceeds
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn mask_from_indices(indices: &RaggedArray, sizes: CountArgument<'_>) -> Result<RaggedArray> {
     const WHAT: &str = "mask_from_indices";

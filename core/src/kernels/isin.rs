@@ -308,7 +308,8 @@ fn keep_exact(numbers: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(filter(&floats, &cmp::eq(&back, &doubles)?)?)
 }
 
-/// Drops the floats that are infinite because the numbers in their strings are beyond the range of their type.
+/// Drops the floats that are infinite because the numbers in their strings are beyond the range of
+/// their type.
 fn drop_overflows(texts: &ArrayRef, floats: &ArrayRef) -> Result<ArrayRef> {
     let (texts, doubles) = (cast(texts, &DataType::Utf8)?, cast(floats, &DataType::Float64)?);
     let pairs = texts.as_string::<i32>().iter().zip(doubles.as_primitive::<Float64Type>());

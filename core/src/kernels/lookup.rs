@@ -21,8 +21,8 @@ use super::zones::{local_to_instants, to_local};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// An index from keys to their rows in a table. Strings and sparse integers are in a hash map, dense integers
-/// in an array. Null keys are not indexed.
+/// An index from keys to their rows in a table. Strings and sparse integers are in a hash map,
+/// dense integers in an array. Null keys are not indexed.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -199,8 +199,8 @@ impl LookupIndex {
     }
 
     /// Returns the row of each value among the keys; null if the value is null or not a key. If
-    /// `values` is a dictionary array with at most as many dictionary values as rows, each dictionary
-    /// value is looked up once.
+    /// `values` is a dictionary array with at most as many dictionary values as rows, each
+    /// dictionary value is looked up once.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -257,9 +257,9 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
         true => Arc::clone(values),
         // A time that is not a multiple of the keys' unit equals no key, so it becomes null.
         false if compare_exactly(values.data_type(), of) => {
-            let there = cast_with_options(values, of, &options)?;
-            let other = cmp::neq(&to_exact_seconds(&there)?, &to_exact_seconds(values)?)?;
-            nullif(&there, &other)?
+            let converted = cast_with_options(values, of, &options)?;
+            let other = cmp::neq(&to_exact_seconds(&converted)?, &to_exact_seconds(values)?)?;
+            nullif(&converted, &other)?
         }
         false => cast_with_options(values, of, &options)?,
     };
@@ -350,8 +350,8 @@ pub fn look_up_values(
 /// ```
 ///
 /// # Errors
-/// If lists differ in length, codes have more levels than values, values are not numbers, or `cuts` has fewer
-/// lists than there are keys.
+/// If lists differ in length, codes have more levels than values, values are not numbers, or `cuts`
+/// has fewer lists than there are keys.
 pub fn find_bins(
     values: &RaggedArray,
     codes: &RaggedArray,

@@ -1,8 +1,8 @@
 //! Operations on ragged arrays: free functions that take arrays and return a `Result`.
 //!
-//! Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from the
-//! innermost. A null list has no elements; it stays null in all kernels that keep lists. Each kernel
-//! documents its treatment of null leaves.
+//! Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from
+//! the innermost. A null list has no elements; it stays null in all kernels that keep lists. Each
+//! kernel documents its treatment of null leaves.
 
 pub mod at;
 pub mod between;

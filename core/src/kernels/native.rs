@@ -8,7 +8,8 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns `Int32` or `Int64` if Arrow stores values of type `t` as such integers, in the same order.
+/// Returns `Int32` or `Int64` if Arrow stores values of type `t` as such integers, in the same
+/// order.
 pub(super) fn find_native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,

@@ -19,7 +19,8 @@ use super::shape::list_axis;
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Returns the type of the result for leaves of type `leaf`; `what` names the function in the error.
+/// Returns the type of the result for leaves of type `leaf`; `what` names the function in the
+/// error.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -44,11 +45,12 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
     }
 }
 
-/// Computes `exp(x) / sum(exp(x))` over groups of leaves along `axis` (not 0; negative: from the innermost).
+/// Computes `exp(x) / sum(exp(x))` over groups of leaves along `axis` (not 0; negative: from the
+/// innermost).
 ///
 /// Groups are as in [`reduce`](super::reduce::reduce). The largest value is subtracted first to
-/// avoid overflow. A group with a NaN or only negative infinities becomes NaN, as in PyTorch. Null leaves
-/// stay null and are skipped; null and empty lists stay as they are.
+/// avoid overflow. A group with a NaN or only negative infinities becomes NaN, as in PyTorch. Null
+/// leaves stay null and are skipped; null and empty lists stay as they are.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -199,7 +201,8 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum NormalizeGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// Groups along an outer axis. `order` has the leaf indices by group, `ends` each group's end in it.
+    /// Groups along an outer axis. `order` has the leaf indices by group, `ends` each group's end
+    /// in it.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -233,7 +236,8 @@ impl NormalizeGroups {
             on = next;
             slots = starts[slots];
         }
-        // Sort the leaves by slot with a counting sort. The slot of a leaf is the index of its group.
+        // Sort the leaves by slot with a counting sort. The slot of a leaf is the index of its
+        // group.
         let mut ends = vec![0usize; slots];
         for slot in &on {
             ends[*slot] += 1;

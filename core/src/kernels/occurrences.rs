@@ -101,7 +101,8 @@ struct Needle {
 }
 
 impl Needle {
-    /// Returns `None` unless `values` is one integer for integer leaves, or one value with one dictionary key.
+    /// Returns `None` unless `values` is one integer for integer leaves, or one value with one
+    /// dictionary key.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {

@@ -17,7 +17,8 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 pub struct PadOptions {
     /// The side on which lists are padded or truncated.
     pub side: PaddingSide,
-    /// Value of new leaves: an array of length 1, which is cast to the type of the leaves; null if `None`.
+    /// Value of new leaves: an array of length 1, which is cast to the type of the leaves; null if
+    /// `None`.
     pub fill: Option<ArrayRef>,
     /// Whether to truncate lists that are longer than the size to pad to; otherwise these keep
     /// their length.
@@ -37,7 +38,8 @@ impl Default for PadOptions {
 struct ElementRun {
     source: Option<usize>,
     len: usize,
-    /// Row of the array that contains the elements; 0 if the sizes to pad to are the same for all rows.
+    /// Row of the array that contains the elements; 0 if the sizes to pad to are the same for all
+    /// rows.
     row: usize,
 }
 
@@ -220,7 +222,8 @@ fn compute_lengths(
                 None => PaddedLength { kept: len, new: 0, cut: false },
                 Some(n) => match n.checked_sub(len as u64) {
                     Some(new) => PaddedLength { kept: len, new, cut: false },
-                    // Truncate the list to `n` elements; `n` is less than `len`, so it fits a `usize`.
+                    // Truncate the list to `n` elements; `n` is less than `len`, so it fits a
+                    // `usize`.
                     None if options.truncate => {
                         PaddedLength { kept: usize::try_from(n).unwrap_or(len), new: 0, cut: true }
                     }

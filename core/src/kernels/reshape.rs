@@ -154,8 +154,8 @@ pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// If the array has no such axis or `axis` is 0; when there are no sizes, two sizes of -1 or other negative
-/// sizes; when the elements of a list do not fit the sizes (the message names the list).
+/// If the array has no such axis or `axis` is 0; when there are no sizes, two sizes of -1 or other
+/// negative sizes; when the elements of a list do not fit the sizes (the message names the list).
 pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;
     let level = array.axis(at)?;

@@ -54,7 +54,8 @@ impl RowArg {
         matches!(self, Self::All(_))
     }
 
-    /// Returns an error unless this is one value or `rows` values. `what` names the argument or function.
+    /// Returns an error unless this is one value or `rows` values. `what` names the argument or
+    /// function.
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(

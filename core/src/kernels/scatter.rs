@@ -37,10 +37,11 @@ pub enum DuplicateWrites {
 /// innermost level is the axis to write to: one level replaces elements of axis 1, two levels those
 /// of axis 2, and so on. `values` has the levels of `into`, and one value or list per index.
 ///
-/// The outer lists, above the written axis, have the same lengths in all three arrays unless they are null.
-/// Indices count from 0; negative indices count from the end. A null index writes nothing, and neither does a
-/// list of the written axis that is null in `indices` or `values`; a null value is written. Null lists of
-/// `into` stay null. An outer list that is null in any of the three arrays is null in the result.
+/// The outer lists, above the written axis, have the same lengths in all three arrays unless they
+/// are null. Indices count from 0; negative indices count from the end. A null index writes
+/// nothing, and neither does a list of the written axis that is null in `indices` or `values`; a
+/// null value is written. Null lists of `into` stay null. An outer list that is null in any of the
+/// three arrays is null in the result.
 ///
 /// The result shares the lists of `into`. Values are converted to the type of the leaves of `into`.
 ///
@@ -63,8 +64,9 @@ pub enum DuplicateWrites {
 /// ```
 ///
 /// # Errors
-/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size) or is
-/// repeated with [`DuplicateWrites::Refuse`], lists differ in length, or a value does not fit the type.
+/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size)
+/// or is repeated with [`DuplicateWrites::Refuse`], lists differ in length, or a value does not fit
+/// the type.
 pub fn scatter(
     into: &RaggedArray,
     indices: &RaggedArray,
@@ -223,8 +225,9 @@ impl ScatterWrite<'_> {
 /// ```
 ///
 /// # Errors
-/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can represent, or the
-/// result exceeds [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can
+/// represent, or the result exceeds
+/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn scatter_new(
     indices: &RaggedArray,
     values: &RaggedArray,
@@ -260,7 +263,8 @@ pub fn scatter_new(
     scatter(&into, indices, values, duplicates)
 }
 
-/// Makes one list of the given size per innermost list of `indices`; null if its size or that list is null.
+/// Makes one list of the given size per innermost list of `indices`; null if its size or that list
+/// is null.
 pub(super) fn new_lists(
     what: &'static str,
     indices: &RaggedArray,

@@ -81,9 +81,9 @@ pub fn searchsorted(
             array.len()
         )));
     }
-    let which = if one { NeedleLayout::One } else { NeedleLayout::PerList };
+    let needle_layout = if one { NeedleLayout::One } else { NeedleLayout::PerList };
     let needles = arrow::array::make_array(given.to_data());
-    find_positions(level, array.leaves(), &needles, which, side)
+    find_positions(level, array.leaves(), &needles, needle_layout, side)
 }
 
 /// Returns, for every needle, the index in its ascending list at which it would be inserted: 0 to
@@ -136,7 +136,7 @@ pub fn searchsorted_lists(
     }
     let (array, needles) = share_lists(array, needles, levels - 1)?;
     let level = array.axis(levels)?;
-    let which = match needles.axes().get(levels - 1) {
+    let needle_layout = match needles.axes().get(levels - 1) {
         Some(lists) if lists.layout().lists() != level.layout().lists() => {
             return Err(Error::invalid(format!(
                 "searchsorted: {} list(s) of needles are given for {} list(s) of the array; give one list of needles per list of the array",
@@ -147,7 +147,7 @@ pub fn searchsorted_lists(
         Some(lists) => NeedleLayout::Lists(lists.layout()),
         None => NeedleLayout::PerList,
     };
-    let found = find_positions(level, array.leaves(), needles.leaves(), which, side)?;
+    let found = find_positions(level, array.leaves(), needles.leaves(), needle_layout, side)?;
     needles.with_leaves(std::sync::Arc::new(found))
 }
 
@@ -206,7 +206,8 @@ fn find_positions(
     let (leaves, needles) = if leaf == needle {
         (leaves, needles)
     } else if compare_exactly(&leaf, &needle) {
-        // Convert both sides to seconds with nine decimals, which represent times of every unit exactly.
+        // Convert both sides to seconds with nine decimals, which represent times of every unit
+        // exactly.
         (to_exact_seconds(&leaves)?, to_exact_seconds(&needles)?)
     } else if leaf.is_numeric() && needle.is_numeric() {
         // Convert both sides to a common decimal type, because neither type may hold all values of
@@ -254,8 +255,8 @@ struct ListSearch<'a> {
 
 impl ListSearch<'_> {
     /// Returns, for each needle, the index in its list at which it would be inserted; null if the
-    /// needle or the list is null. `compare(i, j)` compares leaf `i` of all leaves with needle `j` of
-    /// all needles.
+    /// needle or the list is null. `compare(i, j)` compares leaf `i` of all leaves with needle `j`
+    /// of all needles.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,

@@ -65,7 +65,8 @@ impl BuildHasher for SecretHashState {
     }
 }
 
-/// Hasher for integers: multiplies by one secret factor after each integer, and by another at the end.
+/// Hasher for integers: multiplies by one secret factor after each integer, and by another at the
+/// end.
 #[derive(Debug)]
 pub struct NumberHasher {
     seeded: SecretHashState,

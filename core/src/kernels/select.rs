@@ -73,7 +73,8 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<RaggedArray> {
     check_mask(mask)?;
     let to = common_type(yes.operand_type(), no.operand_type())?;
-    // First find `shape`, the common lists of the mask and both operands. Then broadcast the operands to it.
+    // First find `shape`, the common lists of the mask and both operands. Then broadcast the
+    // operands to it.
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {

@@ -68,7 +68,8 @@ static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
     let (level, warning) =
         choose_level(env::var_os(VARIABLE).as_deref(), SimdLevel::detect_level());
     if let Some(warning) = warning {
-        // Print the warning, because the kernel that initializes the level may have no way to return it.
+        // Print the warning, because the kernel that initializes the level may have no way to
+        // return it.
         eprintln!("warning: {warning}");
     }
     level
@@ -100,7 +101,8 @@ macro_rules! for_avx2 {
                 $wide
             }
             if $crate::kernels::simd::has_avx2() {
-                // SAFETY: `has_avx2` checked that the CPU supports the features that the function enables.
+                // SAFETY: `has_avx2` checked that the CPU supports the features that the function
+                // enables.
                 return unsafe { run_avx2$(::<$($c)*>)?($($a),*) };
             }
         }
@@ -127,7 +129,8 @@ macro_rules! return_avx512 {
                 $body
             }
             if $condition && let Some(token) = $crate::kernels::simd::Avx512::new_if_available() {
-                // SAFETY: `Avx512::new_if_available` returned a token, so the CPU has all enabled features.
+                // SAFETY: `Avx512::new_if_available` returned a token, so the CPU has all enabled
+                // features.
                 return unsafe { run_avx512$(::<$($c)*>)?(token, $($a),*) };
             }
         }
@@ -157,7 +160,8 @@ pub(crate) fn has_vbmi2() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 
-/// Proof that the CPU supports AVX2: only functions compiled for AVX2 can create it without `unsafe`.
+/// Proof that the CPU supports AVX2: only functions compiled for AVX2 can create it without
+/// `unsafe`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());

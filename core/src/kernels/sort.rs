@@ -1,7 +1,8 @@
 //! Sorts the leaves of each list, and finds their order, ranks and distinct values.
 //!
-//! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is greater than
-//! any number, as in the SQL of this crate: it is last in ascending order, first in descending order.
+//! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is
+//! greater than any number, as in the SQL of this crate: it is last in ascending order, first in
+//! descending order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -126,7 +127,8 @@ pub fn argsort(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
 pub fn rank(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let lists = find_innermost_level(array)?.layout();
     let leaves = array.leaves();
-    // Ranks count only valid leaves: sort nulls last, so that they do not shift the ranks of values.
+    // Ranks count only valid leaves: sort nulls last, so that they do not shift the ranks of
+    // values.
     let positions = argsort_leaves(leaves, lists, SortOrder { nulls_first: false, ..order })?;
     let mut found = vec![0i64; leaves.len()];
     for_each_list(lists, |list| {
@@ -160,7 +162,8 @@ pub fn rank(array: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// If `by` is flat or has more levels than the array, lists differ in length, or values cannot be compared.
+/// If `by` is flat or has more levels than the array, lists differ in length, or values cannot be
+/// compared.
 pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: SortOrder) -> Result<RaggedArray> {
     let axis = by.axes().len();
     if axis == 0 || axis > array.axes().len() {
@@ -315,7 +318,8 @@ macro_rules! floats {
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
-/// Sorts values without nulls by their unsigned keys ([`Sortable`]); `None` for types without such keys.
+/// Sorts values without nulls by their unsigned keys ([`Sortable`]); `None` for types without such
+/// keys.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: SortOrder) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,

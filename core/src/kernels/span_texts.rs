@@ -20,7 +20,8 @@ use crate::error::Result;
 const SECOND: i128 = 1_000_000_000;
 const DAY: i128 = 86_400 * SECOND;
 
-/// Returns whether the values of a type, or the elements of its lists, are durations, intervals or structs.
+/// Returns whether the values of a type, or the elements of its lists, are durations, intervals or
+/// structs.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -39,8 +40,8 @@ pub fn has_spans(t: &DataType) -> bool {
     }
 }
 
-/// Converts durations, intervals (see [`make_span_formatter`]) and structs, including those in lists, to strings.
-/// Nulls stay null. Arrays of other types are returned unchanged.
+/// Converts durations, intervals (see [`make_span_formatter`]) and structs, including those in
+/// lists, to strings. Nulls stay null. Arrays of other types are returned unchanged.
 ///
 /// A struct becomes `{'a': 1, 'b': [x, NULL]}`, as in DuckDB: names are quoted, strings are not.
 ///
@@ -116,9 +117,9 @@ fn make_text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), texts.data_type().clone(), field.is_nullable()))
 }
 
-/// Returns a function that formats value `i`, which must not be null, of an array of durations or intervals;
-/// `None` for other types. Examples of durations are `4951d 03:00` and `00:00:01.5`; an interval is `1y 2mo 3d
-/// 04:00`. Each part has its own sign: `-1d -02:00`.
+/// Returns a function that formats value `i`, which must not be null, of an array of durations or
+/// intervals; `None` for other types. Examples of durations are `4951d 03:00` and `00:00:01.5`; an
+/// interval is `1y 2mo 3d 04:00`. Each part has its own sign: `-1d -02:00`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -198,8 +199,8 @@ fn format_clock(nanoseconds: i128) -> String {
     text
 }
 
-/// Parses the strings of [`format_duration`] and returns their nanoseconds. Returns `None` for other
-/// strings.
+/// Parses the strings of [`format_duration`] and returns their nanoseconds. Returns `None` for
+/// other strings.
 pub(crate) fn parse_duration(text: &str) -> Option<i128> {
     let (days, clock) = match text.split_once('d') {
         Some((days, "")) => (days, None),

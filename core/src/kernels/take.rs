@@ -17,12 +17,14 @@ use crate::array::{Layout, ListAxis, RaggedArray, make_lists_like};
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 
-/// Takes the elements of every list at the indices in its list of `indices` (NumPy's `take`, list by list).
+/// Takes the elements of every list at the indices in its list of `indices` (NumPy's `take`, list
+/// by list).
 ///
-/// `indices` has integer leaves; its innermost level is the axis to select from: one level selects elements
-/// of axis 1 with everything below them, two levels select elements of axis 2, and so on. Its outer lists
-/// have the lengths of the outer lists of the array. Indices count from 0, negative indices from the end, and
-/// may repeat. A null index gives a null element; a list that is null in either array gives a null list.
+/// `indices` has integer leaves; its innermost level is the axis to select from: one level selects
+/// elements of axis 1 with everything below them, two levels select elements of axis 2, and so on.
+/// Its outer lists have the lengths of the outer lists of the array. Indices count from 0, negative
+/// indices from the end, and may repeat. A null index gives a null element; a list that is null in
+/// either array gives a null list.
 ///
 /// The result has the lists of the indices, shared if no list of the array is null.
 ///
@@ -43,8 +45,9 @@ use crate::index::resolve_position;
 /// ```
 ///
 /// # Errors
-/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), the
-/// indices are not integers, have no levels or more levels than the array, or outer lists differ in length.
+/// If an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size),
+/// the indices are not integers, have no levels or more levels than the array, or outer lists
+/// differ in length.
 pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     let (axis, array, indices, at) = align_indices("take", array, indices)?;
     let (from, to) = (array.axis(axis)?, indices.axis(axis)?);
@@ -99,7 +102,8 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     replace_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Reverses every list of `axis` (1 or more, negative axes count from the innermost); null lists stay null.
+/// Reverses every list of `axis` (1 or more, negative axes count from the innermost); null lists
+/// stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -157,7 +161,8 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// An index that is out of range: its list among all lists of indices, and its position in this list.
+/// An index that is out of range: its list among all lists of indices, and its position in this
+/// list.
 struct OutsideIndex {
     list: usize,
     position: usize,

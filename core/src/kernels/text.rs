@@ -97,7 +97,8 @@ pub(crate) fn is_overflow(text: &str, parsed: f64) -> bool {
     parsed.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Returns whether leaves of this type are strings: Utf8, LargeUtf8, Utf8View, or a dictionary of these.
+/// Returns whether leaves of this type are strings: Utf8, LargeUtf8, Utf8View, or a dictionary of
+/// these.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -149,7 +150,8 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
         ));
     }
     array.with_leaves(Arc::new(over_values(leaves, |values| match values.data_type() {
-        // The values of a dictionary may be a dictionary too; then test the values of the inner dictionary.
+        // The values of a dictionary may be a dictionary too; then test the values of the inner
+        // dictionary.
         DataType::Dictionary(..) => over_values(values, |values| test.evaluate(values)),
         _ => test.evaluate(values),
     })?))

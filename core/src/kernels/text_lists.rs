@@ -13,10 +13,11 @@ use crate::error::{Error, Result};
 
 /// Parses each string as a list of the type `to`. A null string gives a null list.
 ///
-/// A list is in brackets, with commas between its elements; blanks around an element are ignored. `NULL`, in
-/// upper or lower case, is a null element. An element in single or double quotes may contain any character; a
-/// backslash escapes the character after it. If `safe` is set, a string that is not a list gives a null list,
-/// and an element that is not a value of the leaf type becomes null.
+/// A list is in brackets, with commas between its elements; blanks around an element are ignored.
+/// `NULL`, in upper or lower case, is a null element. An element in single or double quotes may
+/// contain any character; a backslash escapes the character after it. If `safe` is set, a string
+/// that is not a list gives a null list, and an element that is not a value of the leaf type
+/// becomes null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -32,8 +33,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If `to` is not a type of lists of scalars. Without `safe`, also if a string is not a list with as many
-/// levels as `to`, or an element is not a value of the leaf type.
+/// If `to` is not a type of lists of scalars. Without `safe`, also if a string is not a list with
+/// as many levels as `to`, or an element is not a value of the leaf type.
 pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<ArrayRef> {
     let (depth, leaf) = (list_depth(to), leaf_type(to));
     if depth == 0 || leaf.is_nested() {

@@ -37,8 +37,8 @@ const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 /// as in `%-d`, omits leading zeros.
 ///
 /// # Errors
-/// For an unknown directive, values that are not timestamps, a time outside the years -262143 to 262142, and
-/// strings of more than 2 GiB in total.
+/// For an unknown directive, values that are not timestamps, a time outside the years -262143 to
+/// 262142, and strings of more than 2 GiB in total.
 pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
     let parts = parse_format(format)?;
     let clock = LocalClock::try_new(times)?;
@@ -288,8 +288,8 @@ impl LocalClock {
         Ok(true)
     }
 
-    /// Formats times without a zone as the names of their days or months, without their local times,
-    /// which takes half the time. Returns `None` for other parts, and for times that
+    /// Formats times without a zone as the names of their days or months, without their local
+    /// times, which takes half the time. Returns `None` for other parts, and for times that
     /// [`extract_time_part`] leaves out.
     fn name_all(&self, times: &ArrayRef, part: &FormatPart) -> Result<Option<StringArray>> {
         let (names, number, short) = match part {

@@ -1,4 +1,5 @@
-//! Rewrites dates and times in formats that DuckDB parses, but Arrow does not, to a format that Arrow parses.
+//! Rewrites dates and times in formats that DuckDB parses, but Arrow does not, to a format that
+//! Arrow parses.
 
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub fn has_texts(t: &DataType) -> bool {
     }
 }
 
-/// Rewrites each date or time that DuckDB parses, but Arrow does not, to a format that Arrow parses (see
-/// [`complete_time`]). Other strings and nulls stay unchanged; lists keep their lengths.
+/// Rewrites each date or time that DuckDB parses, but Arrow does not, to a format that Arrow parses
+/// (see [`complete_time`]). Other strings and nulls stay unchanged; lists keep their lengths.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -108,13 +109,13 @@ fn complete_lists<O: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(data))
 }
 
-/// Returns a date or time in the format that Arrow parses, such as `2024-01-01T10:00:00+02:00`. Returns `None`
-/// if Arrow can parse `text` unchanged, or if `text` is not a date or time.
+/// Returns a date or time in the format that Arrow parses, such as `2024-01-01T10:00:00+02:00`.
+/// Returns `None` if Arrow can parse `text` unchanged, or if `text` is not a date or time.
 ///
-/// `text` may lack the seconds, and may have one digit for a month, day or hour, `/` instead of `-`, several
-/// blanks before the time, and blanks at both ends. The time zone is `Z`, `UTC`, an offset such as `+02`, or a name
-/// such as `Europe/Berlin`. With a name, the result is in UTC, because Arrow rejects local times that clocks skip or
-/// repeat.
+/// `text` may lack the seconds, and may have one digit for a month, day or hour, `/` instead of
+/// `-`, several blanks before the time, and blanks at both ends. The time zone is `Z`, `UTC`, an
+/// offset such as `+02`, or a name such as `Europe/Berlin`. With a name, the result is in UTC,
+/// because Arrow rejects local times that clocks skip or repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -43,8 +43,8 @@ pub fn is_instant_or_span(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
 }
 
-/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants become seconds since 1970. Nulls
-/// stay null.
+/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants become seconds since 1970.
+/// Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -133,8 +133,8 @@ pub fn to_exact_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
 }
 
-/// Converts values to the timestamp or duration type `to`; null if a value is not a multiple of the unit
-/// of `to` or does not fit 64 bits. A time zone only changes the type: instants stay the same.
+/// Converts values to the timestamp or duration type `to`; null if a value is not a multiple of the
+/// unit of `to` or does not fit 64 bits. A time zone only changes the type: instants stay the same.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -157,8 +157,8 @@ pub fn to_exact_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
 /// ```
 ///
 /// # Errors
-/// For an interval with months, for values that are not times, durations or intervals, and for a type `to`
-/// that is neither a timestamp nor a duration.
+/// For an interval with months, for values that are not times, durations or intervals, and for a
+/// type `to` that is neither a timestamp nor a duration.
 pub fn convert_exactly(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     let (DataType::Timestamp(unit, _) | DataType::Duration(unit)) = to else {
         return Err(Error::type_of(
@@ -209,8 +209,8 @@ pub(super) fn find_parsed_type(times: &DataType) -> DataType {
     }
 }
 
-/// Returns whether values of two types compare exactly: both are durations or intervals, both are instants
-/// (dates and timestamps) with a time zone, or both are instants without one.
+/// Returns whether values of two types compare exactly: both are durations or intervals, both are
+/// instants (dates and timestamps) with a time zone, or both are instants without one.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -231,8 +231,8 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     (span(a) && span(b)) || (zoned(a).is_some() && zoned(a) == zoned(b))
 }
 
-/// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's cast.
-/// Nulls stay null.
+/// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's
+/// cast. Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

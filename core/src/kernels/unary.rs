@@ -32,8 +32,9 @@ use crate::error::{Error, Result};
 /// | `IsNan` | Boolean | Boolean | - |
 /// | `IsNull` | Boolean | Boolean | Boolean |
 ///
-/// The definitions are NumPy's: NaN stays NaN, the square root of a negative number is NaN, and the logarithm
-/// of 0 is negative infinity. Half precision is computed in 32 bits, all other types in their own width.
+/// The definitions are NumPy's: NaN stays NaN, the square root of a negative number is NaN, and the
+/// logarithm of 0 is negative infinity. Half precision is computed in 32 bits, all other types in
+/// their own width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// Negation. An error for the smallest integer of its type, whose negative does not fit.
@@ -307,7 +308,8 @@ fn apply_to_integers(function: UnaryOp, leaves: &ArrayRef) -> Result<ArrayRef> {
 
 /// Rounds to a multiple of `10^digits`, halves to even.
 fn round_tens(value: i128, digits: u32) -> i128 {
-    // If `10^digits` overflows an `i128`, half of it exceeds every 64-bit value, so the result is 0.
+    // If `10^digits` overflows an `i128`, half of it exceeds every 64-bit value, so the result
+    // is 0.
     let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
     let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
     let up = match (rest * 2).cmp(&unit) {

@@ -19,7 +19,8 @@ use super::native::reinterpret_values;
 use super::time_units::count_nanoseconds;
 use crate::error::{Error, Result};
 
-/// Returns whether the offset of a zone may change: false for UTC and for a fixed offset such as `+02:00`.
+/// Returns whether the offset of a zone may change: false for UTC and for a fixed offset such as
+/// `+02:00`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -52,8 +53,8 @@ pub fn may_change(zone: &str) -> bool {
 /// ```
 ///
 /// # Errors
-/// If `to` is not a timestamp with a known zone, or the values are not local times. Without `safe`, also if a
-/// time is outside the range of `to`, or a string is not a time.
+/// If `to` is not a timestamp with a known zone, or the values are not local times. Without `safe`,
+/// also if a time is outside the range of `to`, or a string is not a time.
 pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<ArrayRef> {
     let (unit, zone) = read_unit_and_zone(to)?;
     let local = DataType::Timestamp(unit, None);

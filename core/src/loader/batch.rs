@@ -62,7 +62,8 @@ pub(super) struct AxisCounts {
 }
 
 impl Batch {
-    /// Returns the index of the batch in this process's [part](super::LoaderOptions::part) of the epoch.
+    /// Returns the index of the batch in this process's [part](super::LoaderOptions::part) of the
+    /// epoch.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -191,7 +192,8 @@ impl Batch {
         &self.tensors
     }
 
-    /// Converts the batch to its tensors with their names; drops the [items](BatchItem) that they were built from.
+    /// Converts the batch to its tensors with their names; drops the [items](BatchItem) that they
+    /// were built from.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -41,7 +41,8 @@ pub(super) struct BatchDraft {
     /// For each item, the index of its label or, without labels, of its row (counted over all
     /// shards). Like `windows` and `spans`, empty if no tensor needs it.
     pub(super) bases: Vec<usize>,
-    /// For each item (a window of a row or label), the number of all windows of the same row or label.
+    /// For each item (a window of a row or label), the number of all windows of the same row or
+    /// label.
     pub(super) windows: Vec<usize>,
     /// For each item (a window of measurements), the events that its measurements belong to.
     pub(super) spans: Vec<EventSpan>,

@@ -130,7 +130,8 @@ impl WriteSlots for PaddingBytes {
     }
 }
 
-/// A memory block that a [`BlockShelf`] lends to one tensor. Drop returns it to the shelf, unless it is `dirty`.
+/// A memory block that a [`BlockShelf`] lends to one tensor. Drop returns it to the shelf, unless
+/// it is `dirty`.
 #[derive(Debug)]
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
@@ -142,8 +143,8 @@ pub(super) struct LentBlock {
 }
 
 impl LentBlock {
-    /// Returns the tensor's bytes: padding, except at the positions of `grid`, where the caller must
-    /// write. If `together` is set, the threads of the current pool share the work.
+    /// Returns the tensor's bytes: padding, except at the positions of `grid`, where the caller
+    /// must write. If `together` is set, the threads of the current pool share the work.
     pub(super) fn clear_for_grid(&mut self, grid: &PaddedGrid, together: bool) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
@@ -196,11 +197,13 @@ mod tests {
     #[test]
     fn capacity_to_grow_costs_no_memory() {
         const MB: usize = 1 << 20;
-        // A memory-mapped block has four times the requested length, but not more than the largest length.
+        // A memory-mapped block has four times the requested length, but not more than the largest
+        // length.
         assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
         assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
         assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);
-        // A block on the heap, whose memory is committed at once, has a quarter more than requested.
+        // A block on the heap, whose memory is committed at once, has a quarter more than
+        // requested.
         assert_eq!(choose_capacity(1000, usize::MAX), 1250);
         assert_eq!(choose_capacity(1000, 1100), 1100);
         assert_eq!(choose_capacity(2 * MB, 3 * MB), 2 * MB + MB / 2);

@@ -147,7 +147,8 @@ pub(super) fn find_converter(from: DType, to: DType) -> Option<ElementCast> {
         })
     }
     match from {
-        // Booleans are bytes with the value 0 or 1, so copying them gives the 8-bit integers 0 and 1.
+        // Booleans are bytes with the value 0 or 1, so copying them gives the 8-bit integers 0
+        // and 1.
         T::Bool if matches!(to, T::U8 | T::I8) => Some(|from, out| {
             out.copy_from_slice(from);
             true

@@ -54,7 +54,8 @@ struct EpochProgress {
     /// before `limit`.
     unclaimed: usize,
     limit: usize,
-    /// Index of the batch whose result is `done[0]`; `done[i]` is `None` until batch `first + i` is built.
+    /// Index of the batch whose result is `done[0]`; `done[i]` is `None` until batch `first + i` is
+    /// built.
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,

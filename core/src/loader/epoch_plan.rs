@@ -11,7 +11,8 @@ use super::row_windows::RowWindows;
 use super::state::LoaderState;
 use crate::error::{Error, Result};
 
-/// The batches of one epoch, which depend only on the options, the lengths of the rows and the epoch.
+/// The batches of one epoch, which depend only on the options, the lengths of the rows and the
+/// epoch.
 ///
 /// A plan takes 4 bytes per item, or none in source order. It does not store windows: they are
 /// computed when their batch is built.
@@ -224,7 +225,8 @@ impl EpochPlan {
         start..start.saturating_add(size).min(self.items)
     }
 
-    /// Returns the row of an item, as an index over all shards, and the range of its events within the row.
+    /// Returns the row of an item, as an index over all shards, and the range of its events within
+    /// the row.
     fn find_window_of_item(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
         let ItemOrigin { base, step } = inner.items.locate_item(item);

@@ -4,7 +4,8 @@
 pub(super) enum FactsPlace {
     /// The facts are in separate tensors.
     Beside,
-    /// At most this many facts of a row are prepended to its elements of axis 1, one element per fact.
+    /// At most this many facts of a row are prepended to its elements of axis 1, one element per
+    /// fact.
     Elements(usize),
     /// One element that holds all facts is prepended to axis 1 of a row. The facts are the list of
     /// this element on axis 2.

@@ -52,7 +52,8 @@ pub(super) enum ItemRows {
     Cuts(EarlyEnds),
 }
 
-/// Rows that end early: row `rows[i]` keeps its first `ends[i]` elements of axis 1. A row may be repeated.
+/// Rows that end early: row `rows[i]` keeps its first `ends[i]` elements of axis 1. A row may be
+/// repeated.
 #[derive(Debug, Default)]
 pub(super) struct EarlyEnds {
     /// Indices of the rows, counted over all shards.
@@ -61,8 +62,9 @@ pub(super) struct EarlyEnds {
 }
 
 impl EpochItems {
-    /// Lists the items: one per base (a row or label), or all stepped windows of each base. Returns an error
-    /// for more than 2^32 - 1 items, and if a stepped window has no elements or a stride of 0.
+    /// Lists the items: one per base (a row or label), or all stepped windows of each base. Returns
+    /// an error for more than 2^32 - 1 items, and if a stepped window has no elements or a stride
+    /// of 0.
     pub(super) fn new(
         source: &LoaderSource,
         options: &LoaderOptions,

@@ -46,14 +46,16 @@ pub(super) struct SourceColumn {
     /// The value that replaces nulls. Only the first `dtype.size()` bytes are used.
     pub(super) null: [u8; 8],
     pub(super) nulls: bool,
-    /// Whether float32 values are made finite: NaN becomes 0, and infinities the largest finite numbers.
+    /// Whether float32 values are made finite: NaN becomes 0, and infinities the largest finite
+    /// numbers.
     pub(super) finite: bool,
     /// Index of the column of static facts whose values are prepended to the values of this column;
     /// `None` if there is no such column.
     pub(super) fact: Option<usize>,
 }
 
-/// One shard of a loader: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
+/// One shard of a loader: the layouts of its axes, and its columns in the order of
+/// [`LoaderSource::columns`].
 #[derive(Debug)]
 pub(super) struct SourceShard {
     pub(super) rows: usize,
@@ -284,7 +286,8 @@ fn unify_column(
     let what = format!("column {name:?}");
     let mut target: DataType = first.data_type().clone();
     let mut nulls = false;
-    // If `tokens_as_i64` is set and all shards have integers in the column, batches hold them as int64.
+    // If `tokens_as_i64` is set and all shards have integers in the column, batches hold them as
+    // int64.
     let mut integers = options.tokens_as_i64;
     for table in tables {
         let dtype = DType::from_arrow(table.column(name)?.data_type());
@@ -297,7 +300,8 @@ fn unify_column(
         if *found == target || integers {
             continue;
         }
-        // Numbers of different types are converted to a common type; other differences are an error.
+        // Numbers of different types are converted to a common type; other differences are an
+        // error.
         target = promote_types(&target, found)
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {
@@ -428,7 +432,8 @@ pub(super) struct RowScratch {
     values: Vec<u8>,
 }
 
-/// Returns the first `len` bytes of a buffer, with unspecified content; grows a buffer that is shorter.
+/// Returns the first `len` bytes of a buffer, with unspecified content; grows a buffer that is
+/// shorter.
 pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if bytes.len() < len {
         bytes.resize(len, 0);

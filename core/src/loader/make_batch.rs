@@ -46,7 +46,8 @@ impl EpochPlan {
             let mut work = WorkBuffers::default();
             outputs.iter().map(|output| tensor(output, &mut work)).collect()
         };
-        // If several tensors fail, return the error of the first of them in the order of the tensors.
+        // If several tensors fail, return the error of the first of them in the order of the
+        // tensors.
         let tensors = tensors.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Batch {
             number: batch,
@@ -74,7 +75,8 @@ impl TensorOutput {
         together: bool,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
-        // `draft_batch` checked the size of the batch, so the byte counts of its tensors do not overflow.
+        // `draft_batch` checked the size of the batch, so the byte counts of its tensors do not
+        // overflow.
         let slots = grid.view_slots(self.axis, self.size());
         let largest = match self.facts {
             true => slots.bytes().saturating_mul(2),

@@ -1,13 +1,15 @@
 //! Builds batches for training from ragged tables, whose rows are the items.
 //!
-//! A [`Loader`] takes one or more tables, the *shards*, and [`LoaderOptions`]. An **item** is one row (such
-//! as a patient) or a window of axis 1 of a row (such as some of the events); an **epoch** is all items in
-//! some order, divided into batches. [`Loader::epoch`] returns an [`Epoch`], an iterator over [`Batch`]es of
-//! named tensors, padded with masks or packed with `cu_seqlens`.
+//! A [`Loader`] takes one or more tables, the *shards*, and [`LoaderOptions`]. An **item** is one
+//! row (such as a patient) or a window of axis 1 of a row (such as some of the events); an
+//! **epoch** is all items in some order, divided into batches. [`Loader::epoch`] returns an
+//! [`Epoch`], an iterator over [`Batch`]es of named tensors, padded with masks or packed with
+//! `cu_seqlens`.
 //!
-//! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only on the
-//!   options, the lengths of the rows and the epoch. An epoch can therefore resume at any batch immediately
-//!   ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of threads.
+//! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only
+//!   on the options, the lengths of the rows and the epoch. An epoch can therefore resume at any
+//!   batch immediately ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of
+//!   threads.
 //! * **Values are copied once**, from the (memory-mapped) shard to their place in the tensor,
 //!   without intermediate tables or allocations per row.
 //! * **Memory is reused.** A dropped batch returns its memory to the loader, with the positions of
@@ -119,8 +121,9 @@ pub struct Loader {
 impl Loader {
     /// Builds a loader over the rows of all shards, one shard after the other.
     ///
-    /// All shards must have the same columns on the same axes. Numbers of different types become their common
-    /// type (as in [`RaggedTable::concat`]) when they are copied to a batch. Shards are not copied.
+    /// All shards must have the same columns on the same axes. Numbers of different types become
+    /// their common type (as in [`RaggedTable::concat`]) when they are copied to a batch. Shards
+    /// are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;

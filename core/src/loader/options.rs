@@ -204,8 +204,8 @@ impl LoaderOptions {
 
     /// Sets whether to drop the items at the end of the order that do not fill a batch.
     ///
-    /// If [`part`](Self::part) is set, also drops the last batches if not every process would get one
-    /// of them.
+    /// If [`part`](Self::part) is set, also drops the last batches if not every process would get
+    /// one of them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -313,9 +313,9 @@ impl LoaderOptions {
 
     /// Sets the sizes of the axes after the rows in padded batches, at most one per axis.
     ///
-    /// [`AxisSize::Longest`] (the default) is the longest list of the batch; [`AxisSize::Exactly`] gives
-    /// every batch the same shape. Longer lists are truncated on the side of the padding. Axis 1 is
-    /// truncated after the window is chosen.
+    /// [`AxisSize::Longest`] (the default) is the longest list of the batch; [`AxisSize::Exactly`]
+    /// gives every batch the same shape. Longer lists are truncated on the side of the padding.
+    /// Axis 1 is truncated after the window is chosen.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -534,12 +534,14 @@ impl LoaderOptions {
         Ok(())
     }
 
-    /// Returns the maximum number of batches that exist at a time: one per thread, and prefetched ones.
+    /// Returns the maximum number of batches that exist at a time: one per thread, and prefetched
+    /// ones.
     pub(super) fn max_in_flight(&self) -> usize {
         self.threads.saturating_add(self.prefetch)
     }
 
-    /// Returns whether the thread that requests a batch also builds it. The loader then has no thread pool.
+    /// Returns whether the thread that requests a batch also builds it. The loader then has no
+    /// thread pool.
     pub(super) fn is_inline(&self) -> bool {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }

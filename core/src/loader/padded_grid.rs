@@ -105,7 +105,8 @@ impl PaddedGrid {
 
 pub(super) struct GridSlots<'a> {
     grid: &'a PaddedGrid,
-    /// `blocks[d]` is the size in bytes of one element of axis `d` in the tensor, including padding.
+    /// `blocks[d]` is the size in bytes of one element of axis `d` in the tensor, including
+    /// padding.
     blocks: Vec<usize>,
 }
 
@@ -128,7 +129,8 @@ impl GridSlots<'_> {
         self.item_bytes() * self.grid.shape[0]
     }
 
-    /// Writes consecutive elements of axis `level` to `out`, which has exactly the bytes of these elements.
+    /// Writes consecutive elements of axis `level` to `out`, which has exactly the bytes of these
+    /// elements.
     fn write_elements<P: WriteSlots>(
         &self,
         level: usize,

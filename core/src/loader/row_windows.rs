@@ -57,8 +57,8 @@ impl RowWindows {
         reach.min((len - 1) / stride + 1)
     }
 
-    /// Returns the elements of window number `step` of a row of `len` elements. `random` returns 64 random
-    /// bits; it is called only if the options choose random windows.
+    /// Returns the elements of window number `step` of a row of `len` elements. `random` returns 64
+    /// random bits; it is called only if the options choose random windows.
     pub(super) fn place_window(
         &self,
         len: usize,

@@ -31,7 +31,8 @@ pub(super) struct EventSpan {
 }
 
 impl ShardTimeline {
-    /// Builds a timeline: `rows` divides the events into rows, and `events` the measurements into events.
+    /// Builds a timeline: `rows` divides the events into rows, and `events` the measurements into
+    /// events.
     ///
     /// # Errors
     /// If `events` does not have one list of measurements per event of `rows`, or `values` does not
@@ -96,7 +97,8 @@ impl ShardTimeline {
             let bounds = o[events.start..=events.end].array_windows();
             for ([start, end], value) in bounds.zip(&values[events]) {
                 let (start, end) = (start.as_usize() - base, end.as_usize() - base);
-                // An event without measurements has no first measurement, so its value is not written.
+                // An event without measurements has no first measurement, so its value is not
+                // written.
                 if start >= elements.start && start < end {
                     out[start - elements.start] = value.to_ne_bytes();
                 }

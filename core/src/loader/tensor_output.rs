@@ -32,7 +32,8 @@ pub(super) enum TensorContent {
     Offsets,
     /// For each element of a packed batch, its index within its item (a window of a row).
     PositionIds,
-    /// For each element of axis 1, whether it is a static fact that is prepended to the elements of the row.
+    /// For each element of axis 1, whether it is a static fact that is prepended to the elements of
+    /// the row.
     Fact,
     /// Whether the position on axis 1 is one of the first `n`, where `n` is the number of facts
     /// that are prepended to the item. With padding on the left, these positions are padding.
@@ -40,7 +41,8 @@ pub(super) enum TensorContent {
     /// The value of each event (days since the previous event) at its first measurement; 0 at all
     /// other measurements.
     Spread,
-    /// For each item, the index of its first event in the row; `EndEvent` is the index after its last event.
+    /// For each item, the index of its first event in the row; `EndEvent` is the index after its
+    /// last event.
     FirstEvent,
     EndEvent,
     /// For each item, the number of windows into which its row or label is divided.

@@ -1,3 +1,5 @@
+//! Conversion of tables from and to record batches, whose list columns become shared axes.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -98,7 +98,8 @@ impl RaggedTableBuilder {
         self
     }
 
-    /// Adds the next axis from the ends of its lists, as stored in an `.nrt` file (nested ragged tensors).
+    /// Adds the next axis from the ends of its lists, as stored in an `.nrt` file (nested ragged
+    /// tensors).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -45,7 +45,8 @@ impl Column {
         Self::with_field(Arc::new(field), axis, values)
     }
 
-    /// Builds a column with the name, nullability and metadata of a field; `values` determine the type.
+    /// Builds a column with the name, nullability and metadata of a field; `values` determine the
+    /// type.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! Concatenation of tables, whose columns are cast to common types.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait, RecordBatch};
@@ -12,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::with_offsets;
 
 impl RaggedTable {
-    /// Concatenates the parts of a table. Without parts, returns the columns of `schema` without rows.
+    /// Concatenates the parts of a table. Without parts, returns the columns of `schema` without
+    /// rows.
     pub(crate) fn concat_parts(
         schema: SchemaRef,
         parts: impl IntoIterator<Item = Result<Self>>,
@@ -26,9 +29,10 @@ impl RaggedTable {
 
     /// Concatenates the rows of all tables.
     ///
-    /// Columns are matched by name and keep the order and metadata of the first table; differing types are
-    /// promoted ([`promote_types`]). An axis stays uniform if it has the same size in all tables.
-    /// [`Scalars`](Self::scalars) are kept if they are equal. A single table is returned unchanged.
+    /// Columns are matched by name and keep the order and metadata of the first table; differing
+    /// types are promoted ([`promote_types`]). An axis stays uniform if it has the same size in all
+    /// tables. [`Scalars`](Self::scalars) are kept if they are equal. A single table is returned
+    /// unchanged.
     ///
     /// # Errors
     /// If there are no tables, they differ in their number of axes or have none, a column is

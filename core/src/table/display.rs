@@ -1,3 +1,5 @@
+//! The text form of a table.
+
 use std::fmt;
 
 use arrow::array::{Array, ArrayRef};

@@ -1,3 +1,5 @@
+//! Comparison of tables.
+
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
@@ -17,12 +19,13 @@ pub enum NanComparison {
 }
 
 impl RaggedTable {
-    /// Returns whether both tables have the same columns on the same axes, lists, values and scalars.
+    /// Returns whether both tables have the same columns on the same axes, lists, values and
+    /// scalars.
     ///
-    /// Numbers are compared by value across types (`1` of int8 equals `1.0` of float32, true equals
-    /// 1). The order of columns, axis names and offset widths are ignored. A null value equals only
-    /// a null value, a null list only a null list. `==` is stricter: it compares types and the order
-    /// of columns, and NaN by its bits.
+    /// Numbers are compared by value across types (`1` of int8 equals `1.0` of float32, true
+    /// equals 1). The order of columns, axis names and offset widths are ignored. A null value
+    /// equals only a null value, a null list only a null list. `==` is stricter: it compares types
+    /// and the order of columns, and NaN by its bits.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -164,7 +164,8 @@ fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef>
         _ => {}
     }
     let total: usize = ranges.iter().map(Range::len).sum();
-    // Copying a range has a fixed cost, so values are copied one by one if the ranges are short on average.
+    // Copying a range has a fixed cost, so values are copied one by one if the ranges are short on
+    // average.
     if total / ranges.len() < 8 {
         let indices: UInt64Array = ranges.iter().cloned().flatten().map(|i| i as u64).collect();
         return Ok(take(values, &indices, None)?);

@@ -27,14 +27,16 @@ pub(super) struct KeyRuns<O> {
     pub(super) first: Vec<O>,
 }
 
-/// A row that is out of order: the value of its key column number `key` is smaller than in the row before.
+/// A row that is out of order: the value of its key column number `key` is smaller than in the row
+/// before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnsortedRow {
     pub(super) key: usize,
     pub(super) row: usize,
 }
 
-/// Returns each key's runs, outermost first, or the first row out of order. `O` must hold the number of rows.
+/// Returns each key's runs, outermost first, or the first row out of order. `O` must hold the
+/// number of rows.
 pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     keys: &[ArrayRef],
 ) -> Result<std::result::Result<Vec<KeyRuns<O>>, UnsortedRow>> {

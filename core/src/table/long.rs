@@ -1,3 +1,5 @@
+//! Long tables, with a row for each value: conversion from and to ragged tables.
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -85,8 +87,8 @@ impl RaggedTable {
     /// last; dictionaries sort by value.
     ///
     /// # Errors
-    /// If there are no keys, a key is given twice, is not a column or has lists or structs as values, or rows
-    /// are out of order with [`UnsortedRows::Refuse`].
+    /// If there are no keys, a key is given twice, is not a column or has lists or structs as
+    /// values, or rows are out of order with [`UnsortedRows::Refuse`].
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -248,7 +250,8 @@ impl RaggedTable {
         Self::try_new(rows, name(0), axes, columns)
     }
 
-    /// Converts to a long table: one row per innermost element, which repeats the values of outer axes.
+    /// Converts to a long table: one row per innermost element, which repeats the values of outer
+    /// axes.
     ///
     /// This is the inverse of [`nest`](Self::nest). Columns keep their order; columns of the
     /// innermost axis are not copied. An element whose list is empty or null is lost, unless

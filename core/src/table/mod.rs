@@ -235,8 +235,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If two columns share a name, a column has the name of a scalar, the axis of a column does not
-    /// exist, its length differs from the axis, or a null list of a column has elements.
+    /// If two columns share a name, a column has the name of a scalar, the axis of a column does
+    /// not exist, its length differs from the axis, or a null list of a column has elements.
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
         for (i, column) in columns.iter().enumerate() {
             let same_name = |c: &Column| c.name() == column.name();
@@ -266,7 +266,8 @@ impl RaggedTable {
                 });
             }
             for (level, nulls) in column.list_nulls().iter().enumerate() {
-                // `ListAxis::try_new` checks that there is one bit per list, and that null lists are empty.
+                // `ListAxis::try_new` checks that there is one bit per list, and that null lists
+                // are empty.
                 ListAxis::try_new(self.axes[level].layout.clone(), nulls.clone())?;
             }
         }

@@ -1,3 +1,5 @@
+//! Flattens, squeezes and inserts axes of a table.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};
@@ -31,8 +33,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// The first element of a list gets the value of its row in the outer column. The other elements
-    /// get 0 or `false`, or null if the type of the column has neither.
+    /// The first element of a list gets the value of its row in the outer column. The other
+    /// elements get 0 or `false`, or null if the type of the column has neither.
     #[default]
     Zero,
     /// The first element of a list gets the value of its row in the outer column, the others null.
@@ -191,8 +193,8 @@ impl RaggedTable {
 
     /// Merges an axis like [`flatten`](Self::flatten).
     ///
-    /// For columns of the outer axis, the first element of a list gets the value of the element that
-    /// held the list, and `fill` chooses the values of the other elements.
+    /// For columns of the outer axis, the first element of a list gets the value of the element
+    /// that held the list, and `fill` chooses the values of the other elements.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -220,9 +222,9 @@ impl RaggedTable {
         }
         let inner = self.layout(axis)?.clone();
         let mut out = self.clone();
-        let gone = out.axes.remove(axis - 1);
+        let removed = out.axes.remove(axis - 1);
         match axis.checked_sub(2) {
-            None => (out.rows, out.row_name) = (inner.children(), gone.name),
+            None => (out.rows, out.row_name) = (inner.children(), removed.name),
             Some(above) => {
                 let outer = &self.axes[above].layout;
                 let merged = match (outer, &inner) {
@@ -234,7 +236,7 @@ impl RaggedTable {
                         make_lists_like(&inner, (0..outer.lists()).map(list))?
                     }
                 };
-                (out.axes[above].layout, out.axes[above].name) = (merged, gone.name);
+                (out.axes[above].layout, out.axes[above].name) = (merged, removed.name);
             }
         }
         for (parent, axis) in out.axes.iter_mut().enumerate() {
@@ -284,8 +286,8 @@ impl RaggedTable {
     }
 }
 
-/// Expands a column with one value per list to one value per element of the lists. The first element
-/// of a list gets the value of the list; `fill` chooses the values of the other elements.
+/// Expands a column with one value per list to one value per element of the lists. The first
+/// element of a list gets the value of the list; `fill` chooses the values of the other elements.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {
@@ -313,7 +315,8 @@ fn has_zero(data_type: &DataType) -> bool {
 }
 
 fn build_zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
-    // The buffers of a null array hold zeros. If its validity is removed, these zeros are valid values.
+    // The buffers of a null array hold zeros. If its validity is removed, these zeros are valid
+    // values.
     let data = new_null_array(data_type, length).to_data();
     Ok(arrow::array::make_array(data.into_builder().nulls(None).null_count(0).build()?))
 }

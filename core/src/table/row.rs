@@ -60,7 +60,8 @@ impl<'a> Row<'a> {
         self.windows[0].start
     }
 
-    /// Returns the indices of the row's elements on axis `axis`, as a range in the flat columns of this axis.
+    /// Returns the indices of the row's elements on axis `axis`, as a range in the flat columns of
+    /// this axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -234,7 +234,8 @@ impl RaggedTable {
         )))
     }
 
-    /// Removes axis 0 of a table of one row: axis 1 becomes the rows, and columns of axis 0 scalars.
+    /// Removes axis 0 of a table of one row: axis 1 becomes the rows, and columns of axis 0
+    /// scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

@@ -23,7 +23,8 @@ pub struct SortKey {
     pub column: String,
     /// Whether to sort in descending order.
     pub descending: bool,
-    /// Whether nulls sort before all values instead of after all values; `descending` does not change this.
+    /// Whether nulls sort before all values instead of after all values; `descending` does not
+    /// change this.
     pub nulls_first: bool,
 }
 

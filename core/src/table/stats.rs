@@ -1,3 +1,5 @@
+//! Statistics of tables: lengths of lists, missing values, sizes of dense tensors.
+
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray};
@@ -265,7 +267,8 @@ impl TableStats {
     /// ```
     ///
     /// # Errors
-    /// If columns or axes differ from the earlier tables, or the types of a column have no common type.
+    /// If columns or axes differ from the earlier tables, or the types of a column have no common
+    /// type.
     pub fn push(&mut self, table: &RaggedTable) -> Result<()> {
         if self.tables == 0 {
             self.names = (0..table.ndim()).map(|a| table.axis_name(a).map(str::to_owned)).collect();

@@ -150,7 +150,8 @@ impl InputSource {
         self.shards.iter_mut().for_each(|s| s.reading.nan_is_null = true);
     }
 
-    /// Declares the types of JSON columns. Returns an error for other formats, which store their types.
+    /// Declares the types of JSON columns. Returns an error for other formats, which store their
+    /// types.
     pub(in crate::cli) fn declare_types(&mut self, declared: &DeclaredTypes) -> Outcome {
         if declared.schema.is_empty() {
             return Ok(());

@@ -9,9 +9,9 @@ use crate::array::list_of;
 
 #[derive(Args, Clone, Debug, Default)]
 pub(in crate::cli) struct DeclaredTypes {
-    /// Type of a JSON column: `code=uint16`, `note=text`, `time=timestamp` (from ISO 8601 strings). Append
-    /// `[]` per level of lists if all lists are empty: `code=uint16[][]`. May be given more than once
-    /// [default: by the values].
+    /// Type of a JSON column: `code=uint16`, `note=text`, `time=timestamp` (from ISO 8601 strings).
+    /// Append `[]` per level of lists if all lists are empty: `code=uint16[][]`. May be given more
+    /// than once [default: by the values].
     #[arg(long, value_name = "KEY=TYPE", value_parser = parse_declaration)]
     pub(in crate::cli) schema: Vec<(String, DataType)>,
 }

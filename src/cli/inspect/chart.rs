@@ -18,7 +18,8 @@ const LINES: (usize, usize) = (40, 120);
 /// less.
 const LABEL: usize = 30;
 const BARS: usize = 10;
-/// The characters of a bar: a blank, the blocks of one eighth to seven eighths of a cell, and the full block.
+/// The characters of a bar: a blank, the blocks of one eighth to seven eighths of a cell, and the
+/// full block.
 const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
 impl Charset {
@@ -123,7 +124,8 @@ fn escape_char(c: char, charset: Charset) -> Vec<char> {
     }
 }
 
-/// Draws a bar that has `width` characters if `count` equals `most`, and is empty only if `count` is 0.
+/// Draws a bar that has `width` characters if `count` equals `most`, and is empty only if `count`
+/// is 0.
 fn draw_bar(count: u64, most: u64, width: usize, charset: Charset) -> String {
     let steps = if charset == Charset::Utf8 { 8 } else { 1 };
     let all = (width * steps) as u128;

@@ -71,7 +71,8 @@ impl OutputTarget {
         }
     }
 
-    /// Flushes standard output and returns `None`, or moves the output file to its path and returns the path.
+    /// Flushes standard output and returns `None`, or moves the output file to its path and returns
+    /// the path.
     pub(super) fn commit(self) -> Outcome<Option<PathBuf>> {
         match self.to {
             OutputDestination::Stdout(mut out) => {

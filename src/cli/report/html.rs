@@ -1,4 +1,5 @@
-//! Writes HTML. Every text and every value of an attribute is escaped, so that data cannot become markup.
+//! Writes HTML. Every text and every value of an attribute is escaped, so that data cannot become
+//! markup.
 
 #[derive(Default)]
 pub(super) struct HtmlWriter {

@@ -1,7 +1,7 @@
 //! `serrate report`: writes one HTML page about a file or folder. The page needs no network.
 //!
-//! [`profile`], [`padding`], [`codes`], [`timeline`] and [`batches`] compute what the page shows, [`svg`] draws,
-//! [`html`] escapes, and [`page`] arranges the sections.
+//! [`profile`], [`padding`], [`codes`], [`timeline`] and [`batches`] compute what the page shows,
+//! [`svg`] draws, [`html`] escapes, and [`page`] arranges the sections.
 
 mod batches;
 mod chart_times;

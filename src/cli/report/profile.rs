@@ -13,7 +13,8 @@ use crate::cli::command_failure::Outcome;
 use crate::cli::stats::{DurationHistogram, GroupProfile, cast_to_microseconds, find_table_ranges};
 use crate::table::{Column, LengthHistogram, RaggedTable};
 
-/// Maximum number of distinct strings of a column. If there are more, the counts of its strings are dropped.
+/// Maximum number of distinct strings of a column. If there are more, the counts of its strings are
+/// dropped.
 const TEXTS: usize = 1 << 20;
 /// Precision of the [`NumberSketch`] of a numeric column, in bits. If the column has too many
 /// distinct numbers to count each, the sketch counts the numbers in ranges with a relative width of
@@ -200,7 +201,8 @@ impl TextCounts {
         let values = cast(values, &dictionary)?;
         let values = values.as_dictionary::<Int32Type>();
         let names = values.values().as_string::<i32>();
-        // Counts dictionary keys first, so that each distinct string is looked up only once per array.
+        // Counts dictionary keys first, so that each distinct string is looked up only once per
+        // array.
         let mut found = vec![0u64; names.len()];
         for key in values.keys().iter().flatten() {
             if let Some(count) = usize::try_from(key).ok().and_then(|key| found.get_mut(key)) {

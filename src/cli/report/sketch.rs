@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 /// Maximum number of distinct numbers that a [`NumberSketch`] counts exactly.
 pub(super) const EXACT: usize = 1 << 16;
-/// Maximum number of values that a [`NumberSketch`] sorts at a time, to count equal values together.
+/// Maximum number of values that a [`NumberSketch`] sorts at a time, to count equal values
+/// together.
 const CHUNK: usize = 1 << 16;
 
 /// Counts of finite numbers. Up to [`EXACT`] distinct numbers have one count each. If there are

@@ -14,7 +14,8 @@ use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::files::{InputShard, InputSource, conform_batch};
 use crate::cli::interrupt;
 
-/// Registers the rows of a source as the table `name`. At most `partitions` files are open at a time.
+/// Registers the rows of a source as the table `name`. At most `partitions` files are open at a
+/// time.
 pub(super) fn register_source(
     context: &SessionContext,
     name: &str,

@@ -444,7 +444,8 @@ fn replace_nonfinite(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }
 
-/// Formats a coordinate. A number that is not finite becomes 0, because it would make the element invalid.
+/// Formats a coordinate. A number that is not finite becomes 0, because it would make the element
+/// invalid.
 fn format_coordinate(number: f64) -> String {
     let text = format!("{:.2}", replace_nonfinite(number));
     let text = text.trim_end_matches('0').trim_end_matches('.');

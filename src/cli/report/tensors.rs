@@ -31,7 +31,8 @@ pub(super) struct TensorFiles {
     pub(super) tensors: Vec<TensorFacts>,
 }
 
-/// Reads the headers of a safetensors file or a folder of batches. Returns `None` for any other path.
+/// Reads the headers of a safetensors file or a folder of batches. Returns `None` for any other
+/// path.
 pub(super) fn read_tensors(path: &Path) -> Outcome<Option<TensorFiles>> {
     let is_folder = access::is_dir(path);
     let files = match FileFormat::from_path(path) {

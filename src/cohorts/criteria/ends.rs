@@ -45,8 +45,8 @@ pub(super) fn describe_boundary(boundary: &WindowBoundary) -> String {
     }
 }
 
-/// Formats a number of microseconds in days, hours, minutes, seconds and microseconds, and omits units that
-/// are zero: `7d`, `1d 30m`. Exactly one day is `24h`.
+/// Formats a number of microseconds in days, hours, minutes, seconds and microseconds, and omits
+/// units that are zero: `7d`, `1d 30m`. Exactly one day is `24h`.
 fn describe_length(micros: u64) -> String {
     const UNITS: [(&str, u64); 4] =
         [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000)];

@@ -47,20 +47,20 @@ impl DistinctFold {
     }
 
     fn take_away(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         for key in encode_keys(values)? {
             match self.seen.get_mut(&key) {
                 Some(count) if *count > 1 => *count -= 1,
                 Some(_) => {
                     self.seen.remove(&key);
-                    gone.push(key);
+                    removed.push(key);
                 }
                 None => {}
             }
         }
-        match gone.is_empty() {
+        match removed.is_empty() {
             true => Ok(()),
-            false => self.fold.retract_one(&decode_keys(&self.types, &gone)),
+            false => self.fold.retract_one(&decode_keys(&self.types, &removed)),
         }
     }
 }

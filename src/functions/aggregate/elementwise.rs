@@ -275,7 +275,8 @@ impl GroupStates for ElementwiseState {
             return Ok(());
         }
         let keep = is_not_null(&states[0])?;
-        let of = groups.iter().zip(keep.values()).filter_map(|(g, k)| k.then_some(*g)).collect();
+        let row_groups =
+            groups.iter().zip(keep.values()).filter_map(|(g, k)| k.then_some(*g)).collect();
         let mut columns = Vec::with_capacity(states.len());
         let mut values = 0;
         for (state, t) in states.iter().zip(&self.states) {
@@ -283,7 +284,7 @@ impl GroupStates for ElementwiseState {
             values = rows.leaves().len();
             columns.push(rows.to_arrow_as(t)?);
         }
-        self.push(columns, of, values)
+        self.push(columns, row_groups, values)
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {

@@ -130,24 +130,25 @@ impl GroupStates for NestAggregate {
             return Ok(());
         }
         let keep = is_not_null(&values[0])?;
-        let of = groups.iter().zip(keep.values()).filter_map(|(g, keep)| keep.then_some(*g));
+        let row_groups =
+            groups.iter().zip(keep.values()).filter_map(|(g, keep)| keep.then_some(*g));
         let columns = values.iter().map(|v| Ok(filter(v, &keep)?)).collect::<Result<_>>()?;
-        self.rows.push(columns, of.collect());
+        self.rows.push(columns, row_groups.collect());
         Ok(())
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let nested = RaggedArray::try_from_arrow_levels(&states[0], 1)?;
-        let mut of = Vec::with_capacity(nested.leaves().len());
+        let mut row_groups = Vec::with_capacity(nested.leaves().len());
         for (group, n) in groups.iter().zip(nested.lengths(1)?) {
-            of.resize(of.len() + n, *group);
+            row_groups.resize(row_groups.len() + n, *group);
         }
         let mut columns = vec![Arc::clone(nested.leaves())];
         if let Some(keys) = states.get(1) {
             let keys = RaggedArray::try_from_arrow_levels(keys, 1)?;
             columns.extend(keys.leaves().as_struct().columns().iter().cloned());
         }
-        self.rows.push(columns, of);
+        self.rows.push(columns, row_groups);
         Ok(())
     }
 

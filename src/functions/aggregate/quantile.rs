@@ -43,10 +43,10 @@ pub(super) fn make_groups_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,
 ) -> DfResult<Box<dyn GroupsAccumulator>> {
-    let asked = RequestedQuantile::read_call(&args)?;
+    let requested = RequestedQuantile::read_call(&args)?;
     let values = args.expr_fields.first().map(|f| f.data_type().clone());
     let stock = stock.create_groups_accumulator(args)?;
-    let fold = asked.zip(values).and_then(|(asked, values)| asked.make_fold(&values));
+    let fold = requested.zip(values).and_then(|(requested, values)| requested.make_fold(&values));
     Ok(fold.map_or(stock, |fold| Box::new(GroupedAccumulator::new(fold))))
 }
 
@@ -157,8 +157,8 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for GroupQuantiles<T>
     }
 
     fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let gone = downcast_values::<T>(values)?.iter().flatten();
-        remove_values(self.group_values(0), gone, |value| (*value).into().to_bits());
+        let removed = downcast_values::<T>(values)?.iter().flatten();
+        remove_values(self.group_values(0), removed, |value| (*value).into().to_bits());
         Ok(())
     }
 

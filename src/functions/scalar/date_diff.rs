@@ -1,3 +1,5 @@
+//! The functions `date_diff` and `date_sub` of DuckDB.
+
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, Datum, Int32Array, Int64Array, Scalar};

@@ -1,3 +1,5 @@
+//! The function `regexp_extract` of DuckDB.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};

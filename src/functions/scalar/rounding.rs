@@ -1,3 +1,5 @@
+//! The functions `ceil`, `floor`, `round` and `trunc` for wide decimals and large floats.
+
 use std::sync::Arc;
 
 use arrow::array::{

@@ -1,3 +1,5 @@
+//! The memory pool of all sessions, with a share of the memory for each operator that can spill.
+
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;

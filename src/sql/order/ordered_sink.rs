@@ -1,3 +1,5 @@
+//! Sinks whose rows have the order of their source.
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Calls on lists that are evaluated below joins.
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -118,14 +120,14 @@ fn find_side(
     for (i, side) in sides.iter().enumerate() {
         let Some(schema) = side else { continue };
         let mut lists = false;
-        let here = columns.iter().all(|c| match schema.field_from_column(c) {
+        let has_columns = columns.iter().all(|c| match schema.field_from_column(c) {
             Ok(field) => {
                 lists |= list_depth(field.data_type()) > 0;
                 true
             }
             Err(_) => false,
         });
-        if here && lists {
+        if has_columns && lists {
             // Below the join, the function also runs for rows without a match, so it must not fail.
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);

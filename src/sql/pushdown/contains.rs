@@ -1,3 +1,5 @@
+//! Conditions on list elements that skip row groups of Parquet files.
+
 use std::sync::Arc;
 
 use arrow::array::Array;
@@ -130,9 +132,9 @@ fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
             return None;
         }
     }
-    let there = value.cast_to(to).ok().filter(|v| !v.is_null())?;
+    let converted = value.cast_to(to).ok().filter(|v| !v.is_null())?;
     // A cast back reveals a loss, for example of 12.5 cast to an integer.
-    (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
+    (converted.cast_to(&value.data_type()).ok()? == *value).then_some(converted)
 }
 
 fn find_literal_value(

@@ -1,3 +1,5 @@
+//! Scans that read only the lengths of lists.
+
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -22,8 +22,8 @@ use url::Url;
 /// Maximum number of times that a failed request is sent again, with growing pauses.
 pub(super) const RETRIES: usize = 5;
 
-/// Number of stores that this process has opened. Each store computes its [`CloudStore::apart`]
-/// from this number, so that no two stores have the same duration.
+/// Number of stores that this process has opened. Each store computes its
+/// [`CloudStore::time_shift`] from this number, so that no two stores have the same duration.
 static OPENED: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,11 +93,11 @@ impl StoreKind {
 /// A store whose errors are one sentence each, without addresses and answers of the server.
 pub(super) struct CloudStore {
     inner: Arc<dyn ObjectStore>,
-    by: StoreName,
+    name: StoreName,
     /// A duration that is added to the time of change of each object, and differs between stores.
     /// Caches identify an object by path, size and time of change, but not by bucket. Without this
     /// duration, caches could confuse objects of two buckets.
-    apart: Duration,
+    time_shift: Duration,
 }
 
 /// The kind and the URL of a store, which error messages name.
@@ -257,12 +257,12 @@ fn repeat_list(
 impl CloudStore {
     pub(super) fn new(inner: Arc<dyn ObjectStore>, kind: StoreKind, root: String) -> Self {
         let step = OPENED.fetch_add(1, Ordering::Relaxed) % 1_000_000;
-        let apart = Duration::from_nanos(u64::from(step));
-        Self { inner, by: StoreName { kind, root }, apart }
+        let time_shift = Duration::from_nanos(u64::from(step));
+        Self { inner, name: StoreName { kind, root }, time_shift }
     }
 
     fn set_apart(&self, mut meta: ObjectMeta) -> ObjectMeta {
-        meta.last_modified += self.apart;
+        meta.last_modified += self.time_shift;
         meta
     }
 
@@ -270,13 +270,13 @@ impl CloudStore {
         &self,
         objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
     ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
-        let (by, apart) = (self.by.clone(), self.apart);
+        let (name, time_shift) = (self.name.clone(), self.time_shift);
         let objects = objects.map(move |object| match object {
             Ok(mut meta) => {
-                meta.last_modified += apart;
+                meta.last_modified += time_shift;
                 Ok(meta)
             }
-            Err(e) => Err(by.explain_list(e)),
+            Err(e) => Err(name.explain_list(e)),
         });
         objects.boxed()
     }
@@ -285,13 +285,13 @@ impl CloudStore {
 impl fmt::Debug for CloudStore {
     /// Shows no field of the inner store, because it has the credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CloudStore").field(&self.by.root).finish()
+        f.debug_tuple("CloudStore").field(&self.name.root).finish()
     }
 }
 
 impl fmt::Display for CloudStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.by.root)
+        f.write_str(&self.name.root)
     }
 }
 
@@ -304,7 +304,7 @@ impl ObjectStore for CloudStore {
         options: PutOptions,
     ) -> object_store::Result<PutResult> {
         let put = self.inner.put_opts(location, payload, options).await;
-        put.map_err(|e| self.by.explain_error(e))
+        put.map_err(|e| self.name.explain_error(e))
     }
 
     async fn put_multipart_opts(
@@ -313,11 +313,11 @@ impl ObjectStore for CloudStore {
         options: PutMultipartOptions,
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
         match self.inner.put_multipart_opts(location, options).await {
-            Ok(inner) => Ok(Box::new(CloudUpload { inner, by: self.by.clone() })),
-            Err(StoreError::NotImplemented { .. }) => Err(self.by.refuse_with(
+            Ok(inner) => Ok(Box::new(CloudUpload { inner, name: self.name.clone() })),
+            Err(StoreError::NotImplemented { .. }) => Err(self.name.refuse_with(
                 "the store does not support multipart uploads, which files above 8 MiB need; write a local file",
             )),
-            Err(e) => Err(self.by.explain_error(e)),
+            Err(e) => Err(self.name.explain_error(e)),
         }
     }
 
@@ -327,12 +327,12 @@ impl ObjectStore for CloudStore {
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
         let found = self.inner.get_opts(location, options).await;
-        let mut found = found.map_err(|e| self.by.explain_error(e))?;
+        let mut found = found.map_err(|e| self.name.explain_error(e))?;
         found.meta = self.set_apart(found.meta);
         found.payload = match found.payload {
             GetResultPayload::Stream(stream) => {
-                let by = self.by.clone();
-                let stream = stream.map(move |bytes| bytes.map_err(|e| by.explain_error(e)));
+                let name = self.name.clone();
+                let stream = stream.map(move |bytes| bytes.map_err(|e| name.explain_error(e)));
                 GetResultPayload::Stream(stream.boxed())
             }
             file => file,
@@ -346,16 +346,16 @@ impl ObjectStore for CloudStore {
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
         let bytes = self.inner.get_ranges(location, ranges).await;
-        bytes.map_err(|e| self.by.explain_error(e))
+        bytes.map_err(|e| self.name.explain_error(e))
     }
 
     fn delete_stream(
         &self,
         locations: BoxStream<'static, object_store::Result<Path>>,
     ) -> BoxStream<'static, object_store::Result<Path>> {
-        let by = self.by.clone();
+        let name = self.name.clone();
         let deleted = self.inner.delete_stream(locations);
-        deleted.map(move |location| location.map_err(|e| by.explain_error(e))).boxed()
+        deleted.map(move |location| location.map_err(|e| name.explain_error(e))).boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
@@ -380,7 +380,7 @@ impl ObjectStore for CloudStore {
             }
             listed = self.inner.list_with_delimiter(prefix).await;
         }
-        let mut listed = listed.map_err(|e| self.by.explain_list(e))?;
+        let mut listed = listed.map_err(|e| self.name.explain_list(e))?;
         listed.objects = listed.objects.into_iter().map(|meta| self.set_apart(meta)).collect();
         Ok(listed)
     }
@@ -392,7 +392,7 @@ impl ObjectStore for CloudStore {
         options: CopyOptions,
     ) -> object_store::Result<()> {
         let copied = self.inner.copy_opts(from, to, options).await;
-        copied.map_err(|e| self.by.explain_error(e))
+        copied.map_err(|e| self.name.explain_error(e))
     }
 
     async fn rename_opts(
@@ -402,36 +402,36 @@ impl ObjectStore for CloudStore {
         options: RenameOptions,
     ) -> object_store::Result<()> {
         let renamed = self.inner.rename_opts(from, to, options).await;
-        renamed.map_err(|e| self.by.explain_error(e))
+        renamed.map_err(|e| self.name.explain_error(e))
     }
 }
 
 struct CloudUpload {
     inner: Box<dyn MultipartUpload>,
-    by: StoreName,
+    name: StoreName,
 }
 
 impl fmt::Debug for CloudUpload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CloudUpload").field(&self.by.root).finish()
+        f.debug_tuple("CloudUpload").field(&self.name.root).finish()
     }
 }
 
 #[async_trait]
 impl MultipartUpload for CloudUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let (part, by) = (self.inner.put_part(data), self.by.clone());
+        let (part, name) = (self.inner.put_part(data), self.name.clone());
         let sent: BoxFuture<'static, object_store::Result<()>> =
-            part.map(move |sent| sent.map_err(|e| by.explain_error(e))).boxed();
+            part.map(move |sent| sent.map_err(|e| name.explain_error(e))).boxed();
         sent
     }
 
     async fn complete(&mut self) -> object_store::Result<PutResult> {
-        self.inner.complete().await.map_err(|e| self.by.explain_error(e))
+        self.inner.complete().await.map_err(|e| self.name.explain_error(e))
     }
 
     async fn abort(&mut self) -> object_store::Result<()> {
-        self.inner.abort().await.map_err(|e| self.by.explain_error(e))
+        self.inner.abort().await.map_err(|e| self.name.explain_error(e))
     }
 }
 
@@ -441,10 +441,10 @@ mod tests {
 
     #[test]
     fn errors_of_requests_are_one_sentence() {
-        let by = StoreName { kind: StoreKind::S3, root: "s3://b".into() };
+        let name = StoreName { kind: StoreKind::S3, root: "s3://b".into() };
         let failed = |text: &str| {
             let e = StoreError::Generic { store: "S3", source: text.into() };
-            by.explain_error(e).to_string()
+            name.explain_error(e).to_string()
         };
         let text = failed(
             "Error performing GET http://h/b/k?sig=1 in 1s - Server returned non-2xx status code: 503 Slow Down: <Error>\n<Code>SlowDown</Code>",
@@ -458,7 +458,7 @@ mod tests {
         );
         assert!(text.contains("the bucket does not exist"), "{text}");
         let missing = StoreError::NotFound { path: "k".into(), source: "404".into() };
-        let missing = by.explain_error(missing);
+        let missing = name.explain_error(missing);
         assert!(matches!(missing, StoreError::NotFound { .. }), "{missing}");
     }
 }

@@ -21,9 +21,8 @@ use serrate_core::internal::find_repeated;
 
 use crate::sql::sources::csv_records::RangeStarts;
 use crate::sql::sources::csv_schema::{has_names, list_names, parse_null_regex, read_header};
-use crate::sql::sources::exact_casts::{
-    InexactConversion, TextRules, convert_exact, format_unheld_message,
-};
+use crate::sql::sources::exact_casts::{InexactConversion, convert_exact, format_unheld_message};
+use crate::sql::sources::exact_texts::TextRules;
 use crate::sql::sources::file_adapter::{FileAdapter, describe_repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::format_location;

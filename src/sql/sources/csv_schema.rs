@@ -20,7 +20,7 @@ use regex::Regex;
 use serrate_core::internal::find_repeated;
 
 use crate::sql::sources::csv_records::RecordSplitter;
-use crate::sql::sources::exact_casts::names_zone;
+use crate::sql::sources::exact_texts::names_zone;
 use crate::sql::sources::file_adapter::describe_repeated_column;
 use crate::sql::sources::merged_schemas::merge_schemas;
 use crate::sql::sources::urls::format_location;

@@ -19,8 +19,9 @@ use datafusion::physical_expr_adapter::{
 };
 
 use crate::sql::sources::exact_casts::{
-    InexactConversion, TextRules, convert_exact, format_unheld_message, holds_all,
+    InexactConversion, convert_exact, format_unheld_message, holds_all,
 };
+use crate::sql::sources::exact_texts::TextRules;
 
 /// Adapts expressions to each file as DataFusion does, with three differences. A value that the type
 /// of the table cannot hold is an error. If a file has times in a coarser unit than the table,

@@ -1,3 +1,5 @@
+//! Object stores whose listings leave out hidden files.
+
 use std::collections::HashMap;
 use std::fmt;
 use std::io;

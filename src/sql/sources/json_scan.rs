@@ -20,9 +20,8 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{GetResultPayload, ObjectStoreExt};
 
-use crate::sql::sources::exact_casts::{
-    InexactConversion, TextRules, convert_exact, format_unheld_message,
-};
+use crate::sql::sources::exact_casts::{InexactConversion, convert_exact, format_unheld_message};
+use crate::sql::sources::exact_texts::TextRules;
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::format_location;
 

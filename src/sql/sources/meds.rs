@@ -1,3 +1,5 @@
+//! The table function `meds`: MEDS data sets and tensorized cohorts as tables.
+
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;

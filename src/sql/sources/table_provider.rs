@@ -1,3 +1,5 @@
+//! Ragged tables in memory as SQL tables.
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! CSV, JSON and Arrow files in SQL: DataFusion's formats, with checks, quotes and atomic writes.
+
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -104,7 +106,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
                 "the format ARROW has no option '{key}'; its only option is overwrite"
             );
         }
-        let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
+        let has_form_option = theirs.keys().any(|k| k.ends_with("newline_delimited"));
         let inner = json::infer_all(self.inner.create(state, &theirs)?);
         if let Some(csv) = inner.downcast_ref::<CsvFormat>() {
             check_options(csv.options())?;
@@ -118,7 +120,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
             );
         }
         Ok(Arc::new(WholeFileFormat {
-            array: json::as_array(&inner).filter(|_| !said),
+            array: json::as_array(&inner).filter(|_| !has_form_option),
             inner,
             extension: self.extension.clone(),
             overwrite: ours.overwrite,

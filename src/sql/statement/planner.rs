@@ -43,11 +43,10 @@ use crate::sql::statement::commands::update_targets::write_out_targets;
 use crate::sql::statement::commands::written_decimals::{
     cast_assigned_numbers, cast_inserted_numbers,
 };
-use crate::sql::statement::errors::clauses::{
-    self, find_other_forms, find_pivot, refuse_using_sample,
-};
+use crate::sql::statement::errors::clauses::{self, find_other_forms, refuse_using_sample};
 use crate::sql::statement::errors::hints::find_conditions;
 use crate::sql::statement::errors::misplaced_windows::find_window_alias;
+use crate::sql::statement::errors::table_clauses::find_pivot;
 use crate::sql::statement::names::headings::set_headings;
 use crate::sql::statement::names::select_aliases;
 use crate::sql::statement::parsing::copy_options::{

@@ -8,7 +8,7 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::sqlparser::ast::TableFactor;
 
 use crate::sql::statement::columns::unnest_calls::as_unnest;
-use crate::sql::statement::errors::clauses::check_factor;
+use crate::sql::statement::errors::table_clauses::check_factor;
 use crate::sql::statement::syntax_rewriter::rewrite_query;
 
 /// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and `FROM (FROM t)`.

@@ -1,3 +1,5 @@
+//! Plans DELETE, UPDATE and TRUNCATE of tables in memory.
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;

@@ -11,7 +11,8 @@ use arrow::datatypes::{DataType, FieldRef, UInt32Type};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// The distinct strings of a column, numbered in order of insertion; the dictionary stores these numbers.
+/// The distinct strings of a column, numbered in order of insertion; the dictionary stores these
+/// numbers.
 #[derive(Clone, Debug, Default)]
 struct StringVocabulary {
     numbers: HashMap<Arc<str>, u32>,

@@ -16,9 +16,10 @@ use packed_keys::PackedRows;
 
 /// A dictionary from rows of key columns, such as a subject and a code, to one value column.
 ///
-/// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored once, in a
-/// vocabulary per column). Keys compare as in [`RowMap`]: exactly, except that -0.0 equals 0.0 and all NaN
-/// are equal. A key with NULL is never found; neither keys nor values can be set to NULL.
+/// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored
+/// once, in a vocabulary per column). Keys compare as in [`RowMap`]: exactly, except that -0.0
+/// equals 0.0 and all NaN are equal. A key with NULL is never found; neither keys nor values can be
+/// set to NULL.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -391,7 +392,8 @@ impl Dictionary {
         Ok(parts)
     }
 
-    /// Creates a dictionary from the columns of a saved dictionary; returns an error if a key repeats.
+    /// Creates a dictionary from the columns of a saved dictionary; returns an error if a key
+    /// repeats.
     pub(crate) fn from_parts(parts: Vec<ColumnParts>, options: MapOptions) -> Result<Self> {
         let mut columns = Vec::with_capacity(parts.len());
         let mut stored = Vec::with_capacity(parts.len());

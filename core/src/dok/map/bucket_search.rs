@@ -82,7 +82,8 @@ impl BucketProbe for Avx2Probe {
             let (same, empty) = compare_lanes(self.0, line, tag);
             let from = u32::MAX << (at % LINE);
             let (same, empty) = (same & from, empty & from);
-            // If no bucket matches, `trailing_zeros` is 32, which is greater than every lane number.
+            // If no bucket matches, `trailing_zeros` is 32, which is greater than every lane
+            // number.
             let (found, end) = (same.trailing_zeros(), empty.trailing_zeros());
             if found < end {
                 let bucket = at / LINE * LINE + found as usize;
@@ -115,8 +116,8 @@ impl BucketProbe for Avx2Probe {
     }
 }
 
-/// Returns two bit masks for the buckets of a cache line: of those with the tag `tag`, and of the empty
-/// ones.
+/// Returns two bit masks for the buckets of a cache line: of those with the tag `tag`, and of the
+/// empty ones.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn compare_lanes(token: Avx2, line: &[u64; LINE], tag: u64) -> (u32, u32) {

@@ -106,19 +106,19 @@ struct KeyReader<'a, K> {
     keys: &'a [u8],
 }
 
-/// Receives the results of a lookup. The pipeline calls `write_missing` for every block of keys, and
-/// then `record_hit` for each key of the block that is found.
+/// Receives the results of a lookup. The pipeline calls `write_missing` for every block of keys,
+/// and then `record_hit` for each key of the block that is found.
 trait LookupVisitor {
     /// Prefetches the value in row `_row`. The key in this row has the tag of a searched key, but
     /// may differ from this key.
     #[inline(always)]
     fn prefetch_value(&mut self, _row: usize) {}
-    /// Initializes the results of a range of keys as missing. The ranges of all calls follow each other and
-    /// cover every key once. The call for a key comes before its `record_hit`.
+    /// Initializes the results of a range of keys as missing. The ranges of all calls follow each
+    /// other and cover every key once. The call for a key comes before its `record_hit`.
     #[inline(always)]
     fn write_missing(&mut self, _keys: Range<usize>) {}
-    /// Writes the result of key `i`, which is stored at `place`. Called at most once per key, for the keys
-    /// in any order.
+    /// Writes the result of key `i`, which is stored at `place`. Called at most once per key, for
+    /// the keys in any order.
     fn record_hit(&mut self, i: usize, place: BucketCandidate);
 }
 
@@ -160,7 +160,8 @@ impl<T: Copy> PrefetchQueue<T> {
         self.tail += usize::from(one);
     }
 
-    /// Returns the appended elements from number `from` on; the first element ever appended has number 0.
+    /// Returns the appended elements from number `from` on; the first element ever appended has
+    /// number 0.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
@@ -210,7 +211,8 @@ impl<K: RowWidth, P: BucketProbe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.prefetch_rows(placed, open);
     }
 
-    /// Takes the `keys` oldest elements from the queue `open`, and searches each in its next cache line.
+    /// Takes the `keys` oldest elements from the queue `open`, and searches each in its next cache
+    /// line.
     #[inline(always)]
     fn probe_next_lines(&mut self, keys: usize) {
         let (placed, open) = (self.placed.tail, self.open.tail);
@@ -245,8 +247,9 @@ impl<K: RowWidth, P: BucketProbe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         }
     }
 
-    /// Takes the `keys` oldest elements from the queue `placed` and compares each with the key in its
-    /// candidate row. If the two keys differ, searches again with [`find_one`](KeyReader::find_one).
+    /// Takes the `keys` oldest elements from the queue `placed` and compares each with the key in
+    /// its candidate row. If the two keys differ, searches again with
+    /// [`find_one`](KeyReader::find_one).
     #[inline(always)]
     fn compare_keys(&mut self, keys: usize) {
         let KeyReader { width, keys: stored, .. } = self.reader;
@@ -420,23 +423,28 @@ impl RowMap {
     /// ```
     ///
     /// # Errors
-    /// If the map has no types yet, the keys have another type, or the fallback does not fit the value type.
+    /// If the map has no types yet, the keys have another type, or the fallback does not fit the
+    /// value type.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<FetchedValues> {
         let (queries, count) = self.canonicalize_batch(keys)?;
-        let of = &self.types()?.value;
-        let bytes = of.nbytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
+        let value_type = &self.types()?.value;
+        let bytes = value_type.nbytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!(
                 "{count} values of {} bytes exceed the address space; look up fewer keys at a time",
-                of.nbytes()
+                value_type.nbytes()
             ))
         })?;
         let mut memory = TensorMemory::new_zeroed(bytes)?;
         let mut found = vec![false; count];
         let out = &mut memory.take_contents().0[..bytes];
-        self.get_rows(&queries, count, &fallback.to_row(of)?, out, &mut found)?;
+        self.get_rows(&queries, count, &fallback.to_row(value_type)?, out, &mut found)?;
         let buffer = memory.into_buffer();
-        let values = DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(count), buffer)?;
+        let values = DenseTensor::try_new_trusted(
+            value_type.dtype(),
+            value_type.batch_shape(count),
+            buffer,
+        )?;
         Ok(FetchedValues { values, found })
     }
 
@@ -467,20 +475,20 @@ impl RowMap {
         found: &mut [bool],
     ) -> Result<()> {
         let (queries, count) = self.canonicalize_batch(keys)?;
-        let of = &self.types()?.value;
-        if found.len() != count || Some(values.len()) != of.nbytes().checked_mul(count) {
+        let value_type = &self.types()?.value;
+        if found.len() != count || Some(values.len()) != value_type.nbytes().checked_mul(count) {
             return Err(Error::invalid(format!(
                 "the output slices have {} byte(s) for values and {} flag(s), but the result has {count} value(s) of {} byte(s) each and one flag per value; give slices of exactly these sizes",
                 values.len(),
                 found.len(),
-                of.nbytes()
+                value_type.nbytes()
             )));
         }
-        self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
+        self.get_rows(&queries, count, &fallback.to_row(value_type)?, values, found)
     }
 
-    /// Looks up `count` keys that `canonicalize_keys` returned. Writes their values to `out`, and to
-    /// `found` whether the map has them. The caller has checked the lengths of both slices.
+    /// Looks up `count` keys that `canonicalize_keys` returned. Writes their values to `out`, and
+    /// to `found` whether the map has them. The caller has checked the lengths of both slices.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -582,8 +590,8 @@ impl RowMap {
         Ok(rows)
     }
 
-    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket of the key, or
-    /// [`MISSING`] if the map does not have the key.
+    /// Returns, for each of `count` keys that `canonicalize_keys` returned, the bucket of the key,
+    /// or [`MISSING`] if the map does not have the key.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.nbytes(), k => {

@@ -4,7 +4,8 @@ use super::row_types::{RowWidth, copy_row};
 pub(super) use crate::array::prefetch::prefetch_value;
 use crate::kernels::secret_hash::{derive_factors, fold_product};
 
-/// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without the seed.
+/// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without the
+/// seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HashFactors {
     start: u64,
@@ -81,7 +82,8 @@ mod tests {
     #[test]
     fn keys_of_a_kind_spread() {
         const N: u64 = 1 << 16;
-        // Keys that weak hashes distribute badly: grids, diagonals, axes, distant points, multiples of 2^n.
+        // Keys that weak hashes distribute badly: grids, diagonals, axes, distant points, multiples
+        // of 2^n.
         let kinds: [fn(u64) -> [u64; 6]; 6] = [
             |i| [i >> 11, i >> 5 & 63, i & 31, i & 1, i & 3, i >> 15],
             |i| [i; 6],

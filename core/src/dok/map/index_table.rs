@@ -1,8 +1,8 @@
 //! The index table: maps the hash of a key to its row, by open addressing with linear probing.
 //!
-//! A bucket is a 64-bit word: a tag, and 1 plus the index of the key's row; 0 is an empty bucket. The
-//! tag has bits of the hash, by which a search tells nearly all keys apart without reading them. The
-//! tag is odd, or 2 for a removed key.
+//! A bucket is a 64-bit word: a tag, and 1 plus the index of the key's row; 0 is an empty bucket.
+//! The tag has bits of the hash, by which a search tells nearly all keys apart without reading
+//! them. The tag is odd, or 2 for a removed key.
 //!
 //! ```text
 //! bucket    | 23 bits of the hash, 1 |      row + 1       |
@@ -22,7 +22,8 @@ use super::row_buffer::TableWords;
 use super::row_types::RowWidth;
 use crate::error::{Error, Result};
 
-/// Number of low bits of a bucket. They hold 1 plus the index of a row, or 0 if the bucket has no row.
+/// Number of low bits of a bucket. They hold 1 plus the index of a row, or 0 if the bucket has no
+/// row.
 pub(super) const ROW_BITS: u32 = 40;
 const ROW: u64 = (1 << ROW_BITS) - 1;
 
@@ -55,8 +56,8 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // The comparison is false for a bucket with another tag, which leaves high bits in `row`, and for
-    // a bucket without a row, because 0 - 1 wraps.
+    // The comparison is false for a bucket with another tag, which leaves high bits in `row`, and
+    // for a bucket without a row, because 0 - 1 wraps.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }
@@ -146,7 +147,8 @@ impl IndexTable {
         }
     }
 
-    /// Returns the bucket of row `row`, whose key has the hash `hash`; `None` if no bucket has this row.
+    /// Returns the bucket of row `row`, whose key has the hash `hash`; `None` if no bucket has this
+    /// row.
     pub(super) fn find_row_bucket(&self, hash: u64, row: usize) -> Option<usize> {
         let words = self.buckets();
         let wanted = pack_bucket(hash, row);
@@ -160,8 +162,8 @@ impl IndexTable {
         Some(at)
     }
 
-    /// Inserts the keys of rows `0..rows`. The keys must be distinct, and the table must have capacity
-    /// for all of them.
+    /// Inserts the keys of rows `0..rows`. The keys must be distinct, and the table must have
+    /// capacity for all of them.
     pub(super) fn insert_distinct<W: RowWidth>(
         &mut self,
         hashing: HashFactors,

@@ -84,8 +84,9 @@ fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
 }
 
-/// Calls `each` for the hashes whose home bucket is in `part`, in order, and prefetches these buckets. `each`
-/// gets the index of the hash, the hash, the index of its home bucket in `part`, and `part`.
+/// Calls `each` for the hashes whose home bucket is in `part`, in order, and prefetches these
+/// buckets. `each` gets the index of the hash, the hash, the index of its home bucket in `part`,
+/// and `part`.
 #[inline(always)]
 fn for_each_home(
     hashes: &[u64],
@@ -258,8 +259,8 @@ fn count_before(new: &[bool]) -> (Vec<u32>, usize) {
 }
 
 impl RowMap {
-    /// Inserts at most [`STEP`] keys with several threads, and sets `new` to true for each row that adds
-    /// its key. The caller has ensured that the table has capacity for all keys.
+    /// Inserts at most [`STEP`] keys with several threads, and sets `new` to true for each row that
+    /// adds its key. The caller has ensured that the table has capacity for all keys.
     pub(super) fn put_parallel<W: RowWidth>(
         &mut self,
         width: W,
@@ -269,7 +270,8 @@ impl RowMap {
         replace: bool,
     ) -> Result<()> {
         if self.table.count_removed_buckets() > 0 {
-            // The threads cannot reuse buckets of removed keys, so rebuild the table without such buckets.
+            // The threads cannot reuse buckets of removed keys, so rebuild the table without such
+            // buckets.
             self.rehash(self.table.len())?;
         }
         let (key, value) = (width.bytes(), self.types()?.value.nbytes());
@@ -290,7 +292,8 @@ impl RowMap {
         let waiting = done.iter().flat_map(|d| d.waiting.iter().copied()).collect();
         done.push(insertion.insert_waiting(waiting, all));
 
-        // Number the added keys in the order of the batch, regardless of the thread that added them.
+        // Number the added keys in the order of the batch, regardless of the thread that added
+        // them.
         for entry in done.iter().flat_map(|d| &d.new) {
             new[entry.given as usize] = true;
         }

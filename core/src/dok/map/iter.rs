@@ -21,8 +21,12 @@ impl RowMap {
     /// # Errors
     /// If the map has no types yet.
     pub fn keys(&self) -> Result<DenseTensor> {
-        let of = &self.types()?.key;
-        DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(self.len), self.keys.share_buffer())
+        let key_type = &self.types()?.key;
+        DenseTensor::try_new_trusted(
+            key_type.dtype(),
+            key_type.batch_shape(self.len),
+            self.keys.share_buffer(),
+        )
     }
 
     /// Returns the values, one row each, in the order of [`keys`](Self::keys), without a copy.
@@ -45,10 +49,10 @@ impl RowMap {
     /// # Errors
     /// If the map has no types yet.
     pub fn values(&self) -> Result<DenseTensor> {
-        let of = &self.types()?.value;
+        let value_type = &self.types()?.value;
         DenseTensor::try_new_trusted(
-            of.dtype(),
-            of.batch_shape(self.len),
+            value_type.dtype(),
+            value_type.batch_shape(self.len),
             self.values.share_buffer(),
         )
     }

@@ -390,7 +390,8 @@ impl RowMap {
         })
     }
 
-    /// Returns the bytes of a batch of keys, as `canonicalize_keys` returns them, and the number of keys.
+    /// Returns the bytes of a batch of keys, as `canonicalize_keys` returns them, and the number of
+    /// keys.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

@@ -20,7 +20,8 @@ pub struct MapOptions {
     /// Initial number of buckets.
     pub n_buckets: usize,
     /// Seed of the hashes; `None` draws a random seed, so that nobody can construct colliding keys.
-    /// Results do not depend on the seed. A fixed seed makes the layout of the index table reproducible.
+    /// Results do not depend on the seed. A fixed seed makes the layout of the index table
+    /// reproducible.
     pub seed: Option<u64>,
     /// Whether large batches may use rayon's threads. Set this to false if the caller already uses
     /// several threads.

@@ -61,8 +61,8 @@ impl RowMap {
         Ok(found)
     }
 
-    /// Moves the last rows of keys and values into the gaps that the removed rows leave. `gone` has the
-    /// indices of these rows, ascending.
+    /// Moves the last rows of keys and values into the gaps that the removed rows leave. `gone` has
+    /// the indices of these rows, ascending.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

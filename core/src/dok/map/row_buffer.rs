@@ -8,7 +8,8 @@ use bytes::Bytes;
 use crate::dense::MemoryBlock;
 use crate::error::{Error, Result};
 
-/// The 64-bit words of the index table, one per bucket, initially zero. Large tables use huge pages.
+/// The 64-bit words of the index table, one per bucket, initially zero. Large tables use huge
+/// pages.
 #[derive(Debug)]
 pub(super) struct TableWords {
     block: MemoryBlock,
@@ -116,7 +117,8 @@ impl RowBuffer {
     /// [`resize`](Self::resize) to at most `bytes` then does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
-            // At least double the capacity, so that repeated growth moves each row once or twice on average.
+            // At least double the capacity, so that repeated growth moves each row once or twice on
+            // average.
             self.move_to(bytes.max(self.capacity().saturating_mul(2)))?;
         }
         self.as_mut_slice().map(|_| ())

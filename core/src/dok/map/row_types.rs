@@ -138,7 +138,8 @@ pub(super) trait RowWidth: Copy + Send + Sync {
     }
 }
 
-/// Copies a row. Rows of common widths are copied without the function call that `copy_from_slice` needs.
+/// Copies a row. Rows of common widths are copied without the function call that `copy_from_slice`
+/// needs.
 #[inline(always)]
 pub(super) fn copy_row(from: &[u8], to: &mut [u8]) {
     #[inline(always)]
@@ -176,8 +177,8 @@ impl RowWidth for DynamicWidth {
     }
 }
 
-/// Evaluates `$body` with `$w` bound to a [`RowWidth`] of `$bytes` bytes. The widths in brackets are
-/// compile-time constants.
+/// Evaluates `$body` with `$w` bound to a [`RowWidth`] of `$bytes` bytes. The widths in brackets
+/// are compile-time constants.
 macro_rules! with_width {
     ([$($common:literal)+] $bytes:expr, $w:ident => $body:expr) => {
         match $bytes {

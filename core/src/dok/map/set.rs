@@ -98,9 +98,9 @@ impl RowMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts `count` keys that `canonicalize_keys` returned, and their values. Returns, for each row,
-    /// whether it added its key. If `replace` is false, keys that the map already has keep their values.
-    /// The caller has checked the lengths.
+    /// Inserts `count` keys that `canonicalize_keys` returned, and their values. Returns, for each
+    /// row, whether it added its key. If `replace` is false, keys that the map already has keep
+    /// their values. The caller has checked the lengths.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -138,8 +138,8 @@ impl RowMap {
         Ok(new)
     }
 
-    /// Inserts keys in one thread, and sets `new` to true for each row that adds its key. The caller has
-    /// ensured that the table has capacity for all keys.
+    /// Inserts keys in one thread, and sets `new` to true for each row that adds its key. The
+    /// caller has ensured that the table has capacity for all keys.
     fn put_step<W: RowWidth>(
         &mut self,
         width: W,

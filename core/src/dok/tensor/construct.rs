@@ -157,7 +157,8 @@ impl DokTensor {
         Self::from_slots(shape, places, values, duplicates)
     }
 
-    /// Creates a tensor from coordinates and values; returns an error if two entries have equal coordinates.
+    /// Creates a tensor from coordinates and values; returns an error if two entries have equal
+    /// coordinates.
     pub(crate) fn from_unique(
         shape: Vec<usize>,
         indices: &DenseTensor,
@@ -378,7 +379,8 @@ impl DokTensor {
         Self::from_entries(SparseEntries::new(shape, places, values)?)
     }
 
-    /// Returns a copy with separate entries: writes to the copy do not change this tensor or its views.
+    /// Returns a copy with separate entries: writes to the copy do not change this tensor or its
+    /// views.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -22,7 +22,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the tensor exceeds [`dense_limit`](Self::dense_limit), before allocation.
+    /// [`Error::TooLarge`] if the tensor exceeds [`dense_limit`](Self::dense_limit), before
+    /// allocation.
     pub fn to_dense(&self) -> Result<DenseTensor> {
         self.index(&[Index::Rest])
     }
@@ -62,7 +63,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the tensor does not have two axes, or the row starts exceed [`dense_limit`](Self::dense_limit).
+    /// If the tensor does not have two axes, or the row starts exceed
+    /// [`dense_limit`](Self::dense_limit).
     pub fn to_csr(&self) -> Result<Csr> {
         let &[rows, cols] = self.shape().as_slice() else {
             return Err(Error::invalid(format!(
@@ -76,7 +78,8 @@ impl DokTensor {
         let mut crow = vec![0i64; rows + 1];
         let indices = coo.indices.as_slice::<i64>()?;
         for row in &indices[..count] {
-            // Count an entry of row `r` at index `r + 1`, so that the running sums are the row starts.
+            // Count an entry of row `r` at index `r + 1`, so that the running sums are the row
+            // starts.
             if let Some(n) = usize::try_from(*row).ok().and_then(|r| crow.get_mut(r + 1)) {
                 *n += 1;
             }

@@ -14,7 +14,8 @@ use crate::index::{Index, resolve_position};
 /// Number of elements that are looked up in the hash map at a time.
 const BLOCK: usize = 1 << 18;
 
-/// Number of selected elements per stored entry above which a scan of all entries is faster than look-ups.
+/// Number of selected elements per stored entry above which a scan of all entries is faster than
+/// look-ups.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
@@ -36,9 +37,9 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for an index of more axes than
-    /// the tensor has, masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a
-    /// result larger than [`dense_limit`](Self::dense_limit).
+    /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for an index of more
+    /// axes than the tensor has, masks of another shape, and arrays that do not broadcast;
+    /// [`Error::TooLarge`] for a result larger than [`dense_limit`](Self::dense_limit).
     pub fn index(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
         let selection = PlaceSelection::from_numpy_index(&self.view, &storage, index)?;
@@ -228,7 +229,8 @@ impl DokTensor {
             let mut sum = fixed;
             for (axis, (size, stride, picks)) in axes.iter().enumerate() {
                 let at = from_place(at(axis, row));
-                // `from_place` maps a negative coordinate to a large unsigned number, which is out of range.
+                // `from_place` maps a negative coordinate to a large unsigned number, which is out
+                // of range.
                 if at >= *size {
                     return -1;
                 }
@@ -284,7 +286,8 @@ impl DokTensor {
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);
             let (values, size) = (values.as_bytes(), dtype.size());
-            // `None` removes the limit: `check_dense_bytes` has already checked the size of the result.
+            // `None` removes the limit: `check_dense_bytes` has already checked the size of the
+            // result.
             selection.for_each_stored(places.as_slice::<i64>()?, None, |at, row| {
                 out[to_coordinate(at) * size..][..size]
                     .copy_from_slice(&values[row * size..][..size]);

@@ -56,7 +56,8 @@ pub enum DokUnary {
 }
 
 impl DokUnary {
-    /// Applies the function to an integer; `None` on overflow, or if the function supports only floats.
+    /// Applies the function to an integer; `None` on overflow, or if the function supports only
+    /// floats.
     fn apply_int(self, v: i128) -> Option<i128> {
         match self {
             Self::Abs => Some(v.abs()),
@@ -109,8 +110,8 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
-    // `i32::MIN` has no absolute value, but `i32::MAX` gives the same result, because the power of ten
-    // is infinite for both.
+    // `i32::MIN` has no absolute value, but `i32::MAX` gives the same result, because the power of
+    // ten is infinite for both.
     let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {
@@ -177,7 +178,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the function does not support the type of the values, or an integer result does not fit this type.
+    /// If the function does not support the type of the values, or an integer result does not fit
+    /// this type.
     pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;

@@ -1,3 +1,5 @@
+//! Products of sparse matrices with sparse and dense matrices.
+
 use rayon::prelude::*;
 
 use super::DokTensor;
@@ -69,8 +71,8 @@ fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
 impl DokTensor {
     /// Returns the dense matrix product with a dense matrix or vector.
     ///
-    /// A vector is a row on the left and a column on the right, and the result has the common type of
-    /// both operands, as in NumPy. Integers are added exactly, floats in float64.
+    /// A vector is a row on the left and a column on the right, and the result has the common type
+    /// of both operands, as in NumPy. Integers are added exactly, floats in float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -92,7 +94,8 @@ impl DokTensor {
         let entries = self.collect_entries()?.into_sorted()?;
         let dtype = find_common_dtype(entries.values.dtype(), other.dtype());
         let elements = count_elements(&[count, columns])?;
-        // Each element of the result also needs an accumulator: 16 bytes for integers, 8 for floats.
+        // Each element of the result also needs an accumulator: 16 bytes for integers, 8 for
+        // floats.
         let accumulator = if dtype.is_float() { 8 } else { 16 };
         let what = format!("the matrix product of shape {shape:?}");
         self.check_bytes(elements, dtype.size() + accumulator, &what)?;
@@ -153,8 +156,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`matmul_dense`](Self::matmul_dense), but instead of a limit in bytes, the shape of the
-    /// result may have at most 2^63 elements.
+    /// Same as [`matmul_dense`](Self::matmul_dense), but instead of a limit in bytes, the shape of
+    /// the result may have at most 2^63 elements.
     pub fn matmul(&self, other: &Self) -> Result<Self> {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), &other.shape())?;
@@ -181,7 +184,8 @@ impl DokTensor {
                             b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).column, i, j)),
                         );
                     }
-                    // The sort is stable, so each sum adds its products in the order of the inner axis.
+                    // The sort is stable, so each sum adds its products in the order of the inner
+                    // axis.
                     cells.sort_by_key(|(column, _, _)| *column);
                     let mut sums = Vec::new();
                     for (column, i, j) in cells {

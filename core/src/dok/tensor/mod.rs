@@ -39,9 +39,9 @@ use storage::{DokStorage, SharedStorage};
 ///
 /// Elements without an entry are zero.
 ///
-/// Reading or writing an element takes constant time. Indexing follows NumPy: [`index`](Self::index)
-/// returns a dense tensor, [`index_sparse`](Self::index_sparse) a sparse one; [`set`](Self::set) takes
-/// scalars, dense tensors that broadcast, and sparse tensors.
+/// Reading or writing an element takes constant time. Indexing follows NumPy:
+/// [`index`](Self::index) returns a dense tensor, [`index_sparse`](Self::index_sparse) a sparse
+/// one; [`set`](Self::set) takes scalars, dense tensors that broadcast, and sparse tensors.
 ///
 /// * The key of an entry is its row-major index. A tensor may have up to 2^63 elements.
 /// * [`transpose`](Self::transpose), [`permute`](Self::permute), [`select`](Self::select) and
@@ -322,8 +322,8 @@ impl DokTensor {
         self.storage.write().map.shrink()
     }
 
-    /// Returns the number of bytes of a dense result, or an error if this number exceeds `self.limit`.
-    /// `what` names the result in the message.
+    /// Returns the number of bytes of a dense result, or an error if this number exceeds
+    /// `self.limit`. `what` names the result in the message.
     fn check_dense_bytes(&self, elements: u64, dtype: DType, what: &str) -> Result<usize> {
         self.check_bytes(elements, dtype.size(), what)
     }
@@ -346,8 +346,8 @@ impl DokTensor {
         })
     }
 
-    /// Returns one flag per axis: true for the axes in `axes`, or for all axes if `axes` is `None`. Returns
-    /// an error for an axis that does not exist or is listed twice.
+    /// Returns one flag per axis: true for the axes in `axes`, or for all axes if `axes` is `None`.
+    /// Returns an error for an axis that does not exist or is listed twice.
     fn flag_axes(&self, axes: Option<&[i64]>) -> Result<Vec<bool>> {
         let Some(axes) = axes else { return Ok(vec![true; self.ndim()]) };
         let mut flags = vec![false; self.ndim()];

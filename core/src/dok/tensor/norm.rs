@@ -72,9 +72,9 @@ impl DokTensor {
     /// # Errors
     /// If an axis does not exist or is listed twice, or `p` is NaN.
     pub fn norm(&self, p: f64, axes: Option<&[i64]>, reduced: ReducedAxes) -> Result<Self> {
-        let gone = self.flag_axes(axes)?;
+        let is_reduced = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let (groups, norms, _) = compute_norms(&entries, &gone, p, reduced)?;
+        let (groups, norms, _) = compute_norms(&entries, &is_reduced, p, reduced)?;
         let dtype = find_float_type(entries.values.dtype());
         let values = WideNumbers::Float(norms).into_dense(dtype, "a norm")?;
         self.replace_entries(groups.into_entries(values)?)
@@ -126,7 +126,7 @@ impl DokTensor {
     }
 
     fn normalize_entries(&self, p: f64, axes: &[i64], eps: f64) -> Result<SparseEntries> {
-        let gone = self.flag_axes(Some(axes))?;
+        let is_reduced = self.flag_axes(Some(axes))?;
         let entries = self.collect_entries()?;
         let dtype = entries.values.dtype();
         if !dtype.is_float() {
@@ -134,7 +134,8 @@ impl DokTensor {
                 "cannot normalize {dtype} values; cast them to float64 first"
             )));
         }
-        let (groups, norms, mut values) = compute_norms(&entries, &gone, p, ReducedAxes::Remove)?;
+        let (groups, norms, mut values) =
+            compute_norms(&entries, &is_reduced, p, ReducedAxes::Remove)?;
         for (range, norm) in groups.ranges().zip(norms) {
             // If the norm is NaN, the quotients must be NaN, but `f64::max` would return `eps`.
             let by = if norm < eps { eps } else { norm };
@@ -170,14 +171,14 @@ pub(super) fn restore_order(groups: &EntryGroups, values: &[f64]) -> Vec<f64> {
 
 fn compute_norms(
     entries: &SparseEntries,
-    gone: &[bool],
+    is_reduced: &[bool],
     p: f64,
     reduced: ReducedAxes,
 ) -> Result<(EntryGroups, Vec<f64>, Vec<f64>)> {
     if p.is_nan() {
         return Err(Error::invalid("the order p of the norm is NaN; use a number"));
     }
-    let groups = EntryGroups::new(entries, gone, reduced)?;
+    let groups = EntryGroups::new(entries, is_reduced, reduced)?;
     let values = WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
     let missing = |len: usize| (len as u64) < groups.size;
     let norms =

@@ -9,7 +9,7 @@ use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// What a reduction does with the axes that it reduces.
+/// Whether the result of a reduction has the axes that it reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReducedAxes {
     /// The result does not have them.
@@ -37,26 +37,26 @@ pub(super) struct EntryGroups {
 impl EntryGroups {
     pub(super) fn new(
         entries: &SparseEntries,
-        gone: &[bool],
+        is_reduced: &[bool],
         reduced: ReducedAxes,
     ) -> Result<Self> {
         let from = compute_strides(&entries.shape);
         let kept: Vec<usize> = entries
             .shape
             .iter()
-            .zip(gone)
-            .map(|(size, gone)| if *gone { 1 } else { *size })
+            .zip(is_reduced)
+            .map(|(size, is_reduced)| if *is_reduced { 1 } else { *size })
             .collect();
         let to = compute_strides(&kept);
-        let size = entries.shape.iter().zip(gone).filter(|(_, gone)| **gone);
+        let size = entries.shape.iter().zip(is_reduced).filter(|(_, is_reduced)| **is_reduced);
         let size = size.fold(1u64, |n, (size, _)| n.saturating_mul(*size as u64));
         let own = |entry: i64| {
             let mut rest = from_place(entry);
             let mut place = 0;
-            for ((from, to), gone) in from.iter().zip(&to).zip(gone) {
+            for ((from, to), is_reduced) in from.iter().zip(&to).zip(is_reduced) {
                 let at = rest / from;
                 rest -= at * from;
-                if !gone {
+                if !is_reduced {
                     place += at * to;
                 }
             }
@@ -82,9 +82,13 @@ impl EntryGroups {
         }
         let shape = match reduced {
             ReducedAxes::Keep => kept,
-            ReducedAxes::Remove => {
-                entries.shape.iter().zip(gone).filter(|(_, g)| !**g).map(|(s, _)| *s).collect()
-            }
+            ReducedAxes::Remove => entries
+                .shape
+                .iter()
+                .zip(is_reduced)
+                .filter(|(_, g)| !**g)
+                .map(|(s, _)| *s)
+                .collect(),
         };
         let rows = keys.into_iter().map(|(_, _, row)| row).collect();
         Ok(Self { shape, places: group_places, ends, rows, size })
@@ -123,8 +127,8 @@ fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Resul
 }
 
 pub(super) fn sum_equal(entries: SparseEntries, dtype: DType) -> Result<SparseEntries> {
-    let gone = vec![false; entries.shape.len()];
-    let groups = EntryGroups::new(&entries, &gone, ReducedAxes::Remove)?;
+    let is_reduced = vec![false; entries.shape.len()];
+    let groups = EntryGroups::new(&entries, &is_reduced, ReducedAxes::Remove)?;
     let values = sum_groups(&groups, &entries.values, dtype)?;
     groups.into_entries(values)
 }
@@ -151,9 +155,9 @@ impl DokTensor {
     /// # Errors
     /// If an axis does not exist or is listed twice, or a sum of integers overflows.
     pub fn sum(&self, axes: Option<&[i64]>, reduced: ReducedAxes) -> Result<Self> {
-        let gone = self.flag_axes(axes)?;
+        let is_reduced = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let groups = EntryGroups::new(&entries, &gone, reduced)?;
+        let groups = EntryGroups::new(&entries, &is_reduced, reduced)?;
         let values = sum_groups(&groups, &entries.values, sum_type(entries.values.dtype()))?;
         self.replace_entries(groups.into_entries(values)?)
     }
@@ -175,9 +179,9 @@ impl DokTensor {
     /// # Errors
     /// Same as [`sum`](Self::sum); also if there are no elements to average.
     pub fn mean(&self, axes: Option<&[i64]>, reduced: ReducedAxes) -> Result<Self> {
-        let gone = self.flag_axes(axes)?;
+        let is_reduced = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let groups = EntryGroups::new(&entries, &gone, reduced)?;
+        let groups = EntryGroups::new(&entries, &is_reduced, reduced)?;
         if groups.size == 0 {
             return Err(Error::invalid(
                 "cannot compute the mean over axes without elements; reduce axes of size 1 or more",

@@ -1,15 +1,16 @@
 //! Resolves an index to the elements that it selects.
 //!
-//! The row-major index of an element (its place) is a sum with one summand per axis: coordinate times stride.
-//! Each axis of the result (index arrays that broadcast together count as one axis) therefore has a list of
-//! summands, or an arithmetic series for a slice:
+//! The row-major index of an element (its place) is a sum with one summand per axis: coordinate
+//! times stride. Each axis of the result (index arrays that broadcast together count as one axis)
+//! therefore has a list of summands, or an arithmetic series for a slice:
 //!
 //! ```text
 //! index `1:, [4, 0]` on strides [10, 1]     series 10, 20      list 4, 0
 //! places of the result                      14 10 / 24 20      (sums, row-major)
 //! ```
 //!
-//! The positions of a stored entry in the result are found by a search for its summands in these lists.
+//! The positions of a stored entry in the result are found by a search for its summands in these
+//! lists.
 
 use super::axis_view::AxisView;
 use super::storage::{
@@ -66,8 +67,8 @@ struct IndexArrays {
     of: Vec<(usize, Vec<i64>)>,
 }
 
-/// Converts a mask to one index array per axis of the mask, with the coordinates of all true elements.
-/// The mask selects from the axes of `shape` from axis `first` on.
+/// Converts a mask to one index array per axis of the mask, with the coordinates of all true
+/// elements. The mask selects from the axes of `shape` from axis `first` on.
 fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Result<IndexArrays> {
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
@@ -181,10 +182,10 @@ impl SelectionBuilder<'_> {
 /// bytes, at 16 bytes per position. An entry has several positions if the index repeats its
 /// coordinates, as `[0, 0]` does.
 ///
-/// Callers find the positions of an entry axis by axis, and call this function for each axis on which
-/// coordinates may repeat. `known` is the number of positions of the earlier entries. The earlier axes
-/// give the current entry `count` positions; on this axis, its coordinate is selected `repeats` times,
-/// so that the entry then has `count * repeats` positions.
+/// Callers find the positions of an entry axis by axis, and call this function for each axis on
+/// which coordinates may repeat. `known` is the number of positions of the earlier entries. The
+/// earlier axes give the current entry `count` positions; on this axis, its coordinate is selected
+/// `repeats` times, so that the entry then has `count * repeats` positions.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -344,8 +345,8 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // For each result axis with a list of offsets: these offsets, sorted for a binary search, each
-        // with its position in the list. Empty for an axis with a series.
+        // For each result axis with a list of offsets: these offsets, sorted for a binary search,
+        // each with its position in the list. Empty for an axis with a series.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()

@@ -63,15 +63,16 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`index`](Self::index); also if the value has an unsuitable shape or does not fit the
-    /// type. `dense_limit` applies to scalars and dense tensors, because a write of them takes
+    /// Same as [`index`](Self::index); also if the value has an unsuitable shape or does not fit
+    /// the type. `dense_limit` applies to scalars and dense tensors, because a write of them takes
     /// memory for each selected element. For a sparse tensor, it limits only the memory for entries
     /// that index arrays such as `[0, 2]` select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
 
-    /// Writes like [`set`](Self::set), but selects like [`index_orthogonal`](Self::index_orthogonal).
+    /// Writes like [`set`](Self::set), but selects like
+    /// [`index_orthogonal`](Self::index_orthogonal).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -108,7 +109,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If there is not one coordinate per axis, a coordinate is out of range, or the value does not fit.
+    /// If there is not one coordinate per axis, a coordinate is out of range, or the value does not
+    /// fit.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
         self.check_coordinates(coordinates)?;
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
@@ -160,14 +162,14 @@ impl DokTensor {
         let mut storage = self.storage.write();
         let zero = find_zeros(&storage.map.values()?)?;
         let keys = storage.map.keys()?;
-        let gone: Vec<i64> = keys
+        let removed: Vec<i64> = keys
             .as_slice::<i64>()?
             .iter()
             .zip(zero)
             .filter_map(|(key, zero)| zero.then_some(*key))
             .collect();
         drop(keys);
-        storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+        storage.map.remove_rows(removed.to_byte_slice(), removed.len())?;
         Ok(())
     }
 
@@ -234,14 +236,14 @@ impl DokTensor {
         if zeros.is_empty() {
             return Ok(());
         }
-        let mut gone: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
+        let mut removed: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
         if selection.has_repeats() {
-            let rows = storage.map.find_rows(gone.to_byte_slice(), gone.len())?;
+            let rows = storage.map.find_rows(removed.to_byte_slice(), removed.len())?;
             let now = take_rows(&storage.map.values()?, &rows)?;
             let mut still = find_zeros(&now)?.into_iter();
-            gone.retain(|_| still.next().unwrap_or(false));
+            removed.retain(|_| still.next().unwrap_or(false));
         }
-        storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+        storage.map.remove_rows(removed.to_byte_slice(), removed.len())?;
         Ok(())
     }
 }
@@ -274,7 +276,8 @@ fn put_sparse_part(
     let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
     if selection.has_repeats() {
         // If an element is selected repeatedly, its last value wins, even if that value is a zero,
-        // for which `entries` has no entry. So keep only entries at the last position of an element.
+        // for which `entries` has no entry. So keep only entries at the last position of an
+        // element.
         let mut last = vec![0u64; places.len()];
         selection.for_each_stored(&places, limit, |at, i| last[i] = last[i].max(at))?;
         let mut last = last.into_iter();
@@ -310,9 +313,9 @@ fn clear_part(
 ) -> Result<()> {
     let stored = storage.map.keys()?;
     let all = stored.as_slice::<i64>()?;
-    let mut gone = Vec::new();
-    selection.for_each_stored(all, limit, |_, row| gone.push(all[row]))?;
+    let mut removed = Vec::new();
+    selection.for_each_stored(all, limit, |_, row| removed.push(all[row]))?;
     drop(stored);
-    storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+    storage.map.remove_rows(removed.to_byte_slice(), removed.len())?;
     Ok(())
 }

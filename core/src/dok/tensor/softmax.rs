@@ -25,7 +25,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If no axis is given, an axis does not exist or is listed twice, or the values are not floats.
+    /// If no axis is given, an axis does not exist or is listed twice, or the values are not
+    /// floats.
     pub fn softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, false)
     }
@@ -53,7 +54,7 @@ impl DokTensor {
         if axes.is_empty() {
             return Err(Error::invalid("no axis is given for the softmax; give at least one"));
         }
-        let gone = self.flag_axes(Some(axes))?;
+        let is_reduced = self.flag_axes(Some(axes))?;
         let entries = self.collect_entries()?;
         let dtype = entries.values.dtype();
         if !dtype.is_float() {
@@ -61,7 +62,7 @@ impl DokTensor {
                 "cannot compute the softmax of {dtype} values; cast them to float64 first"
             )));
         }
-        let groups = EntryGroups::new(&entries, &gone, ReducedAxes::Remove)?;
+        let groups = EntryGroups::new(&entries, &is_reduced, ReducedAxes::Remove)?;
         let mut values =
             WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
         for range in groups.ranges() {

@@ -23,7 +23,8 @@ pub(crate) fn check_size(shape: &[usize]) -> Result<()> {
     count_elements(shape).map(drop)
 }
 
-/// Returns the row-major strides of a shape; the strides of a shape without elements have no meaning.
+/// Returns the row-major strides of a shape; the strides of a shape without elements have no
+/// meaning.
 pub(super) fn compute_strides(shape: &[usize]) -> Vec<u64> {
     let mut strides = vec![1u64; shape.len()];
     for i in (1..shape.len()).rev() {

@@ -39,7 +39,8 @@ impl<R: Read + Seek> MessageChecker<R> {
         Ok(Self { reader, length })
     }
 
-    /// Reads `length` bytes from `start`; if the input ends earlier, returns an error without allocating.
+    /// Reads `length` bytes from `start`; if the input ends earlier, returns an error without
+    /// allocating.
     fn read(&mut self, start: u64, length: u64) -> CheckResult<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(

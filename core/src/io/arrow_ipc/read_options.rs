@@ -1,7 +1,8 @@
 /// Options of [`IpcTableReader`](super::IpcTableReader).
 #[derive(Clone, Debug)]
 pub struct IpcReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
+    /// order.
     pub columns: Option<Vec<String>>,
     /// Whether to map a file and use its buffers in place, instead of reading it. The file must not
     /// change in place: a changed value is undefined behavior, and truncation kills the process. A

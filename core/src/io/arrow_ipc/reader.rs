@@ -50,7 +50,8 @@ enum ReaderForm {
         file: MappedFile,
         next: usize,
     },
-    /// Input in the stream format: all columns are decoded, and unrequested columns are dropped afterwards.
+    /// Input in the stream format: all columns are decoded, and unrequested columns are dropped
+    /// afterwards.
     Stream {
         reader: Box<StreamReader<BufReader<Box<dyn Read + Send>>>>,
         columns: Option<Vec<usize>>,

@@ -1,3 +1,5 @@
+//! Writes tables as Arrow IPC files or streams.
+
 use std::io::Write;
 use std::path::Path;
 
@@ -50,7 +52,8 @@ pub struct IpcWriteOptions {
     pub compression: IpcCompression,
 }
 
-/// Writes tables as Arrow IPC, one batch per table, to any writer or to a file that appears when it is complete.
+/// Writes tables as Arrow IPC, one batch per table, to any writer or to a file that appears when it
+/// is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -296,8 +299,8 @@ pub fn as_schema(
     RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &rows)
 }
 
-/// Replaces dictionary types with their value types, because an Arrow file holds only one dictionary per
-/// column, but batches from several sources have different dictionaries.
+/// Replaces dictionary types with their value types, because an Arrow file holds only one
+/// dictionary per column, but batches from several sources have different dictionaries.
 pub fn remove_dictionaries(schema: &SchemaRef) -> SchemaRef {
     fn find_plain_type(data_type: &DataType) -> DataType {
         let inner = |f: &FieldRef| {

@@ -1,3 +1,5 @@
+//! Computes the features of labels from the histories of their subjects.
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -338,7 +340,8 @@ struct FeatureScratch<'a> {
     spec: &'a FeatureSpec,
     /// Position in `keys` of each feature key, or [`NONE`] if the current subject lacks it.
     slots: Vec<u32>,
-    /// Feature keys of the current subject, as indices of `spec.keys()`, in order of first occurrence.
+    /// Feature keys of the current subject, as indices of `spec.keys()`, in order of first
+    /// occurrence.
     keys: Vec<u32>,
     /// For each element of the field `keys`: its states, one per window.
     states: Vec<FeatureState>,

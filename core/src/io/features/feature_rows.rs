@@ -1,3 +1,5 @@
+//! Features of labels in sparse form.
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -234,7 +236,8 @@ impl FeatureRows {
         )?))
     }
 
-    /// Returns the features with a value as two list columns: their indices (UInt32) and values (Float64).
+    /// Returns the features with a value as two list columns: their indices (UInt32) and values
+    /// (Float64).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! Names and specifications of features: keys, windows of time and aggregates.
+
 use std::fmt;
 use std::hash::Hash;
 use std::str::FromStr;
@@ -12,7 +14,8 @@ use crate::kernels::between::ClosedEnds;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// The measurements that a feature aggregates: those with one code, or with any code of a given prefix.
+/// The measurements that a feature aggregates: those with one code, or with any code of a given
+/// prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureKey {
     /// The measurements with this code.
@@ -42,8 +45,8 @@ impl fmt::Display for FeatureKey {
 
 /// The part of a subject's history that a feature aggregates, usually a window of time.
 ///
-/// Text forms: a length such as `30d` (units `s`, `m` for minutes, `h`, `d`, `w`), `all` for the whole
-/// history, and `static` for the facts without a time.
+/// Text forms: a length such as `30d` (units `s`, `m` for minutes, `h`, `d`, `w`), `all` for the
+/// whole history, and `static` for the facts without a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FeatureWindow {
     name: String,

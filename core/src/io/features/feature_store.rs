@@ -1,3 +1,5 @@
+//! Features of labels on disk, pushed in any order and read in the order of the labels.
+
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -201,8 +203,8 @@ impl FeatureStore {
         Ok(rows)
     }
 
-    /// Writes the values as a Parquet file with the columns `row` (index of the label, Int64), `feature`
-    /// (UInt32) and `value` (Float64), ordered by row and feature.
+    /// Writes the values as a Parquet file with the columns `row` (index of the label, Int64),
+    /// `feature` (UInt32) and `value` (Float64), ordered by row and feature.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -245,8 +247,8 @@ impl FeatureStore {
         writer.finish()
     }
 
-    /// Writes the values as a sparse tensor ([`io::dok`](crate::io::dok)) of float64 with a row for each
-    /// label and a column for each feature, in row-major order.
+    /// Writes the values as a sparse tensor ([`io::dok`](crate::io::dok)) of float64 with a row for
+    /// each label and a column for each feature, in row-major order.
     ///
     /// ```
     /// # use serrate_core as serrate;

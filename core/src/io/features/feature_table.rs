@@ -22,7 +22,8 @@ pub enum FeatureForm {
     Columns,
     /// The column `features`: for each label, a list of the values of all features (Float64).
     List,
-    /// The columns `feature` (list of UInt32) and `value` (list of Float64): only features with a value.
+    /// The columns `feature` (list of UInt32) and `value` (list of Float64): only features with a
+    /// value.
     Sparse,
 }
 

@@ -2,9 +2,10 @@
 //! time. Its features are aggregates of the values of each code (or of all codes with a prefix) in
 //! windows of time before the label.
 //!
-//! A [`FeatureSpec`] lists the features. [`LabelFeatures`] reads the data shard by shard; [`FeatureRows`] holds
-//! the features of some labels sparsely, because only a few of the codes occur before each label.
-//! [`FeatureStore`] stores features on disk, reads them in the order of the labels, and writes sparse files.
+//! A [`FeatureSpec`] lists the features. [`LabelFeatures`] reads the data shard by shard;
+//! [`FeatureRows`] holds the features of some labels sparsely, because only a few of the codes
+//! occur before each label. [`FeatureStore`] stores features on disk, reads them in the order of
+//! the labels, and writes sparse files.
 
 mod compute;
 mod feature_rows;
@@ -64,7 +65,8 @@ pub struct LabelFeatures {
     spec: Arc<FeatureSpec>,
     /// Time and index of each label. Labels are ordered by subject, then time, then index.
     order: Vec<(i64, usize)>,
-    /// For each subject with labels (by its ID), the range of the subject's labels in the field `order`.
+    /// For each subject with labels (by its ID), the range of the subject's labels in the field
+    /// `order`.
     subjects: HashMap<i64, Range<usize>>,
     seen: Mutex<SeenSubjects>,
 }
@@ -153,7 +155,8 @@ impl LabelFeatures {
         self.folder.num_shards()
     }
 
-    /// Returns the number of labels whose subject is not in the data; `None` until all shards were read.
+    /// Returns the number of labels whose subject is not in the data; `None` until all shards were
+    /// read.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! Collects the values of one column of a JSON text, and infers its list depth and its type.
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -380,7 +382,8 @@ impl LeafValues {
         }
     }
 
-    /// Adds a value of any type, and widens the store if needed. The error describes the expected value.
+    /// Adds a value of any type, and widens the store if needed. The error describes the expected
+    /// value.
     fn push(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         if !self.accepts_value(value) {
             self.widen_store(value)?;
@@ -407,7 +410,8 @@ impl LeafValues {
                 f.values.push(x);
             }
             (ValueStore::Text(t), JsonScalar::Text(s)) => t.push(s),
-            // Unreachable: `widen_store` has widened the store for this value or has returned an error.
+            // Unreachable: `widen_store` has widened the store for this value or has returned an
+            // error.
             _ => return Err(SAME_KIND),
         }
         self.nulls.append_non_null();

@@ -1,9 +1,10 @@
 //! Reads and writes JSON and NDJSON of nested lists.
 //!
-//! A table has two JSON forms. **Columns**: an object with one member per column, a list of rows, each nested
-//! down to the column's axis: `{"time": [[1, 2], [5]], "code": [[[7], []], [[8, 9]]]}`. **Records**: a list
-//! of objects, one per row (`.json`), or one object per line (`.ndjson`): `{"time": [1, 2], "code": [[7],
-//! []]}`. Both are read and written; the first character of a file distinguishes them.
+//! A table has two JSON forms. **Columns**: an object with one member per column, a list of rows,
+//! each nested down to the column's axis: `{"time": [[1, 2], [5]], "code": [[[7], []], [[8, 9]]]}`.
+//! **Records**: a list of objects, one per row (`.json`), or one object per line (`.ndjson`):
+//! `{"time": [1, 2], "code": [[7], []]}`. Both are read and written; the first character of a file
+//! distinguishes them.
 //!
 //! **Depth** is inferred: all values of a column must be nested in the same number of lists;
 //! otherwise an error names the path of the deviating value, such as `code[3][1]`. Empty lists and

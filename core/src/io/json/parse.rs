@@ -35,7 +35,8 @@ impl<'a> JsonParser<'a> {
         }
     }
 
-    /// Skips white space and returns the next byte without consuming it; `None` at the end of the input.
+    /// Skips white space and returns the next byte without consuming it; `None` at the end of the
+    /// input.
     pub(super) fn peek_byte(&mut self) -> Option<u8> {
         while let Some(b) = self.bytes.get(self.pos) {
             if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {

@@ -1,3 +1,5 @@
+//! Reads JSON records, as one text or line by line.
+
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::Arc;
@@ -132,10 +134,10 @@ impl RaggedTable {
     ///
     /// # Errors
     /// If the value has neither form; columns differ in the number of rows or in list lengths on a
-    /// shared axis; values of a column differ in nesting depth, are nested in over 63 lists or do not
-    /// fit the declared type; no type can be inferred (no values, numbers next to strings, numbers
-    /// beyond 64 bits or float32); or a name is reserved in the columns form. The message names the
-    /// column or the path.
+    /// shared axis; values of a column differ in nesting depth, are nested in over 63 lists or do
+    /// not fit the declared type; no type can be inferred (no values, numbers next to strings,
+    /// numbers beyond 64 bits or float32); or a name is reserved in the columns form. The message
+    /// names the column or the path.
     pub fn from_json(value: &Value, options: &JsonOptions) -> Result<Self> {
         let mut sinks = ColumnSinks::default();
         match value {
@@ -282,7 +284,8 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
         Value::String(s) => sink.push_scalar(JsonScalar::Text(s)),
         Value::Number(n) => sink.push_scalar(match (n.as_i128(), n.as_f64()) {
             (Some(i), _) => JsonScalar::Int(i),
-            // `serde_json` reads integers of more than 64 bits as floats: mark floats of this size `Huge`.
+            // `serde_json` reads integers of more than 64 bits as floats: mark floats of this size
+            // `Huge`.
             (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
                 JsonScalar::Huge(x)
             }

@@ -1,3 +1,5 @@
+//! Writes tables as JSON records.
+
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -95,7 +97,8 @@ impl<'a> JsonColumn<'a> {
         }
     }
 
-    /// Returns the range of the children of element `i` of axis `axis`; `None` if the element is a null list.
+    /// Returns the range of the children of element `i` of axis `axis`; `None` if the element is a
+    /// null list.
     fn find_children(&self, axis: usize, i: usize) -> Option<Range<usize>> {
         let (layout, nulls) = self.layouts[axis];
         nulls.is_none_or(|n| n.is_valid(i)).then(|| layout.range(i))

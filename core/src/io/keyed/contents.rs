@@ -1,3 +1,5 @@
+//! Immutable entries of a sparse tensor or dictionary file, and changes that return new entries.
+
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -16,10 +18,12 @@ use crate::io::repeated_names::find_repeated;
 use crate::io::safetensors::{FileAccess, SafetensorsFile, SaveOptions};
 use crate::kernels::text::is_text;
 
-/// Metadata key of a tensor file. The value is a JSON list: the names of the axes, then of the value column.
+/// Metadata key of a tensor file. The value is a JSON list: the names of the axes, then of the
+/// value column.
 const NAMES: &str = "names";
 
-/// The immutable entries of a sparse tensor or dictionary file. A change of the file creates new contents.
+/// The immutable entries of a sparse tensor or dictionary file. A change of the file creates new
+/// contents.
 #[derive(Debug)]
 pub enum KeyedContents {
     /// The entries of a sparse tensor.
@@ -93,7 +97,8 @@ impl TensorContents {
     }
 }
 
-/// Returns whether the coordinates strictly ascend in row-major order, as in files that this crate writes.
+/// Returns whether the coordinates strictly ascend in row-major order, as in files that this crate
+/// writes.
 fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     let all = indices.as_slice::<i64>()?;
     let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
@@ -241,8 +246,9 @@ impl KeyedContents {
         }
     }
 
-    /// Creates contents from `columns`, with the names, shape and type of `self`. The first `before`
-    /// rows are entries of `self`, the others are new; `duplicates` is as in [`keys`](Self::keys).
+    /// Creates contents from `columns`, with the names, shape and type of `self`. The first
+    /// `before` rows are entries of `self`, the others are new; `duplicates` is as in
+    /// [`keys`](Self::keys).
     pub fn rebuild_entries(
         &self,
         columns: &[ArrayRef],
@@ -275,9 +281,9 @@ impl KeyedContents {
         let mut stored = Vec::with_capacity(columns.len());
         for (name, column) in names.iter().zip(columns) {
             refuse_nulls(column, name, before)?;
-            let of = key_type(column.data_type());
-            stored.push(cast(column, &of)?);
-            fields.push(Arc::new(Field::new(name, of, false)));
+            let stored_type = key_type(column.data_type());
+            stored.push(cast(column, &stored_type)?);
+            fields.push(Arc::new(Field::new(name, stored_type, false)));
         }
         if let Some(DuplicateEntries::Sum) = duplicates {
             stored = sum_duplicates(&fields, stored)?;
@@ -355,7 +361,8 @@ pub fn key_type(given: &DataType) -> DataType {
     if is_text(given) { DataType::Utf8 } else { given.clone() }
 }
 
-/// Creates a dictionary without entries. The last field is the value column, the others are key columns.
+/// Creates a dictionary without entries. The last field is the value column, the others are key
+/// columns.
 fn new_empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     match fields.split_last() {
         Some((value, keys)) if !keys.is_empty() => {
@@ -368,7 +375,8 @@ fn new_empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     }
 }
 
-/// Sums the values of rows with equal keys. The last of these rows receives the sum; the others are dropped.
+/// Sums the values of rows with equal keys. The last of these rows receives the sum; the others are
+/// dropped.
 fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
@@ -408,8 +416,8 @@ fn make_duplicate_error(row: usize, key: &str) -> Error {
 fn make_tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
     let last = names.len().saturating_sub(1);
     let field = |(at, name): (usize, &String)| {
-        let of = if at == last { dtype.to_arrow() } else { DataType::Int64 };
-        Field::new(name, of, false)
+        let field_type = if at == last { dtype.to_arrow() } else { DataType::Int64 };
+        Field::new(name, field_type, false)
     };
     Arc::new(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>()))
 }

@@ -79,7 +79,8 @@ impl FileSlot {
 #[derive(Debug, Default)]
 struct FileSlots {
     slots: HashMap<PathBuf, Arc<FileSlot>>,
-    /// Length of the field `slots` at which unused slots are removed; at least [`FULL`](Self::FULL).
+    /// Length of the field `slots` at which unused slots are removed; at least
+    /// [`FULL`](Self::FULL).
     full: usize,
 }
 
@@ -88,7 +89,8 @@ impl FileSlots {
 
     fn find_or_add_slot(&mut self, path: &Path) -> Arc<FileSlot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
-            // `&mut self` excludes other calls, so no thread obtains a `FileSlot` while it is removed here.
+            // `&mut self` excludes other calls, so no thread obtains a `FileSlot` while it is
+            // removed here.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
             self.full = self.slots.len().saturating_mul(2);
         }
@@ -199,8 +201,8 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<KeyedVersion>> 
 /// even in other processes. Returns the resulting version, and the `T` that the closure returned.
 ///
 /// # Errors
-/// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the
-/// file. This call then leaves the file as it is.
+/// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock
+/// changed the file. This call then leaves the file as it is.
 pub fn change_file<T>(
     path: &Path,
     is_given_up: &dyn Fn() -> bool,

@@ -10,8 +10,8 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Identifies a [`KeyedVersion`] of a tensor or dictionary file. In query plans, a serialized spec is an
-/// argument of the function `dok_get`.
+/// Identifies a [`KeyedVersion`] of a tensor or dictionary file. In query plans, a serialized spec
+/// is an argument of the function `dok_get`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyedSpec {

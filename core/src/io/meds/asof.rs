@@ -1,3 +1,5 @@
+//! Labels with the history of their subject up to the time of the label.
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -173,7 +175,8 @@ impl AsOf {
         events.row(place.row as usize)?.events(0..place.events as usize)?.to_table()
     }
 
-    /// Returns the static facts of a label's subject as a table of one row that shares the buffers of the shard.
+    /// Returns the static facts of a label's subject as a table of one row that shares the buffers
+    /// of the shard.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -329,7 +332,8 @@ fn unify_dictionaries(arrays: &[DictionaryArray<UInt32Type>]) -> Result<Vec<Arra
         .par_iter()
         .zip(&maps)
         .map(|(array, map)| {
-            // The dictionary key of a NULL is arbitrary and may be outside the dictionary: map it to 0.
+            // The dictionary key of a NULL is arbitrary and may be outside the dictionary: map it
+            // to 0.
             let at = |key: u32| map.get(key as usize).copied().unwrap_or(0);
             let keys: PrimitiveArray<UInt32Type> = array.keys().unary(at);
             Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(&values))?) as ArrayRef)

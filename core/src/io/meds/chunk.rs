@@ -1,3 +1,5 @@
+//! The MEDS columns of some rows of a file, validated and cast.
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -14,7 +16,8 @@ use super::file::MedsFile;
 use super::find_time_type;
 use crate::error::Result;
 
-/// Number of rows per chunk: enough to amortize the dictionary lookups, few enough to stay in cache.
+/// Number of rows per chunk: enough to amortize the dictionary lookups, few enough to stay in
+/// cache.
 const CHUNK_ROWS: usize = 1 << 16;
 
 const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
@@ -56,7 +59,8 @@ fn drop_incomplete_rows(
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// For each row, its number in the file minus the field `first_row`; `None` if no row was dropped.
+    /// For each row, its number in the file minus the field `first_row`; `None` if no row was
+    /// dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// Times of the rows: NULL for static facts, and for all rows if times were not requested.

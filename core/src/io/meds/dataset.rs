@@ -1,3 +1,5 @@
+//! MEDS data sets: the shards, splits and metadata of a folder.
+
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -97,7 +97,8 @@ impl MedsFile {
             .and_then(|d| self.find_dictionary_metadata(d))
             .unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
-        // Read one batch: callers need whole columns, and concatenation of batches would copy them again.
+        // Read one batch: callers need whole columns, and concatenation of batches would copy them
+        // again.
         let reader = self.open_reader(columns, metadata, self.rows()?)?;
         let schema = arrow::array::RecordBatchReader::schema(&reader);
         let mut batches =
@@ -184,7 +185,8 @@ impl MedsFile {
         cast_exact(values, to).map_err(|e| self.describe_inexact(column, values, &e))
     }
 
-    /// Casts times to microseconds. A finer time that is not a whole number of microseconds is an error.
+    /// Casts times to microseconds. A finer time that is not a whole number of microseconds is an
+    /// error.
     pub(crate) fn cast_time(&self, column: &str, values: &ArrayRef) -> Result<ArrayRef> {
         let times =
             cast_microseconds(values).map_err(|e| self.describe_inexact(column, values, &e))?;
@@ -214,7 +216,8 @@ impl MedsFile {
         batch.column_by_name(column).ok_or_else(|| self.make_missing_column_error(column))
     }
 
-    /// Returns an error if a column of a batch has a NULL. The batch begins at row `first_row` of the file.
+    /// Returns an error if a column of a batch has a NULL. The batch begins at row `first_row` of
+    /// the file.
     pub(crate) fn check_no_nulls(
         &self,
         column: &str,

@@ -1,3 +1,5 @@
+//! Reads and writes labels in the MEDS format.
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -98,7 +100,8 @@ impl LabelKind {
 /// Labels in the MEDS format: each has a subject, a prediction time (data up to and including this
 /// time may be used), and a value or NULL for each [kind](LabelKind) of value.
 ///
-/// A subject may have any number of labels. Labels are ordered by file (natural order of names), then by row.
+/// A subject may have any number of labels. Labels are ordered by file (natural order of names),
+/// then by row.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -188,9 +191,10 @@ impl Labels {
 
     /// Reads a Parquet file, or all `**/*.parquet` of a folder.
     ///
-    /// Times may have any unit, integers any width, strings any encoding; a value that does not fit is an
-    /// error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files of a task have a
-    /// kind of value, the labels of the other files have NULL for this kind. Other columns are not read.
+    /// Times may have any unit, integers any width, strings any encoding; a value that does not fit
+    /// is an error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files
+    /// of a task have a kind of value, the labels of the other files have NULL for this kind. Other
+    /// columns are not read.
     ///
     /// Labels of several [tasks](Self::tasks) are concatenated; all tasks with values must have the
     /// same kinds of values.
@@ -205,9 +209,9 @@ impl Labels {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if no label file is found, if a file cannot be read, if a file lacks `subject_id` or
-    /// `prediction_time`, if a column has an unexpected type, if a subject or time is NULL, or if tasks have
-    /// values of different kinds. Messages name the file, column and row.
+    /// Returns an error if no label file is found, if a file cannot be read, if a file lacks
+    /// `subject_id` or `prediction_time`, if a column has an unexpected type, if a subject or time
+    /// is NULL, or if tasks have values of different kinds. Messages name the file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::read_files(path, &list_files(path)?)
@@ -325,9 +329,9 @@ impl Labels {
             let arrays: Vec<&dyn Array> = arrays.iter().map(|a| a.as_ref()).collect();
             Ok(concat(&arrays)?)
         };
-        let of = |f: fn(&Self) -> ArrayRef| join(&parts.iter().map(f).collect::<Vec<_>>());
-        let ids = of(|p| Arc::new(p.subject_ids.clone()))?;
-        let times = of(|p| Arc::new(p.prediction_times.clone()))?;
+        let join_parts = |f: fn(&Self) -> ArrayRef| join(&parts.iter().map(f).collect::<Vec<_>>());
+        let ids = join_parts(|p| Arc::new(p.subject_ids.clone()))?;
+        let times = join_parts(|p| Arc::new(p.prediction_times.clone()))?;
         let values = LabelKind::ALL
             .into_iter()
             .filter(|kind| parts.iter().any(|p| p.value(*kind).is_some()))

@@ -103,7 +103,8 @@ impl ListSpan<'_> {
     }
 }
 
-/// The column of an [`AsOfView`] in all shards. A label's list is a range of the column in one shard.
+/// The column of an [`AsOfView`] in all shards. A label's list is a range of the column in one
+/// shard.
 pub struct AsOfRanges<'a> {
     view: &'a AsOfView,
     rows: &'a AsOf,
@@ -141,8 +142,8 @@ impl<'a> AsOfRanges<'a> {
         self.find_span(label).leaves().len()
     }
 
-    /// Returns an array with one row for each of `labels`: a copy of the label's list after all steps
-    /// of the view. Returns an error if the data set has no shard.
+    /// Returns an array with one row for each of `labels`: a copy of the label's list after all
+    /// steps of the view. Returns an error if the data set has no shard.
     pub fn gather_lists(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
             return Err(Error::invalid(
@@ -218,11 +219,11 @@ impl AsOf {
         if let Some(last) = labels.clone().last() {
             self.num_events(last)?;
         }
-        let of = |table: fn(&MedsShard) -> &RaggedTable| {
+        let find_axis = |table: fn(&MedsShard) -> &RaggedTable| {
             let has = |s| table(s).column(column).ok().filter(|c| c.axis() > 0).map(Column::axis);
             self.shards().iter().find_map(has)
         };
-        let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
+        let statics = find_axis(|s| &s.events).is_none() && find_axis(|s| &s.statics).is_some();
         let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
         // A slice from `-most` on would select everything if `most` is 0, because `-0` is 0.
         let step = match most {

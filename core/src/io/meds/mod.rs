@@ -1,8 +1,8 @@
 //! Medical event data in the MEDS format: folders of Parquet files with one row per measurement.
 //!
-//! [`MedsDataset::open`] finds the shards; [`MedsShardFile::read`] nests a shard by subject and time into
-//! the tables described at [`MedsShard`]. [`Labels::read`] reads prediction targets, and [`AsOf`]
-//! finds the history known at the time of each label.
+//! [`MedsDataset::open`] finds the shards; [`MedsShardFile::read`] nests a shard by subject and
+//! time into the tables described at [`MedsShard`]. [`Labels::read`] reads prediction targets, and
+//! [`AsOf`] finds the history known at the time of each label.
 
 mod asof;
 #[cfg_attr(not(feature = "audit"), allow(dead_code, reason = "the audit uses the rest"))]

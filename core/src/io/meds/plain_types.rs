@@ -50,7 +50,8 @@ fn unify_elements(a: &FieldRef, b: &FieldRef) -> Option<FieldRef> {
     Some(Arc::new(Field::new(a.name(), unified, a.is_nullable() || b.is_nullable())))
 }
 
-/// Returns the element field of a list type, and whether its offsets have 64 bits; `None` for other types.
+/// Returns the element field of a list type, and whether its offsets have 64 bits; `None` for other
+/// types.
 fn list_element(t: &DataType) -> Option<(&FieldRef, bool)> {
     match t {
         DataType::List(f) | DataType::ListView(f) | DataType::FixedSizeList(f, _) => {

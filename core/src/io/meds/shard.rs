@@ -1,3 +1,5 @@
+//! Reads one shard of a MEDS data set as a table with a row for each subject.
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -153,9 +155,10 @@ impl NeededColumns<'_> {
 /// | any further column | 2 | as in the files | |
 ///
 /// `statics` (axes subject, static) holds the facts without a time: `subject_id`, and on axis 1
-/// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix `static_`.
-/// A subject with only static facts has an empty list of events, and a subject with only events an empty list
-/// of static facts. Measurements of one event, and facts of one subject, keep the order of the file.
+/// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix
+/// `static_`. A subject with only static facts has an empty list of events, and a subject with only
+/// events an empty list of static facts. Measurements of one event, and facts of one subject, keep
+/// the order of the file.
 ///
 /// Codes are dictionaries, because codes are long and repeated thousands of times: dictionaries
 /// take a tenth of the memory of plain strings, and a search for a code compares each dictionary
@@ -192,9 +195,11 @@ impl MedsShard {
         Ok(times.values().clone())
     }
 
-    /// Returns the columns of `events`, then of `statics`, as sibling lists, with one row per subject.
+    /// Returns the columns of `events`, then of `statics`, as sibling lists, with one row per
+    /// subject.
     ///
-    /// The static columns have their own lengths on axis 1, so the batch is not a single ragged table.
+    /// The static columns have their own lengths on axis 1, so the batch is not a single ragged
+    /// table.
     ///
     /// ```
     /// # use serrate_core as serrate;

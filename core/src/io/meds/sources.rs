@@ -117,7 +117,8 @@ impl DatasetFiles {
                 .collect::<Result<_>>()?,
         };
         let made = |name: &str| {
-            // The static facts of a column `X` become `static_X`, so no other column may have that name.
+            // The static facts of a column `X` become `static_X`, so no other column may have that
+            // name.
             let base = name.strip_prefix("static_");
             DERIVED.contains(&name) || base.is_some_and(|b| chosen.iter().any(|f| f.name() == b))
         };

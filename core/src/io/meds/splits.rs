@@ -8,7 +8,8 @@ pub(crate) const TRAIN: &str = "train";
 
 pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
 
-/// The splits of a data set, from the folders of its shards or from `metadata/subject_splits.parquet`.
+/// The splits of a data set, from the folders of its shards or from
+/// `metadata/subject_splits.parquet`.
 #[derive(Clone, Debug)]
 pub(crate) struct SubjectSplits {
     names: Vec<String>,
@@ -26,7 +27,8 @@ pub(crate) enum SplitSource<'a> {
 }
 
 impl SubjectSplits {
-    /// Reads the splits of a data set. A `subject_splits.parquet` with a subject in two splits is an error.
+    /// Reads the splits of a data set. A `subject_splits.parquet` with a subject in two splits is
+    /// an error.
     pub(crate) fn read_splits(root: &Path) -> Result<Self> {
         let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
         let Some(pairs) = read_splits(root)? else {

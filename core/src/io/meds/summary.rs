@@ -1,3 +1,5 @@
+//! Counts of the subjects, events, measurements and codes of a MEDS data set.
+
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -90,9 +92,9 @@ impl PartSummary {
         u128::from(self.subjects) * self.most_measurements as u128 * (8 + 4 + 4 + 1)
     }
 
-    /// Returns the size in bytes of padded tensors of all subjects, with the axes subject, event and
-    /// measurement: every subject is padded to the largest number of events of a subject, and every
-    /// event to the largest number of measurements of an event.
+    /// Returns the size in bytes of padded tensors of all subjects, with the axes subject, event
+    /// and measurement: every subject is padded to the largest number of events of a subject, and
+    /// every event to the largest number of measurements of an event.
     ///
     /// Each event takes a time delta (float32) and a mask byte; each measurement takes a code
     /// (int64), a value (float32) and a mask byte. Padding counts as events and measurements.
@@ -171,7 +173,8 @@ impl MedsSummary {
         let values = cast(values, &DataType::Float32)?;
         let values = values.as_primitive::<Float32Type>();
         let names = codes.values().as_string::<i32>();
-        // Count by dictionary key first, so that names are looked up per code instead of per measurement.
+        // Count by dictionary key first, so that names are looked up per code instead of per
+        // measurement.
         let mut found = vec![(0u64, 0u64); names.len()];
         for (key, value) in codes.keys().iter().zip(values) {
             if let Some(count) = key.and_then(|key| found.get_mut(key as usize)) {

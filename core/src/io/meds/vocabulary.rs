@@ -1,3 +1,5 @@
+//! Vocabularies: codes and their tokens, the integers that stand for the codes in tensors.
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
@@ -26,7 +28,8 @@ pub struct VocabularyId {
 }
 
 impl VocabularyId {
-    /// Returns the largest token plus one: the number of rows of an embedding that is indexed by token.
+    /// Returns the largest token plus one: the number of rows of an embedding that is indexed by
+    /// token.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -225,7 +228,8 @@ impl Vocabulary {
         Self::new(entries).map_err(|e| Error::file(path, e.to_string()))
     }
 
-    /// Writes a `codes.parquet` with `code`, `code/vocab_index`, and `description` if any code has one.
+    /// Writes a `codes.parquet` with `code`, `code/vocab_index`, and `description` if any code has
+    /// one.
     ///
     /// ```
     /// # use serrate_core as serrate;

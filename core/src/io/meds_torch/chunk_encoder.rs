@@ -147,7 +147,8 @@ impl ChunkEncoder<'_> {
         })
     }
 
-    /// Encodes a shard. Returns `None` if `target` is [`RowTarget::Build`] and the rows are out of order.
+    /// Encodes a shard. Returns `None` if `target` is [`RowTarget::Build`] and the rows are out of
+    /// order.
     fn read(
         &self,
         source: &MedsFile,

@@ -1,3 +1,5 @@
+//! Statistics of the codes of the train split, as meds-torch-data computes them.
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +21,8 @@ pub(super) struct CodeCounts {
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
     pub(super) sum_sqd: f64,
-    /// Sums of the values and of their squares in 32 bits, added as in meds-torch-data; see [`PolarsSum`].
+    /// Sums of the values and of their squares in 32 bits, added as in meds-torch-data; see
+    /// [`PolarsSum`].
     pub(super) single_sum: f32,
     pub(super) single_sum_sqd: f32,
 }
@@ -32,8 +35,9 @@ pub(super) struct FittedCodes {
     pub(super) double: bool,
 }
 
-/// A compensated 32-bit sum (Kahan), as Polars computes it within a shard. If Polars divides the rows among
-/// threads, the last digit of its sum can differ. Sums of shards are added without compensation.
+/// A compensated 32-bit sum (Kahan), as Polars computes it within a shard. If Polars divides the
+/// rows among threads, the last digit of its sum can differ. Sums of shards are added without
+/// compensation.
 #[derive(Clone, Copy, Debug, Default)]
 struct PolarsSum {
     sum: f32,

@@ -39,7 +39,8 @@ pub(super) struct CodeEntry {
     /// Mean of the values of the code. A value is normalized as `(value - mean) / std`.
     pub(super) mean: f64,
     pub(super) std: f64,
-    /// Whether `mean` and `std` are known. If not, normalized values are NULL in tables and NaN in tensors.
+    /// Whether `mean` and `std` are known. If not, normalized values are NULL in tables and NaN in
+    /// tensors.
     pub(super) scaled: bool,
 }
 
@@ -260,8 +261,8 @@ impl CodeScales {
             .iter()
             .map(|code| fitted.and_then(|f| f.codes.get(code)).unwrap_or(&zero))
             .collect();
-        // `most` is the largest number of values of a code. meds-torch-data stores sums in 32 bits. It
-        // divides the sums in 32 bits if all counts fit 16 bits, otherwise in 64 bits.
+        // `most` is the largest number of values of a code. meds-torch-data stores sums in 32 bits.
+        // It divides the sums in 32 bits if all counts fit 16 bits, otherwise in 64 bits.
         let most = fitted.map_or(0, |f| f.codes.values().map(|c| c.values).max().unwrap_or(0));
         let single = !exact && most <= u64::from(u16::MAX);
         let double = fitted.is_some_and(|f| f.double);

@@ -87,7 +87,8 @@ impl MedsFolder {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] past the last shard; otherwise the errors of
-    /// [`MedsShardFile::read`](crate::io::meds::MedsShardFile::read) and of [`TensorizedCohort::read_meds`].
+    /// [`MedsShardFile::read`](crate::io::meds::MedsShardFile::read) and of
+    /// [`TensorizedCohort::read_meds`].
     pub fn read(&self, index: usize, options: &MedsReadOptions) -> Result<MedsShard> {
         self.read_needed(index, options, NeededColumns::ALL)
     }

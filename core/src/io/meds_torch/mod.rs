@@ -9,9 +9,10 @@
 //! metadata/codes.parquet                        code, code/vocab_index, and further columns about the code
 //! ```
 //!
-//! Row `i` of a schema file describes row `i` of the tensors. A subject with only static facts is a row
-//! without events in both files. meds-torch-data 0.9 omits such a subject only from the tensors, so that
-//! later rows of the two files do not correspond. Reading recognizes and corrects this mistake.
+//! Row `i` of a schema file describes row `i` of the tensors. A subject with only static facts is a
+//! row without events in both files. meds-torch-data 0.9 omits such a subject only from the
+//! tensors, so that later rows of the two files do not correspond. Reading recognizes and corrects
+//! this mistake.
 
 mod shard_builder;
 mod chunk_encoder;
@@ -55,7 +56,8 @@ pub enum VocabularyFrom {
 /// Handling of measurements whose code is not in the vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownCodes {
-    /// Drops measurements with an unknown code, and events or subjects that have no other measurements.
+    /// Drops measurements with an unknown code, and events or subjects that have no other
+    /// measurements.
     #[default]
     Drop,
     /// Gives unknown codes the token 0, which padding also has; their normalized values are NaN.
@@ -70,10 +72,10 @@ pub enum Normalize {
     /// No normalization.
     #[default]
     No,
-    /// Uses `values/mean` and `values/std` of `metadata/codes.parquet`. A missing column is computed from the
-    /// train split with the arithmetic of meds-torch-data: sums are stored in 32 bits, and also divided in 32
-    /// bits unless some code has more than 65,535 values. If the mean of a code far exceeds its standard
-    /// deviation, its normalized values lose some or all digits.
+    /// Uses `values/mean` and `values/std` of `metadata/codes.parquet`. A missing column is
+    /// computed from the train split with the arithmetic of meds-torch-data: sums are stored in 32
+    /// bits, and also divided in 32 bits unless some code has more than 65,535 values. If the mean
+    /// of a code far exceeds its standard deviation, its normalized values lose some or all digits.
     ///
     /// For the data set in `tests/data`, values are bit-identical to meds-torch-data's. For large
     /// data sets, they differ by one or two units in the last place, because the sums of
@@ -98,10 +100,12 @@ pub struct TensorizeOptions {
     pub normalize: Normalize,
     /// Whether to replace an existing tensorized cohort, which is otherwise an error.
     pub overwrite: bool,
-    /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at most 8.
+    /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at
+    /// most 8.
     pub jobs: usize,
-    /// Whether a subject may have measurements in several shards; each of these shards then has a row for
-    /// the subject. By default this is an error that names both shards, as in [reading](crate::io::meds).
+    /// Whether a subject may have measurements in several shards; each of these shards then has a
+    /// row for the subject. By default this is an error that names both shards, as in
+    /// [reading](crate::io::meds).
     pub shared_subjects: bool,
 }
 

@@ -1,13 +1,15 @@
+//! Converts a MEDS data set to a tensorized cohort.
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 
-use super::shard_builder::CohortShardBuilder;
 use super::chunk_encoder::{ChunkEncoder, list_part_names};
 use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
+use super::shard_builder::CohortShardBuilder;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
 use crate::access;
 use crate::error::{Error, Result};
@@ -106,14 +108,14 @@ impl TensorizeReport {
 
 /// Converts a MEDS data set to a folder for meds-torch-data's `MEDSPytorchDataset`.
 ///
-/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per measurement
-///   and `time_delta_days` (Float32) per event: whole seconds since the previous event / 86,400, NaN for the
-///   first event of a subject. Missing and infinite values are NaN; if the data set has no
-///   `numeric_value`, all values are NaN.
-/// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times of the events,
-///   which cannot be computed from `time_delta_days`.
-/// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the statistics of
-///   the train split if it was read for the vocabulary or for normalization.
+/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per
+///   measurement and `time_delta_days` (Float32) per event: whole seconds since the previous event
+///   / 86,400, NaN for the first event of a subject. Missing and infinite values are NaN; if the
+///   data set has no `numeric_value`, all values are NaN.
+/// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times of the
+///   events, which cannot be computed from `time_delta_days`.
+/// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the
+///   statistics of the train split if it was read for the vocabulary or for normalization.
 ///
 /// Subjects are in order of first appearance, measurements of an event in file order. Rows that are
 /// not contiguous by subject or not in order of time are sorted by both with a stable sort. A shard
@@ -126,12 +128,14 @@ impl TensorizeReport {
 /// provides the vocabulary or statistics. Memory holds only the shards that are being processed.
 /// The folder appears only when it is complete.
 ///
-/// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
+/// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the
+/// conversion.
 ///
 /// # Errors
 /// If the folder is not empty (with `overwrite`: has anything but a tensorized cohort), the data
 /// cannot be read, a subject has no split or is in two shards, a code is unknown under
-/// [`UnknownCodes::Refuse`](super::UnknownCodes::Refuse), two shards get the same name, or `progress` stops.
+/// [`UnknownCodes::Refuse`](super::UnknownCodes::Refuse), two shards get the same name, or
+/// `progress` stops.
 ///
 /// ```
 /// # use serrate_core as serrate;

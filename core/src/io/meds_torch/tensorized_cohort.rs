@@ -1,3 +1,5 @@
+//! Reads tensorized cohorts: the tensors and the schema file of each shard, and the vocabulary.
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,7 +59,8 @@ impl TensorizedCohort {
     /// ```
     ///
     /// # Errors
-    /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot be read.
+    /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot
+    /// be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
         let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
@@ -297,7 +300,8 @@ impl CohortShard {
         &self.name
     }
 
-    /// Returns the split of the shard, which is the part of its name before the first `/`, such as `train`.
+    /// Returns the split of the shard, which is the part of its name before the first `/`, such as
+    /// `train`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -514,7 +518,8 @@ impl SchemaFile {
         let batch = source.read(&columns, None)?;
         let required = |name: &str| source.require_column(&batch, name);
         let lists = |name: &str, values: &ArrayRef, leaf: DataType| -> Result<RaggedArray> {
-            // A column in which every list is NULL may have the type Null, so cast it to a list type.
+            // A column in which every list is NULL may have the type Null, so cast it to a list
+            // type.
             let list = Field::new_list_field(leaf.clone(), true);
             let values = match values.data_type() {
                 DataType::Null => {

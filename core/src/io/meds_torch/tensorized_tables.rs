@@ -20,7 +20,8 @@ pub(crate) struct TensorizedTables {
     pub(crate) shards: Vec<CohortTables>,
     /// Names of all shards, including the shards of other splits.
     pub(crate) names: Vec<String>,
-    /// For each code that is not in the vocabulary: its number of measurements in the files that were read.
+    /// For each code that is not in the vocabulary: its number of measurements in the files that
+    /// were read.
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 

@@ -16,9 +16,9 @@ use crate::table::{Column, RaggedTable};
 
 /// An `.nrt` file.
 ///
-/// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds of the rows and
-/// the values of the requested columns. With a memory map, values are returned in place, in buffers whose
-/// memory size does not include the rest of the map. Clones share the file.
+/// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds of
+/// the rows and the values of the requested columns. With a memory map, values are returned in
+/// place, in buffers whose memory size does not include the rest of the map. Clones share the file.
 ///
 /// Values are returned as stored: NaN does not become NULL. Columns are sorted by axis, then name.
 ///
@@ -77,8 +77,8 @@ impl NrtFile {
     ///
     /// # Errors
     /// If the file cannot be read or is not a safetensors file, the name of a tensor does not begin
-    /// with its axis (`dim1/`), Arrow lacks the type of a tensor, the bounds (list ends) of an axis are
-    /// missing or not integers, or tensors of the same axis differ in length.
+    /// with its axis (`dim1/`), Arrow lacks the type of a tensor, the bounds (list ends) of an axis
+    /// are missing or not integers, or tensors of the same axis differ in length.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         let access = FileAccess::from_mmap(options.mmap);
         Self::new(SafetensorsFile::open(path, access)?, options.large_lists)
@@ -332,9 +332,10 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// If the rows are out of range, a column does not exist, a bound (the end of a list) in the rows is
-    /// negative, less than the previous bound or greater than the number of values, a BOOL byte is neither
-    /// 0 nor 1, or 2^31 values or more are read at once without [`ReadOptions::large_lists`].
+    /// If the rows are out of range, a column does not exist, a bound (the end of a list) in the
+    /// rows is negative, less than the previous bound or greater than the number of values, a BOOL
+    /// byte is neither 0 nor 1, or 2^31 values or more are read at once without
+    /// [`ReadOptions::large_lists`].
     pub fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
         self.read_deep(rows, columns, 0)
     }
@@ -367,8 +368,8 @@ impl NrtFile {
 
     /// Reads elements of axis 1 as the rows of a table. No column may be on axis 0.
     ///
-    /// To get these elements, [`read`](Self::read) would have to read whole rows of the file, with the
-    /// bounds of their other elements.
+    /// To get these elements, [`read`](Self::read) would have to read whole rows of the file, with
+    /// the bounds of their other elements.
     #[doc(hidden)]
     pub fn read_elements(
         &self,
@@ -418,8 +419,8 @@ impl NrtFile {
 
     /// Returns how many elements of `axis` precede `row`, which may be the number of rows.
     ///
-    /// Reads only one bound (the end of a list) per axis, so a caller can find the size of a range of
-    /// rows before it reads the range.
+    /// Reads only one bound (the end of a list) per axis, so a caller can find the size of a range
+    /// of rows before it reads the range.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -472,8 +473,8 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// If rows or axis do not exist, or a bound is negative or exceeds the number of elements of its
-    /// axis.
+    /// If rows or axis do not exist, or a bound is negative or exceeds the number of elements of
+    /// its axis.
     pub fn rows_within(&self, rows: Range<usize>, axis: usize, elements: usize) -> Result<usize> {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
@@ -539,8 +540,8 @@ impl NrtFile {
     ///
     /// # Errors
     /// If a bound is negative, less than the previous bound or greater than the number of values, a
-    /// BOOL byte is neither 0 nor 1, or the file cannot be read. The message has the tensor and position
-    /// of the first such bound or byte.
+    /// BOOL byte is neither 0 nor 1, or the file cannot be read. The message has the tensor and
+    /// position of the first such bound or byte.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {

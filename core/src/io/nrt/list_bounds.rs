@@ -1,4 +1,5 @@
-//! Reads bounds (the end offsets of lists): one bound by index, or a range of bounds as Arrow offsets.
+//! Reads bounds (the end offsets of lists): one bound by index, or a range of bounds as Arrow
+//! offsets.
 
 use std::ops::Range;
 
@@ -133,8 +134,8 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the range of the elements of `lists`. Reads only two bounds: the end of the list before
-    /// `lists`, and the end of the last list.
+    /// Returns the range of the elements of `lists`. Reads only two bounds: the end of the list
+    /// before `lists`, and the end of the last list.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -152,8 +153,9 @@ impl FileAxis {
 
     /// Returns the Arrow offsets of `lists`, which begin with 0, and the range of the elements of
     /// `lists` in the file. The file stores one bound per list: the index at which its elements end
-    /// and those of the next list begin. Checks the bounds of `lists` and the bound of the list before
-    /// them and, if the last list of the axis is among `lists`, that its bound is the element count.
+    /// and those of the next list begin. Checks the bounds of `lists` and the bound of the list
+    /// before them and, if the last list of the axis is among `lists`, that its bound is the
+    /// element count.
     pub(super) fn offsets(
         &self,
         file: &SafetensorsFile,
@@ -207,7 +209,8 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // Unless 0 <= base <= last <= limit, some bound is invalid: the error names the first such bound.
+        // Unless 0 <= base <= last <= limit, some bound is invalid: the error names the first such
+        // bound.
         let (Some(base), Some(last)) = (base, last) else {
             return Err(self.describe_first_wrong::<T>());
         };

@@ -41,12 +41,13 @@ use crate::table::RaggedTable;
 /// Options for reading `.nrt` files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadOptions {
-    /// Whether to map the file, so that values are used in place and only touched pages are read. A mapped
-    /// file must not be written to while it is in use: checked values could change, and truncation makes the
-    /// system kill the process. If false, parts are read as needed, and a truncated file is an error.
+    /// Whether to map the file, so that values are used in place and only touched pages are read. A
+    /// mapped file must not be written to while it is in use: checked values could change, and
+    /// truncation makes the system kill the process. If false, parts are read as needed, and a
+    /// truncated file is an error.
     pub mmap: bool,
-    /// Whether every axis has 64-bit offsets (Arrow's `LargeList`). If false, offsets have 32 bits (`List`),
-    /// and a read of more than 2^31 - 1 values at once is an error.
+    /// Whether every axis has 64-bit offsets (Arrow's `LargeList`). If false, offsets have 32 bits
+    /// (`List`), and a read of more than 2^31 - 1 values at once is an error.
     pub large_lists: bool,
 }
 

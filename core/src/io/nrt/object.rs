@@ -24,8 +24,9 @@ use crate::table::RaggedTable;
 /// axis `d`. It fetches only bounds, values and the short gaps between them
 /// ([`ObjectOptions::gap`]), and checks the same as [`NrtFile`].
 ///
-/// All requests read the same version of the object, by the ETag of the first response (if the store has
-/// ETags); an object that is replaced in the meantime is an error. Clones share the header.
+/// All requests read the same version of the object, by the ETag of the first response (if the
+/// store has ETags); an object that is replaced in the meantime is an error. Clones share the
+/// header.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -123,7 +124,8 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Returns a handle to the same file whose counters of requests and fetched bytes start at zero.
+    /// Returns a handle to the same file whose counters of requests and fetched bytes start at
+    /// zero.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn copy_with_zero_counters(&self) -> Self {
@@ -145,7 +147,8 @@ impl NrtObject {
         self.inner.object.is_of(store, e_tag)
     }
 
-    /// Returns an estimate of the memory in bytes of the header and of the byte ranges fetched on opening.
+    /// Returns an estimate of the memory in bytes of the header and of the byte ranges fetched on
+    /// opening.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn memory_size(&self) -> usize {
@@ -442,8 +445,8 @@ impl NrtObject {
     /// ```
     ///
     /// # Errors
-    /// Same as [`read`](Self::read); also if axis or row do not exist, or a bound (the end of a list)
-    /// exceeds the number of elements of its axis.
+    /// Same as [`read`](Self::read); also if axis or row do not exist, or a bound (the end of a
+    /// list) exceeds the number of elements of its axis.
     pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -457,8 +460,8 @@ impl NrtObject {
         Ok(position)
     }
 
-    /// Fetches the bounds of the row ranges `runs` on the axes down to `depth`. The returned file has
-    /// these bounds, but only the values that were fetched together with the header.
+    /// Fetches the bounds of the row ranges `runs` on the axes down to `depth`. The returned file
+    /// has these bounds, but only the values that were fetched together with the header.
     #[doc(hidden)]
     pub async fn fetch_bounds(&self, runs: &[Range<usize>], depth: usize) -> Result<NrtFile> {
         for run in runs {

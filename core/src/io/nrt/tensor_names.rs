@@ -11,7 +11,8 @@ pub(super) const MAX_AXIS: usize = 64;
 
 pub(super) const BOUNDS: &str = "bounds";
 
-/// Keys (last parts of tensor names) that a column cannot have; `mask` is for the masks of padded tensors.
+/// Keys (last parts of tensor names) that a column cannot have; `mask` is for the masks of padded
+/// tensors.
 pub(super) const RESERVED: [&str; 2] = [BOUNDS, "mask"];
 
 /// Key of the list lengths that the Python library before version 0.0.7 stored next to the bounds.
@@ -73,7 +74,8 @@ pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
     })
 }
 
-/// Returns the tensor type for writing an Arrow type; `None` if the format does not support the Arrow type.
+/// Returns the tensor type for writing an Arrow type; `None` if the format does not support the
+/// Arrow type.
 pub(super) fn find_tensor_dtype(data_type: &DataType) -> Option<Dtype> {
     Some(match data_type {
         DataType::Boolean => Dtype::BOOL,

@@ -1,3 +1,5 @@
+//! Writes `.nrt` files, table by table.
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +23,8 @@ use crate::table::{Column, RaggedTable};
 /// [`finish`](Self::finish) makes the file appear, identical to the output of the Python library.
 ///
 /// Values that the format cannot hold:
-/// * A null in a float column is written as NaN; in other columns it is an error that names column and row.
+/// * A null in a float column is written as NaN; in other columns it is an error that names column
+///   and row.
 /// * A null list is written as an empty list.
 /// * Strings, dictionaries, dates, timestamps and decimals are errors that name column and remedy.
 /// * Axis names are lost.
@@ -50,7 +53,8 @@ use crate::table::{Column, RaggedTable};
 pub struct NrtWriter {
     out: SafetensorsWriter,
     columns: Vec<TargetColumn>,
-    /// For each axis from 1 on, the tensor of its bounds (the ends of its lists), and the last written bound.
+    /// For each axis from 1 on, the tensor of its bounds (the ends of its lists), and the last
+    /// written bound.
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
@@ -86,7 +90,8 @@ impl NrtWriter {
     /// ```
     ///
     /// # Errors
-    /// If the file exists and `overwrite` is false, or a column has a reserved name or an unsupported type.
+    /// If the file exists and `overwrite` is false, or a column has a reserved name or an
+    /// unsupported type.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &NrtSchema,
@@ -160,8 +165,9 @@ impl NrtWriter {
     /// ```
     ///
     /// # Errors
-    /// If columns, axes or types differ from the file, or a null cannot be written; the table is then not
-    /// written. Also if the disk is full or the bounds overflow; the file then cannot be finished.
+    /// If columns, axes or types differ from the file, or a null cannot be written; the table is
+    /// then not written. Also if the disk is full or the bounds overflow; the file then cannot be
+    /// finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         table.check_no_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
@@ -235,9 +241,9 @@ impl NrtWriter {
     /// ```
     ///
     /// # Errors
-    /// If an earlier write failed halfway, the disk is full, a file with the final path has appeared
-    /// since the start and [`WriteOptions::overwrite`] is false, or there are rows but no tensor that
-    /// records their number.
+    /// If an earlier write failed halfway, the disk is full, a file with the final path has
+    /// appeared since the start and [`WriteOptions::overwrite`] is false, or there are rows but no
+    /// tensor that records their number.
     pub fn finish(self) -> Result<()> {
         if self.failed {
             return Err(Error::file(

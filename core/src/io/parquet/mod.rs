@@ -1,4 +1,5 @@
-//! Ragged tables as Parquet files: one column of nested lists per table column, with one list level per axis.
+//! Ragged tables as Parquet files: one column of nested lists per table column, with one list level
+//! per axis.
 
 // Hidden from the documentation, because only SQL, benchmarks and fuzz targets use this module.
 #[doc(hidden)]

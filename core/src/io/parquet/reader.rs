@@ -1,3 +1,5 @@
+//! Reads Parquet files as chunks of ragged tables.
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +24,8 @@ use crate::table::RaggedTable;
 /// Options of [`ParquetTableReader`].
 #[derive(Clone, Debug)]
 pub struct ParquetReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
+    /// order.
     pub columns: Option<Vec<String>>,
     /// Rows to read, counted over the file; `None` for all. Row groups without them are not read.
     pub rows: Option<Range<usize>>,

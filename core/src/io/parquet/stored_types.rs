@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 
 /// Returns the schema in which a Parquet file stores rows of the schema `schema`. Parquet has no
 /// unit of seconds, and its dates are whole days. The Parquet writer of Arrow therefore writes
-/// timestamps and times in seconds, and `Date64`, as plain integers, which other programs do not read
-/// as times. To avoid this, seconds become milliseconds, and `Date64` becomes `Date32`, also in lists,
-/// structs, maps and dictionaries.
+/// timestamps and times in seconds, and `Date64`, as plain integers, which other programs do not
+/// read as times. To avoid this, seconds become milliseconds, and `Date64` becomes `Date32`, also
+/// in lists, structs, maps and dictionaries.
 ///
 /// # Errors
 /// If Parquet has no type for a column.

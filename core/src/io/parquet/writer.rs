@@ -1,3 +1,5 @@
+//! Writes tables as Parquet files, with row groups of limited numbers of leaves.
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,12 +43,13 @@ impl Default for ParquetWriteOptions {
 
 /// Writes the rows of several tables to one Parquet file.
 ///
-/// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded; 64-bit integers
-/// and times are delta-packed. The file has statistics, a page index, and the Arrow schema with the axis
-/// names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow
-/// requires. Timestamps and times in seconds are written in milliseconds, and `Date64` as `Date32`,
-/// because Parquet has neither. Memory holds only the encoded current row group. The file appears when
-/// [`finish`](Self::finish) returns; if the writer is dropped earlier, the file is removed.
+/// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded;
+/// 64-bit integers and times are delta-packed. The file has statistics, a page index, and the Arrow
+/// schema with the axis names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are
+/// declared nullable, which pyarrow requires. Timestamps and times in seconds are written in
+/// milliseconds, and `Date64` as `Date32`, because Parquet has neither. Memory holds only the
+/// encoded current row group. The file appears when [`finish`](Self::finish) returns; if the writer
+/// is dropped earlier, the file is removed.
 ///
 /// ```
 /// # use serrate_core as serrate;

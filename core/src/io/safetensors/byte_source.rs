@@ -1,3 +1,5 @@
+//! Reads ranges of bytes of a file that is mapped, read by position, in memory or fetched.
+
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;
@@ -117,7 +119,8 @@ impl ByteSource {
         } else {
             ByteBacking::File(file)
         };
-        // The file may have grown or shrunk since its metadata was read, so use the length of the map.
+        // The file may have grown or shrunk since its metadata was read, so use the length of the
+        // map.
         let len = if let ByteBacking::View(b) = &bytes {
             u64::try_from(b.len()).unwrap_or(0)
         } else {
@@ -160,7 +163,8 @@ impl ByteSource {
         }
     }
 
-    /// Returns the first range that a read requested and that no part contains; `None` if there is none.
+    /// Returns the first range that a read requested and that no part contains; `None` if there is
+    /// none.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn missing(&self) -> Option<Range<u64>> {
         match &self.bytes {
@@ -276,7 +280,8 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
         return Some(Buffer::default());
     }
     let candidates = parts.get(..parts.partition_point(|(start, _)| *start <= range.start))?;
-    // Parts may overlap. Search backwards: usually the last part that starts before the range contains it.
+    // Parts may overlap. Search backwards: usually the last part that starts before the range
+    // contains it.
     candidates.iter().rev().find_map(|(start, bytes)| {
         let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;

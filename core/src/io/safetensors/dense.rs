@@ -95,7 +95,8 @@ pub fn encode<'a>(
 /// ```
 ///
 /// # Errors
-/// If the file is not a safetensors file, [`DType`] lacks a type (F8, F4, complex), or a BOOL is not 0 or 1.
+/// If the file is not a safetensors file, [`DType`] lacks a type (F8, F4, complex), or a BOOL is
+/// not 0 or 1.
 pub fn read(path: impl AsRef<Path>, access: FileAccess) -> Result<Vec<(String, DenseTensor)>> {
     let file = SafetensorsFile::open(path, access)?;
     file.tensors().iter().map(|t| Ok((t.name().to_owned(), read_one(&file, t)?))).collect()
@@ -159,7 +160,8 @@ pub fn dtype(dtype: DType) -> Dtype {
     }
 }
 
-/// Returns the dense tensor type of a safetensors type, or `None` if dense tensors do not support it.
+/// Returns the dense tensor type of a safetensors type, or `None` if dense tensors do not support
+/// it.
 ///
 /// ```
 /// # use serrate_core as serrate;

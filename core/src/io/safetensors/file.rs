@@ -55,7 +55,8 @@ impl SafetensorsFile {
     /// ```
     ///
     /// # Errors
-    /// Same as [`ByteSource::open`], [`SafetensorsHeader::json_len`] and [`SafetensorsHeader::parse`].
+    /// Same as [`ByteSource::open`], [`SafetensorsHeader::json_len`] and
+    /// [`SafetensorsHeader::parse`].
     pub fn open(path: impl AsRef<Path>, access: FileAccess) -> Result<Self> {
         Self::new(ByteSource::open(path, access)?)
     }
@@ -97,7 +98,8 @@ impl SafetensorsFile {
     /// ```
     ///
     /// # Errors
-    /// If the header fails the checks of [`SafetensorsHeader::json_len`] and [`SafetensorsHeader::parse`].
+    /// If the header fails the checks of [`SafetensorsHeader::json_len`] and
+    /// [`SafetensorsHeader::parse`].
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
         Self::new(ByteSource::from_bytes(path, bytes))
     }
@@ -178,7 +180,8 @@ impl SafetensorsFile {
         })
     }
 
-    /// Reads all bytes of a tensor, in place if possible (see [`read_elements`](Self::read_elements)).
+    /// Reads all bytes of a tensor, in place if possible (see
+    /// [`read_elements`](Self::read_elements)).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,3 +1,5 @@
+//! The header of a safetensors file: parsed from JSON, and checked.
+
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +12,8 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use crate::error::{Error, Result};
 
-/// Maximum length of a header in bytes. The parsed JSON takes several times as many bytes in memory.
+/// Maximum length of a header in bytes. The parsed JSON takes several times as many bytes in
+/// memory.
 pub(super) const MAX_HEADER_BYTES: u64 = 25_000_000;
 
 pub(super) const MAX_RANK: usize = 32;
@@ -22,7 +25,8 @@ pub(super) const PREFIX_BYTES: u64 = 8;
 
 /// Name, type, shape and byte range of a tensor in a file.
 ///
-/// [`SafetensorsHeader::parse`] has checked that the byte range is in the file and fits the type and shape.
+/// [`SafetensorsHeader::parse`] has checked that the byte range is in the file and fits the type
+/// and shape.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -237,8 +241,9 @@ impl SafetensorsHeader {
 
     /// Parses the JSON (without the 8 bytes before it) of a file of `file_len` bytes.
     ///
-    /// Checks that every tensor has the number of bytes given by its type and shape, that tensors follow each
-    /// other without gaps or overlaps, that the last one ends with the file, and that no name occurs twice.
+    /// Checks that every tensor has the number of bytes given by its type and shape, that tensors
+    /// follow each other without gaps or overlaps, that the last one ends with the file, and that
+    /// no name occurs twice.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -253,8 +258,8 @@ impl SafetensorsHeader {
     /// ```
     ///
     /// # Errors
-    /// If the header is longer than the file, is not UTF-8 or not JSON of the format, or fails one of these
-    /// checks; the message names the tensor. `path` is used in errors.
+    /// If the header is longer than the file, is not UTF-8 or not JSON of the format, or fails one
+    /// of these checks; the message names the tensor. `path` is used in errors.
     pub fn parse(path: &Path, json: &[u8], file_len: u64) -> Result<Self> {
         let json_len = u64::try_from(json.len()).unwrap_or(u64::MAX);
         let (data_start, data_len) = PREFIX_BYTES
@@ -405,7 +410,8 @@ struct RawTensor {
 
 struct BoundedShape(Vec<usize>);
 
-/// Checks that the data of a tensor begins at `end`, where the data of the previous tensor ends, and is in the file.
+/// Checks that the data of a tensor begins at `end`, where the data of the previous tensor ends,
+/// and is in the file.
 fn check_offsets(
     [from, to]: [u64; 2],
     data_len: u64,
@@ -434,7 +440,8 @@ fn check_offsets(
     Ok(())
 }
 
-/// Checks that the type and the shape of a tensor take as many bytes as its data; returns the number of elements.
+/// Checks that the type and the shape of a tensor take as many bytes as its data; returns the
+/// number of elements.
 fn check_size(info: &RawTensor) -> std::result::Result<usize, String> {
     let (dtype, shape, [from, to]) = (info.dtype, &info.shape.0, info.data_offsets);
     let (elements, needed) = compute_tensor_size(dtype, shape).ok_or_else(|| {

@@ -1,8 +1,9 @@
 //! Safetensors files: a checked header, reads in place, streaming writes.
 //!
-//! A file is an 8-byte length, a JSON header of that length with the type, shape and position of every
-//! tensor, and the raw little-endian data. Reading trusts nothing in the file: see [`SafetensorsHeader`]. Writing gives
-//! the same bytes as Python's `safetensors.numpy.save_file` for the same tensors.
+//! A file is an 8-byte length, a JSON header of that length with the type, shape and position of
+//! every tensor, and the raw little-endian data. Reading trusts nothing in the file: see
+//! [`SafetensorsHeader`]. Writing gives the same bytes as Python's `safetensors.numpy.save_file`
+//! for the same tensors.
 
 pub mod dense;
 mod header;

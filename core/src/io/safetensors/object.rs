@@ -22,13 +22,15 @@ pub(crate) type FetchedPart = (u64, Bytes);
 /// Options for reading files from an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectOptions {
-    /// Whether every axis has 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
+    /// Whether every axis has 64-bit offsets; see
+    /// [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
     /// Number of bytes that the first request reads: a small object as a whole, or the header of a
     /// larger object (or the beginning of a long header).
     pub head: u64,
-    /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
-    /// them. A request takes tens of milliseconds in the cloud, usually longer than the transfer.
+    /// Ranges at most this many bytes apart are fetched with one request, together with the bytes
+    /// between them. A request takes tens of milliseconds in the cloud, usually longer than the
+    /// transfer.
     pub gap: u64,
     /// Maximum number of bytes per request. A longer range is fetched with several requests.
     pub largest: u64,

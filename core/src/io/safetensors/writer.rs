@@ -1,3 +1,5 @@
+//! Writes safetensors files: tensors that grow as data arrives, or tensors in memory.
+
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
@@ -23,7 +25,8 @@ const SPOOL_BUFFER: usize = 1 << 20;
 pub struct SaveOptions {
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-    /// Strings for the entry `__metadata__` of the header; the entry is omitted if there are no strings.
+    /// Strings for the entry `__metadata__` of the header; the entry is omitted if there are no
+    /// strings.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -101,7 +104,8 @@ impl SafetensorsWriter {
     /// ```
     ///
     /// # Errors
-    /// If another tensor has the name, the name is `__metadata__`, or a row is not a number of whole bytes.
+    /// If another tensor has the name, the name is `__metadata__`, or a row is not a number of
+    /// whole bytes.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -194,7 +198,8 @@ impl SafetensorsWriter {
         self.out.target()
     }
 
-    /// Writes the header and all tensors to the file, syncs it to disk and renames it to its final path.
+    /// Writes the header and all tensors to the file, syncs it to disk and renames it to its final
+    /// path.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -210,9 +215,9 @@ impl SafetensorsWriter {
     /// ```
     ///
     /// # Errors
-    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or a file
-    /// with the final path has appeared since the start and [`SaveOptions::overwrite`] is false. No file
-    /// is left behind.
+    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or a
+    /// file with the final path has appeared since the start and [`SaveOptions::overwrite`] is
+    /// false. No file is left behind.
     pub fn finish(self) -> Result<()> {
         let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
@@ -328,7 +333,8 @@ fn create_spool_file(target: &Path) -> Result<File> {
     access::create_temporary_file(&folder).map_err(|e| Error::io(folder, e))
 }
 
-/// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any order.
+/// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any
+/// order.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -562,7 +568,8 @@ fn check_rank(path: &Path, name: &str, rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// Orders tensors by descending element size, so that the data of every tensor is aligned, then by name.
+/// Orders tensors by descending element size, so that the data of every tensor is aligned, then by
+/// name.
 fn compare_tensors(a: (Dtype, &str), b: (Dtype, &str)) -> std::cmp::Ordering {
     b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1))
 }

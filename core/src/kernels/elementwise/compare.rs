@@ -1,3 +1,5 @@
+//! Comparisons of numbers and times, 64 values at a time.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
@@ -56,7 +58,8 @@ macro_rules! floats {
 }
 floats!(f32 => i32, f64 => i64);
 
-/// Compares operands of the same numeric or time type. Returns `None` for other types and for null scalars.
+/// Compares operands of the same numeric or time type. Returns `None` for other types and for null
+/// scalars.
 pub(super) fn compare_sides(
     op: BinaryOp,
     left: &SideValues,
@@ -67,15 +70,15 @@ pub(super) fn compare_sides(
     if given != right.values().data_type() || one_null(left) || one_null(right) {
         return Ok(None);
     }
-    let of = find_native_int(given).unwrap_or_else(|| given.clone());
+    let native = find_native_int(given).unwrap_or_else(|| given.clone());
     let as_one = |side: &SideValues| -> Result<SideValues> {
         Ok(match side {
-            SideValues::Each(v) => SideValues::Each(reinterpret_values(v, &of)?),
-            SideValues::One(v) => SideValues::One(reinterpret_values(v, &of)?),
+            SideValues::Each(v) => SideValues::Each(reinterpret_values(v, &native)?),
+            SideValues::One(v) => SideValues::One(reinterpret_values(v, &native)?),
         })
     };
     let (left, right) = (&as_one(left)?, &as_one(right)?);
-    Ok(match &of {
+    Ok(match &native {
         DataType::Int8 => compare_typed::<Int8Type>(op, left, right),
         DataType::Int16 => compare_typed::<Int16Type>(op, left, right),
         DataType::Int32 => compare_typed::<Int32Type>(op, left, right),
@@ -105,7 +108,8 @@ impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
         }
     }
 
-    /// Returns the [`WORD`] values from index `at` on; values past the end of the operand are unspecified.
+    /// Returns the [`WORD`] values from index `at` on; values past the end of the operand are
+    /// unspecified.
     #[inline(always)]
     fn read_padded_word(&self, at: usize) -> [N; WORD] {
         match self {

@@ -1,3 +1,5 @@
+//! Arithmetic of floats, in place where no other array shares the memory.
+
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::Arc;
 
@@ -161,7 +163,8 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     let Some(one) = one else { return binary(op, Operand::Array(&left), right) };
     let (rows, axes, leaves) = left.into_parts();
     let own = leaves.as_primitive::<T>().clone();
-    // Drop the other reference to the buffer: the values of `own` can be overwritten only by a sole owner.
+    // Drop the other reference to the buffer: the values of `own` can be overwritten only by a sole
+    // owner.
     drop(leaves);
     let found = with_function!(op, compute_owned(own, one));
     let leaves = found.ok_or_else(|| {

@@ -6,7 +6,8 @@ mod floats;
 mod operand_types;
 mod pair;
 mod power;
-// The functions of `spans` are `pub`, because `serrate_core::internal` (feature `sql`) re-exports them.
+// The functions of `spans` are `pub`, because `serrate_core::internal` (feature `sql`) re-exports
+// them.
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod spans;
 
@@ -47,7 +48,8 @@ pub enum BinaryOp {
     Mul,
     /// `/`: truncated for integers, as in SQL; division by an integer zero is an error.
     Div,
-    /// `%`: the remainder, with the sign of the left operand as in SQL. `%` by an integer zero is an error.
+    /// `%`: the remainder, with the sign of the left operand as in SQL. `%` by an integer zero is
+    /// an error.
     Rem,
     /// `**`: numbers only. Integers give an integer; a negative power of an integer is an error.
     Pow,
@@ -180,14 +182,16 @@ impl<'a> Operand<'a> {
 /// If both operands have the same lists, the result shares these lists. A list or leaf that is null
 /// in either operand gives null, except that `NULL AND false` is false and `NULL OR true` is true.
 ///
-/// If two lists differ in length and one has a single element, this element, with everything below it, is
-/// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
-/// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same result in
-/// any batch; if all lists of an axis have one element, this is NumPy's broadcasting of an axis of size 1.
+/// If two lists differ in length and one has a single element, this element, with everything below
+/// it, is repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
+/// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same
+/// result in any batch; if all lists of an axis have one element, this is NumPy's broadcasting of
+/// an axis of size 1.
 ///
-/// Types: a literal number takes the type of the leaves if it fits, otherwise both widen; two arrays widen as
-/// in NumPy ([`OperationTypes`]). Floats follow IEEE 754 in arithmetic. Comparisons use a total order, as SQL does in
-/// this crate: all NaN are equal and greater than any number; 0.0 equals -0.0. Integer overflow is an error.
+/// Types: a literal number takes the type of the leaves if it fits, otherwise both widen; two
+/// arrays widen as in NumPy ([`OperationTypes`]). Floats follow IEEE 754 in arithmetic. Comparisons
+/// use a total order, as SQL does in this crate: all NaN are equal and greater than any number; 0.0
+/// equals -0.0. Integer overflow is an error.
 ///
 /// ```
 /// # use serrate_core as serrate;

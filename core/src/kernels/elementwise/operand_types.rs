@@ -1,3 +1,5 @@
+//! The types to which the operands of an operation are cast, and the type of its result.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
@@ -32,11 +34,12 @@ pub enum OperandType<'a> {
 
 /// The types that the operands of an operation are cast to, and the type of its result.
 ///
-/// * Two arrays: both widen to a type that holds both, as in NumPy (`uint8` and `int8` to `int16`, `uint64`
-///   and `int64` to `float64`, `int32` and `float32` to `float64`). Comparisons of `uint64` and `int64` are exact.
-/// * A literal integer takes the type of the leaves if its value is in the range of that type; otherwise both
-///   widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`. `int64` leaves
-///   and a literal of 2^63 or more compare exactly.
+/// * Two arrays: both widen to a type that holds both, as in NumPy (`uint8` and `int8` to `int16`,
+///   `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`). Comparisons of
+///   `uint64` and `int64` are exact.
+/// * A literal integer takes the type of the leaves if its value is in the range of that type;
+///   otherwise both widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1
+///   gives `int16`. `int64` leaves and a literal of 2^63 or more compare exactly.
 /// * A literal integer and float leaves compare in the type of the leaves if that type represents
 ///   every integer up to the literal, otherwise as `float64`. In arithmetic the literal takes the
 ///   type of the leaves.
@@ -44,18 +47,18 @@ pub enum OperandType<'a> {
 ///   leaves both become `float64`. If a literal float is a whole number below 2^53, its comparison
 ///   with integer leaves uses the type of the leaves instead, which gives the same result.
 /// * Strings of all encodings compare with each other; a literal string is parsed as a date, time,
-///   number or boolean for leaves of such a type. A number in a string that would be infinite in the type of
-///   float leaves compares as `float64`. Timestamps and durations of different units
+///   number or boolean for leaves of such a type. A number in a string that would be infinite in
+///   the type of float leaves compares as `float64`. Timestamps and durations of different units
 ///   compare exactly. Two intervals also compare exactly, with months of 30 days. Comparing an
 ///   interval that has months with a duration is an error. A null takes the type of the other
 ///   operand.
-/// * Decimals and integers compare exactly, as decimals of up to 76 digits; if the other operand is a float,
-///   both become `float64`. Arithmetic on decimals has Arrow's precision and scale.
-/// * A span (a duration or an interval) times or divided by a number has the type of the span; a span divided
-///   by a span is a `float64`.
-/// * Arithmetic on times of two units yields the finer unit. A timestamp or duration in seconds or milliseconds
-///   plus an interval is in microseconds. A date plus an interval stays a date; the interval must be a whole
-///   number of days.
+/// * Decimals and integers compare exactly, as decimals of up to 76 digits; if the other operand is
+///   a float, both become `float64`. Arithmetic on decimals has Arrow's precision and scale.
+/// * A span (a duration or an interval) times or divided by a number has the type of the span; a
+///   span divided by a span is a `float64`.
+/// * Arithmetic on times of two units yields the finer unit. A timestamp or duration in seconds or
+///   milliseconds plus an interval is in microseconds. A date plus an interval stays a date; the
+///   interval must be a whole number of days.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -119,7 +122,8 @@ impl OperationTypes {
             if op == BinaryOp::Pow && !numbers && !(a.is_null() || b.is_null()) {
                 return Err(incompatible());
             }
-            // Minimum and maximum of strings and times only compare operands, so choose the types as for `<`.
+            // Minimum and maximum of strings and times only compare operands, so choose the types
+            // as for `<`.
             let op = if chooses && !numbers { BinaryOp::Lt } else { op };
             let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
@@ -321,7 +325,8 @@ fn combine_decimals(op: BinaryOp, a: &DataType, b: &DataType) -> Option<(DataTyp
         _ if a == b => both(a.clone()),
         _ if b.is_null() => both(a.clone()),
         _ if a.is_null() => both(b.clone()),
-        // Arrow aligns the scales of decimals of the same width in arithmetic, so they need no cast.
+        // Arrow aligns the scales of decimals of the same width in arithmetic, so they need no
+        // cast.
         (Decimal32(..), Decimal32(..))
         | (Decimal64(..), Decimal64(..))
         | (Decimal128(..), Decimal128(..))
@@ -370,7 +375,8 @@ fn find_decimal_digits(t: &DataType) -> Option<(u8, i8)> {
     Some((u8::try_from(digits).ok()?, 0))
 }
 
-/// Returns the decimal type with a precision and a scale, in 128 bits if they suffice; `None` beyond 76 digits.
+/// Returns the decimal type with a precision and a scale, in 128 bits if they suffice; `None`
+/// beyond 76 digits.
 fn make_decimal_type(precision: u8, scale: i8) -> Option<DataType> {
     match precision {
         0..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
@@ -413,7 +419,8 @@ fn replace_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataTy
     }
 }
 
-/// Returns the types that leaves and a literal are cast to, in that order; `None` if they are incompatible.
+/// Returns the types that leaves and a literal are cast to, in that order; `None` if they are
+/// incompatible.
 fn combine_with_literal(
     op: BinaryOp,
     leaf: &DataType,

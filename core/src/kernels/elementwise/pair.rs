@@ -1,3 +1,5 @@
+//! Broadcasts the operands of an operation to common lists.
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -19,7 +21,8 @@ use crate::limit::check_size;
 pub(crate) struct OperandPair {
     /// An array with the lists of the result. Its leaves are not the result; callers replace them.
     pub(crate) shape: RaggedArray,
-    /// Leaves of the left operand, one per leaf of the result; `right` has the leaves of the right operand.
+    /// Leaves of the left operand, one per leaf of the result; `right` has the leaves of the right
+    /// operand.
     pub(crate) left: ArrayRef,
     pub(crate) right: ArrayRef,
 }
@@ -83,8 +86,8 @@ fn broadcast_pair(
 }
 
 /// Maps the elements of the innermost level of the result that is built so far to elements of one
-/// operand: element `i` of this level comes from element `at[i]` of the operand, or from element `i`
-/// if `at` is `None`.
+/// operand: element `i` of this level comes from element `at[i]` of the operand, or from element
+/// `i` if `at` is `None`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,

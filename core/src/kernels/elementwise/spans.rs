@@ -22,7 +22,8 @@ pub fn is_span(t: &DataType) -> bool {
     matches!(t, DataType::Interval(_) | DataType::Duration(_))
 }
 
-/// Returns the type that a span or a number is cast to before [`compute_spans`]; `None` for another type.
+/// Returns the type that a span or a number is cast to before [`compute_spans`]; `None` for another
+/// type.
 pub fn choose_span_type(t: &DataType) -> Option<DataType> {
     Some(match t {
         DataType::Interval(_) => INTERVAL,
@@ -37,7 +38,8 @@ pub fn choose_span_type(t: &DataType) -> Option<DataType> {
     })
 }
 
-/// Returns the types that the operands of a product or quotient with a span are cast to; `None` for other operands.
+/// Returns the types that the operands of a product or quotient with a span are cast to; `None` for
+/// other operands.
 pub(super) fn choose_span_types(
     divides: bool,
     left: &DataType,
@@ -55,15 +57,17 @@ pub(super) fn choose_span_types(
 }
 
 /// Multiplies a span and a number or, if `divides` is true, divides a span by a number or by
-/// another span. The operands have the types of [`choose_span_type`]. If one has length 1, its value
-/// applies to all values of the other. Nulls give null. Returns `None` for operands of other types.
+/// another span. The operands have the types of [`choose_span_type`]. If one has length 1, its
+/// value applies to all values of the other. Nulls give null. Returns `None` for operands of other
+/// types.
 ///
-/// A product and a quotient of a span and a number have the type of the span, rounded to its unit with halves
-/// away from zero. The quotient of two spans is a `Float64`; a divisor of length 0 gives an infinity or NaN.
+/// A product and a quotient of a span and a number have the type of the span, rounded to its unit
+/// with halves away from zero. The quotient of two spans is a `Float64`; a divisor of length 0
+/// gives an infinity or NaN.
 ///
 /// # Errors
-/// If a result does not fit its type, for a division by a number that is 0, and for the quotient of an
-/// interval with months, which has no fixed length.
+/// If a result does not fit its type, for a division by a number that is 0, and for the quotient of
+/// an interval with months, which has no fixed length.
 pub fn compute_spans(divides: bool, left: &ArrayRef, right: &ArrayRef) -> Result<Option<ArrayRef>> {
     let is_factor = |values: &ArrayRef| {
         matches!(

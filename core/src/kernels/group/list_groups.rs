@@ -1,3 +1,5 @@
+//! Groups of equal keys within each list.
+
 use std::ops::Range;
 
 use arrow::buffer::NullBuffer;

@@ -70,7 +70,8 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// If `keys` is flat or has more levels than the array, lists differ in length, or keys cannot be compared.
+/// If `keys` is flat or has more levels than the array, lists differ in length, or keys cannot be
+/// compared.
 pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let axis = check_levels(array, keys)?;
     let (array, keys) = share_lists(array, keys, axis)?;
@@ -102,8 +103,9 @@ fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
     Ok(axis)
 }
 
-/// Builds an array from four parts: the levels of `outer` above axis `axis`; the level `groups` of groups;
-/// the level `members` with one list of elements per group; and `below`, whose rows are these elements.
+/// Builds an array from four parts: the levels of `outer` above axis `axis`; the level `groups` of
+/// groups; the level `members` with one list of elements per group; and `below`, whose rows are
+/// these elements.
 fn stack_levels(
     outer: &RaggedArray,
     axis: usize,

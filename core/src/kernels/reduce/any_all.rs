@@ -17,7 +17,8 @@ pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arr
     let flags = to_booleans(leaves)?;
     let any = task.how == Reduction::Any;
     let LeafGroups::Lists(level) = &task.groups else { return reduce_stacked(&flags, task, any) };
-    // For `all`, search for false leaves: a list with a false leaf is false. The result is negated below.
+    // For `all`, search for false leaves: a list with a false leaf is false. The result is negated
+    // below.
     let found = if any { find_true_bits(&flags) } else { find_false_bits(&flags) };
     let rank = RankedBitmap::new(&found);
     let bits = match rank.total() {

@@ -15,7 +15,8 @@ pub(super) const BLOCK: usize = 64;
 const LINE: usize = 64;
 
 pub(super) trait RegisterBlock<F: Fold>: Copy {
-    /// Whether AVX-512 code exists for the fold `F`. If false, the functions of this trait are never called.
+    /// Whether AVX-512 code exists for the fold `F`. If false, the functions of this trait are
+    /// never called.
     const AVAILABLE: bool;
     type Part: Copy;
 
@@ -45,7 +46,8 @@ pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     }
 }
 
-/// Implements [`RegisterBlock`] for folds and targets without AVX-512 code. Its functions are never called.
+/// Implements [`RegisterBlock`] for folds and targets without AVX-512 code. Its functions are never
+/// called.
 #[derive(Clone, Copy)]
 pub(super) struct AbsentBlock;
 

@@ -1,3 +1,5 @@
+//! Counts the distinct values of lists.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -79,7 +81,8 @@ where
     })
 }
 
-/// Counts the distinct values of each list by sorting it. All NaN are one value, and so are both zeros.
+/// Counts the distinct values of each list by sorting it. All NaN are one value, and so are both
+/// zeros.
 fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64> {
     let flat = leaves.as_primitive::<T>().values();
     let mut scratch: Vec<T::Native> = Vec::new();
@@ -105,7 +108,8 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
 /// Numbers the values of a dictionary or strings: equal values get equal integers, null stays null.
 fn number_values(leaves: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-        // Counting distinct keys would be wrong: several keys may have equal values or refer to null.
+        // Counting distinct keys would be wrong: several keys may have equal values or refer to
+        // null.
         let values = number_strings(dictionary.values())?;
         return Ok(arrow::compute::take(&values, dictionary.keys(), None)?);
     }

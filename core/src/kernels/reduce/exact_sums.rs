@@ -250,7 +250,8 @@ mod tests {
         assert_eq!(sum_floats(&[1e300, 5e-324, -1e300]), 5e-324);
         assert_eq!(sum_floats(&[5e-324, 5e-324, -1.5e-323]), -5e-324);
         assert_eq!(sum_floats(&[f64::MIN_POSITIVE, -5e-324]), f64::MIN_POSITIVE.next_down());
-        // The sum is a tie, halfway between two floats, and rounds to even; any lower bit breaks the tie.
+        // The sum is a tie, halfway between two floats, and rounds to even; any lower bit breaks
+        // the tie.
         assert_eq!(sum_floats(&[9_007_199_254_740_992.0, 1.0]), 9_007_199_254_740_992.0);
         assert_eq!(sum_floats(&[9_007_199_254_740_992.0, 1.0, 5e-324]), 9_007_199_254_740_994.0);
         assert_eq!(sum_floats(&[9_007_199_254_740_994.0, 1.0]), 9_007_199_254_740_996.0);

@@ -111,7 +111,8 @@ macro_rules! float_product {
 }
 float_product!(f32, f64);
 
-/// Product of integers. The accumulator is `None` after an overflow, until a factor of 0 makes it 0.
+/// Product of integers. The accumulator is `None` after an overflow, until a factor of 0 makes
+/// it 0.
 pub(super) struct IntProduct<T>(PhantomData<T>);
 
 macro_rules! int_product {
@@ -163,7 +164,8 @@ pub(super) trait OrderedNumber: Copy + Default {
 
     /// Returns the smaller or the larger value (`W` selects which); NaN if either is NaN.
     fn best<W: MinOrMax>(value: Self, current: Self) -> Self;
-    /// Replaces -0.0 with 0.0. Otherwise the order of evaluation would decide which zero is the result.
+    /// Replaces -0.0 with 0.0. Otherwise the order of evaluation would decide which zero is the
+    /// result.
     fn one_zero(self) -> Self;
 }
 

@@ -1,3 +1,5 @@
+//! Divides leaves into the groups that a reduction along an axis combines.
+
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::take;
@@ -133,7 +135,8 @@ pub(super) struct GroupLists {
     pub(super) lists: ListAxis,
     /// The original index of each leaf; `None` if the leaves were not reordered.
     order: Option<UInt64Array>,
-    /// The index of each leaf along the reduced axis; `None` if this is the index of the leaf in its list.
+    /// The index of each leaf along the reduced axis; `None` if this is the index of the leaf in
+    /// its list.
     along: Option<Vec<usize>>,
 }
 

@@ -57,7 +57,8 @@ pub fn reduce_where(
         keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
     }
     if how == Reduction::Size {
-        // [`Reduction::Size`] counts the selected leaves, null or not, so it is the sum of the mask.
+        // [`Reduction::Size`] counts the selected leaves, null or not, so it is the sum of the
+        // mask.
         let ones = array.with_leaves(Arc::new(BooleanArray::new(keep, None)))?;
         return reduce(&ones, Reduction::Sum, axis);
     }

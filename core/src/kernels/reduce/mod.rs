@@ -20,7 +20,8 @@
 //! | count, size, number of distinct values | any type | Int64 | 0 |
 //! | any, all | Boolean; numbers are true unless zero | Boolean | false, true |
 //!
-//! Dictionaries reduce like their values; first and last stay dictionaries. Integer overflow is an error.
+//! Dictionaries reduce like their values; first and last stay dictionaries. Integer overflow is an
+//! error.
 
 mod any_all;
 mod block;
@@ -81,9 +82,9 @@ pub enum Reduction {
     Any,
     /// Whether all leaves are true; numbers are true unless they are zero. True for an empty input.
     All,
-    /// Variance: the sum of the squared distances from the mean, divided by `n - ddof`. `ddof` is 0 for a
-    /// whole population (the default of NumPy) and 1 for a sample (`stddev` and `var` in SQL). Null if there
-    /// are at most `ddof` values. NaN propagates.
+    /// Variance: the sum of the squared distances from the mean, divided by `n - ddof`. `ddof` is 0
+    /// for a whole population (the default of NumPy) and 1 for a sample (`stddev` and `var` in
+    /// SQL). Null if there are at most `ddof` values. NaN propagates.
     Var {
         /// Delta degrees of freedom: the divisor is `n - ddof`.
         ddof: u32,
@@ -108,8 +109,9 @@ pub enum Reduction {
     Last,
     /// Number of distinct valid values. All NaN count as one value, and so do both zeros.
     Nunique,
-    /// Most frequent value; if several are equally frequent, the smallest of them. Null for an empty
-    /// input. All NaN count as one value that is greater than any number, and both zeros as one value.
+    /// Most frequent value; if several are equally frequent, the smallest of them. Null for an
+    /// empty input. All NaN count as one value that is greater than any number, and both zeros as
+    /// one value.
     Mode,
 }
 
@@ -144,7 +146,8 @@ impl Reduction {
         }
     }
 
-    /// Returns the type of the result for leaves of type `leaf` (see the table in the [module](self)).
+    /// Returns the type of the result for leaves of type `leaf` (see the table in the
+    /// [module](self)).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -201,7 +204,8 @@ impl Reduction {
     }
 }
 
-/// Reduces along `axis` (negative axes count from the innermost), or each row to one value if it is `None`.
+/// Reduces along `axis` (negative axes count from the innermost), or each row to one value if it is
+/// `None`.
 ///
 /// * `None`: a flat array, one value per row over all its leaves; null for a null row.
 /// * The innermost axis: each list becomes a value (null for a null list); outer levels are shared.
@@ -234,7 +238,8 @@ impl Reduction {
 /// ```
 ///
 /// # Errors
-/// If the array has no such axis, the leaves do not support the reduction, or an integer overflows 64 bits.
+/// If the array has no such axis, the leaves do not support the reduction, or an integer overflows
+/// 64 bits.
 pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let target = ReduceTarget::new(array, how, axis)?;
@@ -382,7 +387,8 @@ impl ReduceTask {
 struct ReduceTarget<'a> {
     array: Cow<'a, RaggedArray>,
     axes: Vec<ListAxis>,
-    /// Whether all rows were wrapped in one list, so that axis 0 can be reduced like an axis of lists.
+    /// Whether all rows were wrapped in one list, so that axis 0 can be reduced like an axis of
+    /// lists.
     wrapped: bool,
     task: ReduceTask,
 }

@@ -104,9 +104,11 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     ) -> Result<ArrayRef> {
         let valid = rank_valid(leaves);
         let flat = leaves.as_primitive::<T>().values();
-        // The result of a group without a valid leaf is null, and the value stored for the null is 0.
+        // The result of a group without a valid leaf is null, and the value stored for the null
+        // is 0.
         let (found, nulls) = match (&task.groups, &valid) {
-            // Every group along an outer axis has a leaf, and no leaf is null, so no result is null.
+            // Every group along an outer axis has a leaf, and no leaf is null, so no result is
+            // null.
             (LeafGroups::Stacked(stacked), None) => (
                 stacked.fold::<ExtremeFold<T::Native, W>, _>(
                     flat,
@@ -157,8 +159,9 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     })
 }
 
-/// Converts leaves to a type that can be summed: booleans to 0 and 1, untyped nulls to Int64, durations to
-/// integers, half floats to Float32. Integers are widened to 64 bits if their sum might otherwise overflow.
+/// Converts leaves to a type that can be summed: booleans to 0 and 1, untyped nulls to Int64,
+/// durations to integers, half floats to Float32. Integers are widened to 64 bits if their sum
+/// might otherwise overflow.
 pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     let t = leaves.data_type();
     let many = leaves.len() > 1 << 31;

@@ -1,5 +1,5 @@
-//! Groups the leaves for a reduction along an outer axis. A group is called a slot: it becomes one element of
-//! the result. The lists of leaves that are reduced together are called stacked.
+//! Groups the leaves for a reduction along an outer axis. A group is called a slot: it becomes one
+//! element of the result. The lists of leaves that are reduced together are called stacked.
 //!
 //! ```text
 //! axis 1 of   [[a b c], [d e], [], [f]]     reduces to   [a+d+f  b+e  c]
@@ -27,7 +27,8 @@ use crate::kernels::bits::RankedBitmap;
 use crate::kernels::simd::for_avx2;
 use crate::with_offsets;
 
-/// Lists of leaves, and the slot (element of the result) of each leaf. The leaves of a slot keep their order.
+/// Lists of leaves, and the slot (element of the result) of each leaf. The leaves of a slot keep
+/// their order.
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it. The lists of leaves are the lists of the last axis.
     levels: Vec<ListAxis>,
@@ -114,7 +115,8 @@ fn find_longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
 }
 
 impl StackedLists {
-    /// Returns the lists of leaves. If the reduced axis is the innermost, each leaf is a list of its own.
+    /// Returns the lists of leaves. If the reduced axis is the innermost, each leaf is a list of
+    /// its own.
     fn inner(&self) -> Layout {
         match &self.levels[..] {
             [reduced] => Layout::Uniform { size: 1, lists: reduced.layout().children() },
@@ -271,10 +273,10 @@ impl StackedLists {
             }
         }
         for list in 0..self.slots.lists() {
-            let mut here = 0;
+            let mut total = 0;
             for count in counts[self.slots.range(list)].iter_mut().rev() {
-                here += *count;
-                *count = here;
+                total += *count;
+                *count = total;
             }
         }
         counts

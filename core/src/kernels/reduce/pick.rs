@@ -19,7 +19,8 @@ use crate::error::Result;
 use crate::kernels::bits::{BitWords, RankedBitmap};
 use crate::kernels::native::dispatch_native;
 
-/// The leaf chosen for each list, as an index into all leaves; `None` for a list without valid leaves.
+/// The leaf chosen for each list, as an index into all leaves; `None` for a list without valid
+/// leaves.
 pub(super) type ChosenLeaves = Vec<Option<usize>>;
 
 pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {

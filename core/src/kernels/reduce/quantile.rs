@@ -1,3 +1,5 @@
+//! Quantiles of lists.
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array, Int64Array};
@@ -35,7 +37,8 @@ use crate::kernels::native::reinterpret_values;
 /// ```
 ///
 /// # Errors
-/// If `q` is not between 0 and 1, the leaves are neither numbers nor durations, or the array has no such axis.
+/// If `q` is not between 0 and 1, the leaves are neither numbers nor durations, or the array has no
+/// such axis.
 pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<RaggedArray> {
     check_quantile(q)?;
     let out = Reduction::Median.output_type(array.leaf_type())?;
@@ -207,7 +210,8 @@ pub(in crate::kernels) fn interpolate_linear(low: f64, high: f64, share: f64) ->
     if share == 0.0 || low == high {
         return low;
     }
-    // Interpolate from the nearer neighbor, as NumPy does, so that fractions of 0 and 1 give exact results.
+    // Interpolate from the nearer neighbor, as NumPy does, so that fractions of 0 and 1 give exact
+    // results.
     let step = high - low;
     if step.is_infinite() {
         return low * (1.0 - share) + high * share;

@@ -19,11 +19,13 @@ use super::fold::{ExtremeFold, Fold, LANES, MinOrMax, SumFold};
 use crate::kernels::bits::Validity;
 use crate::kernels::simd::Avx512;
 
-// The unsafe code of this module is sound because a block is created with an `Avx512` token, which exists
-// only on CPUs with AVX-512 F/VL/DQ/BW, and loads stay within the given array or are masked outside it.
+// The unsafe code of this module is sound because a block is created with an `Avx512` token, which
+// exists only on CPUs with AVX-512 F/VL/DQ/BW, and loads stay within the given array or are masked
+// outside it.
 
-/// Evaluates `$made` for `$i` = 0, 1, 2, .. and collects 2, 4 or 8 values in an array. It is a macro, because
-/// the compiler might keep the registers of a loop in memory, and might not inline a closure.
+/// Evaluates `$made` for `$i` = 0, 1, 2, .. and collects 2, 4 or 8 values in an array. It is a
+/// macro, because the compiler might keep the registers of a loop in memory, and might not inline a
+/// closure.
 macro_rules! each {
     (2, $i:ident => $made:expr) => {
         [each!(@ 0, $i => $made), each!(@ 1, $i => $made)]
@@ -206,7 +208,8 @@ impl LaneCounts {
     }
 }
 
-/// Minima or maxima (`W` selects which) of a block, one per lane; NaN if a value of the lane is NaN.
+/// Minima or maxima (`W` selects which) of a block, one per lane; NaN if a value of the lane is
+/// NaN.
 #[derive(Clone, Copy)]
 pub(super) struct ExtremeRegisters<R, W>(R, PhantomData<W>);
 

@@ -1,7 +1,8 @@
 //! Folds of contiguous leaves: one result per list.
 //!
-//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are masked to the
-//! neutral value, so that each chunk takes the same time and the loop has no branch on lengths:
+//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are
+//! masked to the neutral value, so that each chunk takes the same time and the loop has no branch
+//! on lengths:
 //!
 //! ```text
 //! (chunks drawn with 8 leaves)
@@ -30,7 +31,8 @@ use crate::with_offsets;
 
 pub(super) struct FoldedLists<R> {
     pub(super) values: Vec<R>,
-    /// 1 for each entry of `values` with a valid leaf, else 0. May be empty if leaves are not counted.
+    /// 1 for each entry of `values` with a valid leaf, else 0. May be empty if leaves are not
+    /// counted.
     pub(super) present: Vec<u8>,
 }
 
@@ -423,7 +425,7 @@ pub(super) fn push_masked<F: Fold>(
     // and then compared with `1 << i`.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
-    let there = [
+    let valid_bits = [
         bits & 1,
         bits & 1 << 1,
         bits & 1 << 2,
@@ -436,14 +438,14 @@ pub(super) fn push_masked<F: Fold>(
     // A choice between values that are already read compiles to a select instead of a branch.
     let chunk: [F::Input; LANES] = *chunk;
     let values = [
-        if there[0] == 1 { chunk[0] } else { F::NEUTRAL },
-        if there[1] == 1 << 1 { chunk[1] } else { F::NEUTRAL },
-        if there[2] == 1 << 2 { chunk[2] } else { F::NEUTRAL },
-        if there[3] == 1 << 3 { chunk[3] } else { F::NEUTRAL },
-        if there[4] == 1 << 4 { chunk[4] } else { F::NEUTRAL },
-        if there[5] == 1 << 5 { chunk[5] } else { F::NEUTRAL },
-        if there[6] == 1 << 6 { chunk[6] } else { F::NEUTRAL },
-        if there[7] == 1 << 7 { chunk[7] } else { F::NEUTRAL },
+        if valid_bits[0] == 1 { chunk[0] } else { F::NEUTRAL },
+        if valid_bits[1] == 1 << 1 { chunk[1] } else { F::NEUTRAL },
+        if valid_bits[2] == 1 << 2 { chunk[2] } else { F::NEUTRAL },
+        if valid_bits[3] == 1 << 3 { chunk[3] } else { F::NEUTRAL },
+        if valid_bits[4] == 1 << 4 { chunk[4] } else { F::NEUTRAL },
+        if valid_bits[5] == 1 << 5 { chunk[5] } else { F::NEUTRAL },
+        if valid_bits[6] == 1 << 6 { chunk[6] } else { F::NEUTRAL },
+        if valid_bits[7] == 1 << 7 { chunk[7] } else { F::NEUTRAL },
     ];
     for i in 0..LANES {
         lanes[i] = F::push(lanes[i], values[i]);
@@ -531,7 +533,8 @@ mod tests {
         (offsets, runs)
     }
 
-    /// Asserts that all implementations of folding with `F` give the result of adding value by value.
+    /// Asserts that all implementations of folding with `F` give the result of adding value by
+    /// value.
     fn all_ways<F: Fold>(
         rng: &mut ChaCha8Rng,
         finish: impl Fn(F::Accumulator) -> F::Accumulator,

@@ -129,7 +129,8 @@ trait StackFold<const COUNTED: bool> {
 /// Number of lists after which the counts must be read and reset, because they are `u8`.
 const COUNTABLE: usize = u8::MAX as usize;
 
-/// Number of slots (elements of the result) per pass without AVX-512; their accumulators stay in registers.
+/// Number of slots (elements of the result) per pass without AVX-512; their accumulators stay in
+/// registers.
 const PORTABLE_WIDTH: usize = 4 * LANES;
 
 #[inline(always)]

@@ -50,8 +50,8 @@ impl RunningOp {
 
     /// Returns the type of the result.
     ///
-    /// Sums and products have the type that [`reduce`](crate::kernels::reduce::reduce) gives; minimum and
-    /// maximum have the type of the leaves, which must be numbers, booleans or times.
+    /// Sums and products have the type that [`reduce`](crate::kernels::reduce::reduce) gives;
+    /// minimum and maximum have the type of the leaves, which must be numbers, booleans or times.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -98,8 +98,8 @@ fn find_native_type(leaf: &DataType) -> Option<DataType> {
     })
 }
 
-/// Returns the [`RunningOp`] sum, product, minimum or maximum of every leaf and the leaves before it
-/// along axis `axis` (negative axes count from the innermost).
+/// Returns the [`RunningOp`] sum, product, minimum or maximum of every leaf and the leaves before
+/// it along axis `axis` (negative axes count from the innermost).
 ///
 /// A null leaf stays null and is skipped. NaN propagates to all later leaves. Integers give 64-bit
 /// results; `Float32` stays `Float32`, computed in 64 bits.
@@ -250,7 +250,8 @@ fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
     let mut out: Vec<O::Native> = allocate_values(flat.len());
     let (mut from, mut failed) = (0, None);
-    // Collect results in a local array first: each push to a vector would wait for the previous one.
+    // Collect results in a local array first: each push to a vector would wait for the previous
+    // one.
     let mut block = [O::Native::default(); 256];
     for_each_length(lists, |n| {
         let mut acc = start;

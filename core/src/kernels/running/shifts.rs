@@ -111,9 +111,9 @@ pub(super) fn mark_same_list(
     bits.as_slice_mut().fill(u8::MAX);
     let mut start = 0;
     for_each_length(lists, |n| {
-        let gone = n.min(distance);
-        let first = if back { start + n - gone } else { start };
-        (first..first + gone).for_each(|i| bit_util::unset_bit(bits.as_slice_mut(), i));
+        let without_source = n.min(distance);
+        let first = if back { start + n - without_source } else { start };
+        (first..first + without_source).for_each(|i| bit_util::unset_bit(bits.as_slice_mut(), i));
         start += n;
     });
     BooleanBuffer::new(bits.into(), 0, len)

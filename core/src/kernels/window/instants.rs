@@ -20,7 +20,8 @@ use crate::kernels::zones::add_intervals;
 
 #[derive(Clone)]
 pub(super) enum Instants {
-    /// Integers, and the factor that converts them to nanoseconds (1 for numbers that are not times).
+    /// Integers, and the factor that converts them to nanoseconds (1 for numbers that are not
+    /// times).
     Scaled(ScalarBuffer<i64>, i128),
     Unsigned(ScalarBuffer<u64>),
     Floats(ScalarBuffer<f64>),
@@ -152,7 +153,8 @@ impl WindowBounds {
         }
     }
 
-    /// Returns a predicate on element indices: whether the element lies in window number `at` or before it.
+    /// Returns a predicate on element indices: whether the element lies in window number `at` or
+    /// before it.
     pub(super) fn reaches_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.high.as_ref().map(|end| end.from.get_shifted(at, end.shift));
         let closed = matches!(self.closure, ClosedEnds::Both | ClosedEnds::Right);

@@ -90,8 +90,8 @@ pub fn window(
 ///
 /// The function supports count, any, all, sum, mean, minimum, maximum, first, last and median, with
 /// the results of [`reduce`](super::reduce::reduce), except that sums of floats are exact before
-/// they are rounded. Null leaves are ignored, and an empty window gives the result of an empty list; a null
-/// time, and a null list, gives null. See [`window`] for the other arguments.
+/// they are rounded. Null leaves are ignored, and an empty window gives the result of an empty
+/// list; a null time, and a null list, gives null. See [`window`] for the other arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -159,8 +159,8 @@ pub fn window_quantile(
     target.at.with_leaves(windows.compute_leaf_quantiles(target.array.leaves(), q)?)
 }
 
-/// Reduces each leaf together with the `n - 1` leaves before it in its list, like [`window_reduce`]; null
-/// if fewer than `least` of these leaves are valid.
+/// Reduces each leaf together with the `n - 1` leaves before it in its list, like
+/// [`window_reduce`]; null if fewer than `least` of these leaves are valid.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -186,7 +186,8 @@ pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> R
 }
 
 /// Returns the `q` quantile of each leaf and the `n - 1` leaves before it in its list, as
-/// [`quantile`](super::reduce::quantile) does for a list; null if fewer than `least` of these leaves are valid.
+/// [`quantile`](super::reduce::quantile) does for a list; null if fewer than `least` of these
+/// leaves are valid.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -395,8 +396,8 @@ impl WindowInput {
         self.times.axis(self.axis)
     }
 
-    /// Returns the offsets of the window times `at`: range `i` has the times of the windows over list
-    /// `i` of the elements. If `at` has a single time per list, every range has the length 1.
+    /// Returns the offsets of the window times `at`: range `i` has the times of the windows over
+    /// list `i` of the elements. If `at` has a single time per list, every range has the length 1.
     fn time_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),

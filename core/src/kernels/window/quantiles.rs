@@ -1,3 +1,5 @@
+//! Quantiles of sliding windows.
+
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -171,7 +173,8 @@ impl RankCounts {
         }
     }
 
-    /// Returns the `k`-th smallest rank of the set, counted from 0. The set must have more than `k` ranks.
+    /// Returns the `k`-th smallest rank of the set, counted from 0. The set must have more than `k`
+    /// ranks.
     fn find_rank(&self, k: usize) -> usize {
         let mut step = self.tree.len().checked_ilog2().map_or(0, |bits| 1usize << bits);
         let (mut at, mut left) = (0, k);

@@ -24,6 +24,7 @@ pub struct TimeWindow {
     pub before: WindowReach,
     /// How far the window reaches after the time.
     pub after: WindowReach,
-    /// Whether the window includes elements exactly at its start, at its end, at both or at neither.
+    /// Whether the window includes elements exactly at its start, at its end, at both or at
+    /// neither.
     pub closure: ClosedEnds,
 }

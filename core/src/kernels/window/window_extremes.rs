@@ -69,8 +69,9 @@ fn make_comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
             DataType::Float64 => Some(u64::MAX),
             _ => None,
         };
-        // The search finds the largest key. To find the smallest leaf, invert all keys except the key of NaN,
-        // so that they compare in reverse. No float has the key 0, so only NaN gets the key `u64::MAX`.
+        // The search finds the largest key. To find the smallest leaf, invert all keys except the
+        // key of NaN, so that they compare in reverse. No float has the key 0, so only NaN gets the
+        // key `u64::MAX`.
         keys.iter_mut().for_each(|key| *key = if nan == Some(*key) { u64::MAX } else { !*key });
     }
     Ok(keys)

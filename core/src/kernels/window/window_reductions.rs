@@ -87,7 +87,8 @@ impl ListWindows {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
         };
-        // For each leaf, the nearest valid leaf at or before it if `last` is set; otherwise at or after it.
+        // For each leaf, the nearest valid leaf at or before it if `last` is set; otherwise at or
+        // after it.
         let mut nearest = vec![None; leaves.len()];
         let mut found = None;
         let mut visit = |i: usize| {

@@ -228,7 +228,8 @@ impl FixedUnit {
     }
 }
 
-/// Returns `(exponent, significand)`: the absolute value of the finite float is `significand * 2^exponent`.
+/// Returns `(exponent, significand)`: the absolute value of the finite float is
+/// `significand * 2^exponent`.
 #[inline]
 fn split_float(value: f64) -> (i32, u64) {
     let bits = value.to_bits();

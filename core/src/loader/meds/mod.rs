@@ -9,8 +9,9 @@
 //!
 //! # Tensors
 //!
-//! A batch has `B` items with sequences of up to `L` elements. The shape `S` is `[B, L]` for sequences
-//! of measurements, and `[B, L, M]` for sequences of events with up to `M` measurements each:
+//! A batch has `B` items with sequences of up to `L` elements. The shape `S` is `[B, L]` for
+//! sequences of measurements, and `[B, L, M]` for sequences of events with up to `M` measurements
+//! each:
 //!
 //! | tensor | type | shape | |
 //! |---|---|---|---|
@@ -29,8 +30,8 @@
 //! | `event_start`, `event_end` | int64 | `[B]` | the events that the window overlaps, counted from the subject's first |
 //! | `n_subject_windows` | int64 | `[B]` | only with [`window_counts`](MedsOptions::window_counts) |
 //!
-//! [Packed](super::BatchForm::Packed) batches have flat values with `dim1/cu_seqlens`, for events also
-//! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and for included facts
+//! [Packed](super::BatchForm::Packed) batches have flat values with `dim1/cu_seqlens`, for events
+//! also `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and for included facts
 //! `static/cu_seqlens`.
 //!
 //! Tensors without data are omitted: numeric values if no shard has any, label tensors if there are
@@ -106,9 +107,10 @@ impl MedsLoader {
     /// Builds a loader over the subjects of all shards, one shard after the other.
     ///
     /// `labels` has one row per item: `subject_id`, `prediction_time` and any of `boolean_value`,
-    /// `integer_value`, `float_value` and `categorical_value`. The items have the order of the labels. Labels
-    /// of unknown subjects are omitted and [counted](Self::unknown_labels). If `labels` is `None`, every
-    /// subject is an item. Columns are copied only if they are neither int64 nor float32.
+    /// `integer_value`, `float_value` and `categorical_value`. The items have the order of the
+    /// labels. Labels of unknown subjects are omitted and [counted](Self::unknown_labels). If
+    /// `labels` is `None`, every subject is an item. Columns are copied only if they are neither
+    /// int64 nor float32.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -135,9 +137,10 @@ impl MedsLoader {
     /// ```
     ///
     /// # Errors
-    /// If there are no shards; columns are missing or of another type; static facts are requested but
-    /// missing; with labels, a subject has two rows, times do not ascend, or a label lacks a subject or time
-    /// or has a number that is NaN, infinite, or too large for its tensor; options are invalid.
+    /// If there are no shards; columns are missing or of another type; static facts are requested
+    /// but missing; with labels, a subject has two rows, times do not ascend, or a label lacks a
+    /// subject or time or has a number that is NaN, infinite, or too large for its tensor; options
+    /// are invalid.
     pub fn try_new(
         shards: impl IntoIterator<Item = ShardSubjects>,
         labels: Option<&RecordBatch>,

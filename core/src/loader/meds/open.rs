@@ -14,18 +14,21 @@ use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, ten
 use crate::io::natural_order::make_text_key;
 
 impl MedsLoader {
-    /// Opens a folder: a [tensorized cohort](TensorizedCohort), written by this crate or by meds-torch-data,
-    /// or a [MEDS data set](MedsDataset), whose measurements are read into memory now.
+    /// Opens a folder: a [tensorized cohort](TensorizedCohort), written by this crate or by
+    /// meds-torch-data, or a [MEDS data set](MedsDataset), whose measurements are read into memory
+    /// now.
     ///
-    /// `split` selects subjects: `train`, `tuning`, `held_out` or any other split; `None` selects all. A
-    /// cohort has a folder per split; in a MEDS data set, `metadata/subject_splits.parquet` can also assign
-    /// the subjects. The tensors of a cohort are memory-mapped; pages outside all windows are not read.
+    /// `split` selects subjects: `train`, `tuning`, `held_out` or any other split; `None` selects
+    /// all. A cohort has a folder per split; in a MEDS data set, `metadata/subject_splits.parquet`
+    /// can also assign the subjects. The tensors of a cohort are memory-mapped; pages outside all
+    /// windows are not read.
     ///
     /// If [`compat`](MedsOptions::compat) is set, a MEDS data set is read like the cohort that
-    /// [`tensorize`](crate::io::meds_torch::tensorize) writes for it with default options. Measurements whose
-    /// code is not in the vocabulary are omitted and [counted](Self::dropped_measurements), subjects without
-    /// other measurements are omitted, and without `code/vocab_index` the vocabulary comes from the train
-    /// split. If `compat` is not set, codes outside the vocabulary have the token 0.
+    /// [`tensorize`](crate::io::meds_torch::tensorize) writes for it with default options.
+    /// Measurements whose code is not in the vocabulary are omitted and
+    /// [counted](Self::dropped_measurements), subjects without other measurements are omitted, and
+    /// without `code/vocab_index` the vocabulary comes from the train split. If `compat` is not
+    /// set, codes outside the vocabulary have the token 0.
     ///
     /// ```
     /// # use serrate_core as serrate;

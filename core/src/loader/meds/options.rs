@@ -57,7 +57,8 @@ pub enum SequenceWindow {
         /// Number of measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
     },
-    /// Consecutive windows that share `overlap` elements. Each window is an item; the last may be shorter.
+    /// Consecutive windows that share `overlap` elements. Each window is an item; the last may be
+    /// shorter.
     Overlap {
         /// Number of elements shared with the previous window. It must be less than the maximum
         /// length of a sequence minus the number of prepended facts.
@@ -129,7 +130,8 @@ pub enum StaticsMode {
     /// The facts are in separate tensors.
     #[default]
     Include,
-    /// The facts precede the sequence, as measurements or as one event, and count towards its length.
+    /// The facts precede the sequence, as measurements or as one event, and count towards its
+    /// length.
     Prepend,
     /// The facts are omitted.
     Omit,
@@ -295,13 +297,17 @@ impl MedsOptions {
     /// * all static facts are prepended to a sequence, even if they exceed its maximum length;
     /// * `static_mask` marks the first positions of a row, even with padding on the left;
     /// * shards, and so items, are ordered by name as strings (`train/10` before `train/2`);
-    /// * a null `boolean_value` is an error, and so are labels that have values only in other columns;
-    /// * without [numeric values](Self::numeric_value), static facts in separate tensors keep their numbers;
+    /// * a null `boolean_value` is an error, and so are labels that have values only in other
+    ///   columns;
+    /// * without [numeric values](Self::numeric_value), static facts in separate tensors keep their
+    ///   numbers;
     /// * measurements of a MEDS data set are omitted if their code is not in the vocabulary.
     ///
-    /// Labels keep their order; [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order)
-    /// reads a folder of labels in the order of meds-torch-data. Random windows come from a generator of this
-    /// library (see [`crate::loader::WindowSampling`]) instead of NumPy: the same distribution, but other windows.
+    /// Labels keep their order;
+    /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads a folder
+    /// of labels in the order of meds-torch-data. Random windows come from a generator of this
+    /// library (see [`crate::loader::WindowSampling`]) instead of NumPy: the same distribution, but
+    /// other windows.
     ///
     /// Input on which meds-torch-data fails gives the same result as without `compat`; for example,
     /// a subject without events is a row of padding. One wrong result is not reproduced: without
@@ -436,7 +442,8 @@ impl MedsOptions {
         self.with_loader(|l| l.form(form))
     }
 
-    /// Sets the padding side of sequences and events; separate static facts are padded on the right.
+    /// Sets the padding side of sequences and events; separate static facts are padded on the
+    /// right.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -542,7 +549,8 @@ impl MedsOptions {
             SequenceWindow::ToEnd => (WindowSampling::ToEnd, None),
             SequenceWindow::FromStart => (WindowSampling::FromStart, None),
             SequenceWindow::Step { stride } => (WindowSampling::Step { stride }, None),
-            // The stride 1 is a placeholder: `RowWindows` computes the stride of each row from the overlap.
+            // The stride 1 is a placeholder: `RowWindows` computes the stride of each row from the
+            // overlap.
             SequenceWindow::Overlap { overlap } => {
                 (WindowSampling::Step { stride: 1 }, Some(overlap))
             }

@@ -39,7 +39,8 @@ pub struct ShardSubjects {
     pub name: String,
     /// The events: the measurements that have a time.
     pub events: RaggedTable,
-    /// Static facts, which have no time; not needed with [`StaticsMode::Omit`](super::StaticsMode::Omit).
+    /// Static facts, which have no time; not needed with
+    /// [`StaticsMode::Omit`](super::StaticsMode::Omit).
     pub statics: Option<RaggedTable>,
 }
 

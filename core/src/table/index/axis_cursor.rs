@@ -23,7 +23,8 @@ pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
     /// Axis of the original table to which the next item of the index applies.
     axis: usize,
-    /// Axis of `table` to which the next item applies; less than `axis` if earlier items dropped axes.
+    /// Axis of `table` to which the next item applies; less than `axis` if earlier items dropped
+    /// axes.
     at: usize,
     rows: RowOrigin,
 }
@@ -141,8 +142,8 @@ impl IndexCursor {
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The array is empty, such as a mask without true, so the loop below checks nothing. The
-            // length of the first mask is therefore checked here. Later masks apply to no list.
+            // The array is empty, such as a mask without true, so the loop below checks nothing.
+            // The length of the first mask is therefore checked here. Later masks apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -153,14 +154,14 @@ impl IndexCursor {
         let mut picks: Vec<Vec<Option<usize>>> = vec![Vec::new(); run.len()];
         let mut lengths = Vec::with_capacity(lists);
         for list in 0..lists {
-            let gone = missing[0].get(list);
-            let kept = if gone && each == PickMode::Element { 0..0 } else { all.clone() };
+            let is_missing = missing[0].get(list);
+            let kept = if is_missing && each == PickMode::Element { 0..0 } else { all.clone() };
             lengths.push(kept.len());
             for j in kept {
                 let j = if each == PickMode::Row { self.find_row_index(at, list) } else { j };
-                let mut here = Some(list);
+                let mut current = Some(list);
                 for (depth, pick) in run.iter().enumerate() {
-                    let element = match here {
+                    let element = match current {
                         None => None,
                         Some(list) if missing[depth].get(list) => None,
                         Some(list) => {
@@ -171,7 +172,7 @@ impl IndexCursor {
                         }
                     };
                     picks[depth].push(element);
-                    here = element;
+                    current = element;
                 }
             }
         }

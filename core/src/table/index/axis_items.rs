@@ -1,4 +1,5 @@
-//! Converts an index to one [`AxisItem`] per axis: broadcasts arrays to one length, and omits new axes.
+//! Converts an index to one [`AxisItem`] per axis: broadcasts arrays to one length, and omits new
+//! axes.
 
 use crate::error::{Error, Result};
 use crate::index::{Index, list_true_positions};

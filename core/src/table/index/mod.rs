@@ -58,9 +58,9 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If there are more items than axes; an index is out of range (the message names axis, index and size,
-    /// and for lists of several rows the row); arrays differ in length or have more than one dimension; or the
-    /// length of a mask differs from one of its lists.
+    /// If there are more items than axes; an index is out of range (the message names axis, index
+    /// and size, and for lists of several rows the row); arrays differ in length or have more than
+    /// one dimension; or the length of a mask differs from one of its lists.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let what = format!("a table with {} axes (the first index is axis 0)", self.ndim());
         let expanded = Index::expand_axes(index, self.ndim(), &what)?;

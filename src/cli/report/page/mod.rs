@@ -1,4 +1,5 @@
-//! Writes the HTML page of a report: its head, its sections in order, and helpers that several sections use.
+//! Writes the HTML page of a report: its head, its sections in order, and helpers that several
+//! sections use.
 
 mod batches;
 mod card_table;

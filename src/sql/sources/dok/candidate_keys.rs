@@ -207,16 +207,18 @@ fn find_stored_literal(
     at: usize,
     schema: &SchemaRef,
 ) -> Option<Option<ScalarValue>> {
-    let of = schema.field(at).data_type();
+    let stored_type = schema.field(at).data_type();
     if value.is_null() {
         return Some(None);
     }
     let given = value.data_type();
-    if given == *of && !matches!(of, DataType::Float16 | DataType::Float32 | DataType::Float64) {
+    if given == *stored_type
+        && !matches!(stored_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
+    {
         return Some(Some(value.clone()));
     }
-    if is_text(of) && is_text(&given) {
-        return value.cast_to(of).ok().map(Some);
+    if is_text(stored_type) && is_text(&given) {
+        return value.cast_to(stored_type).ok().map(Some);
     }
     None
 }

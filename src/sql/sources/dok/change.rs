@@ -148,14 +148,14 @@ fn apply_change(
         }
         DokChange::Delete { query } => {
             let entries = RecordBatch::try_new(Arc::clone(schema), before.columns()?)?;
-            let gone = find(query, &entries)?;
-            if gone.rows.is_empty() {
+            let deleted = find(query, &entries)?;
+            if deleted.rows.is_empty() {
                 return Ok((None, 0));
             }
-            let keep = not(&gone.mark_rows(0..entries.num_rows()).0)?;
+            let keep = not(&deleted.mark_rows(0..entries.num_rows()).0)?;
             let kept = entries.columns().iter().map(|c| Ok(filter(c, &keep)?));
             let kept = kept.collect::<crate::Result<Vec<_>>>()?;
-            Ok((Some(before.rebuild_entries(&kept, 0, None)?), count(gone.rows.len())))
+            Ok((Some(before.rebuild_entries(&kept, 0, None)?), count(deleted.rows.len())))
         }
         DokChange::Update { set, query } => {
             let columns = before.columns()?;

@@ -1,3 +1,5 @@
+//! Lists the files of a table, from paths, folders and patterns.
+
 use std::collections::HashSet;
 use std::future::ready;
 use std::hash::{DefaultHasher, Hash, Hasher};

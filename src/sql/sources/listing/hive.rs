@@ -9,7 +9,8 @@ use datafusion::common::{ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use percent_encoding::percent_decode_str;
 
-use crate::sql::sources::exact_casts::{TextRules, convert_exact};
+use crate::sql::sources::exact_casts::convert_exact;
+use crate::sql::sources::exact_texts::TextRules;
 use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::partition_folders::NULL_NAME;
 use crate::sql::sources::urls::format_location;

@@ -1,3 +1,5 @@
+//! Plans the scan of the files of a table: partition columns, pruning and statistics.
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

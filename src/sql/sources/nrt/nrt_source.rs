@@ -1,3 +1,5 @@
+//! The scan of `.nrt` files.
+
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;

@@ -141,14 +141,14 @@ fn remove_far_suggestion(error: &SchemaError) -> Option<String> {
     let message = error.to_string();
     let (before, rest) = message.split_once(". Did you mean '")?;
     let (suggested, after) = rest.split_once("'?")?;
-    let asked = field.name.to_lowercase();
-    let allowed = (asked.chars().count() / 3).max(1);
+    let wanted = field.name.to_lowercase();
+    let allowed = (wanted.chars().count() / 3).max(1);
     let is_near = valid_fields.iter().any(|valid| {
         let name = valid.name.to_lowercase();
         valid.quoted_flat_name() == suggested
-            && (levenshtein(&asked, &name) <= allowed
-                || name.starts_with(&asked)
-                || asked.starts_with(&name))
+            && (levenshtein(&wanted, &name) <= allowed
+                || name.starts_with(&wanted)
+                || wanted.starts_with(&name))
     });
     (!is_near).then(|| format!("{before}.{after}"))
 }

@@ -10,4 +10,5 @@ mod other_statements;
 pub(super) mod recursion_types;
 mod rejected_forms;
 mod star_clauses;
+pub(super) mod table_clauses;
 pub(in crate::sql) mod wording;

@@ -1,3 +1,5 @@
+//! Rewords errors of DataFusion and of object stores.
+
 use std::fmt::Display;
 #[cfg(feature = "cli")]
 use std::io;
@@ -176,8 +178,8 @@ fn explain_namespace(message: &str) -> Option<String> {
 fn strip_blame(message: &str) -> String {
     let text = message.replace(INTERNAL, "").replace(BLAME, "");
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());
-    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    said.join("\n")
+    let kept_lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    kept_lines.join("\n")
 }
 
 /// Kind of the I/O errors of a query that has lost one of its worker processes. No operation on

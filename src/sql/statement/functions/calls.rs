@@ -140,10 +140,10 @@ pub(in crate::sql) fn explain_calls(
             DataFusionError::Diagnostic(diagnostic, Box::new(inner))
         }
         DataFusionError::Plan(message) => {
-            let said = explain_unknown_function(&message, state, unexpanded)
+            let explained = explain_unknown_function(&message, state, unexpanded)
                 .or_else(|| explain_arguments(&message, state))
                 .or_else(|| explain_substring(&message));
-            DataFusionError::Plan(said.unwrap_or(message))
+            DataFusionError::Plan(explained.unwrap_or(message))
         }
         DataFusionError::Collection(all) => DataFusionError::Collection(
             all.into_iter().map(|e| explain_calls(e, state, unexpanded)).collect(),

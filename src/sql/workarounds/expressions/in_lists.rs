@@ -1,3 +1,5 @@
+//! Expressions that the simplifier of DataFusion would change to others with another result.
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

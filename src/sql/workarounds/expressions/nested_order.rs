@@ -1,3 +1,5 @@
+//! Comparisons of lists and structs in the order of ORDER BY.
+
 use std::cmp::Ordering;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Sort keys and PARTITION BY keys that a projection below the sort or window computes.
+
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -1,3 +1,5 @@
+//! Keys and comparisons of floats in which -0.0 equals 0.0, and NaN equals NaN.
+
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -1,3 +1,5 @@
+//! Physical rules of DataFusion that push into nodes, kept from nodes where they change rows.
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Hides limits and sorts from a rule of DataFusion that would move sorts across them.
+
 use std::fmt;
 use std::sync::Arc;
 

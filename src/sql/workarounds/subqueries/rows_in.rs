@@ -1,3 +1,5 @@
+//! Tests `(a, b) IN (SELECT ..)` of several columns.
+
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -1,3 +1,5 @@
+//! Conditions with IN, ANY, ALL and EXISTS that DataFusion would plan as joins with other rows.
+
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;

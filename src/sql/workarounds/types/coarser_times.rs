@@ -1,3 +1,5 @@
+//! Casts of timestamps to coarser units, rounded down.
+
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{AsArray, Int64Array};

@@ -1,3 +1,5 @@
+//! Comparisons with casts that the simplifier would move to the literal.
+
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};

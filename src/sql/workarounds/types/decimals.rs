@@ -1,3 +1,5 @@
+//! Comparisons and arithmetic of decimals that overflow or lose digits in DataFusion.
+
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;

@@ -1,3 +1,5 @@
+//! Conversions of local times to zones whose clocks change.
+
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::ArrayRef;

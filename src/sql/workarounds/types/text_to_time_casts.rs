@@ -1,3 +1,5 @@
+//! Casts of strings to dates and times that Arrow does not parse.
+
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 

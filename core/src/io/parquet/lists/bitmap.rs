@@ -76,7 +76,8 @@ pub(super) struct BitmapBuilder {
 }
 
 impl BitmapBuilder {
-    /// Appends the lowest `n` bits of a word to the bitmap. The higher bits of the word must be zero.
+    /// Appends the lowest `n` bits of a word to the bitmap. The higher bits of the word must be
+    /// zero.
     #[inline(always)]
     pub(super) fn append_bits(&mut self, word: u64, n: usize) {
         let shift = self.len % 64;
@@ -104,7 +105,8 @@ impl BitmapBuilder {
         }
     }
 
-    /// Converts the bitmap to the validity of an array (an unset bit is a null); `None` if nothing is null.
+    /// Converts the bitmap to the validity of an array (an unset bit is a null); `None` if nothing
+    /// is null.
     pub(super) fn into_nulls(mut self) -> Option<NullBuffer> {
         for word in &mut self.words {
             *word = word.to_le();

@@ -37,7 +37,8 @@ struct PageCursor<R: ChunkReader> {
     place: ErrorPlace,
     open: Option<OpenPage>,
     window: Box<LevelWindow>,
-    /// Number of entries of the chunk according to the footer, minus the entries of the pages opened so far.
+    /// Number of entries of the chunk according to the footer, minus the entries of the pages
+    /// opened so far.
     entries: usize,
     /// Whether `pages` has all pages of the chunk. If so, the pages must have as many entries as
     /// the footer declares.

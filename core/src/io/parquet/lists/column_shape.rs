@@ -45,7 +45,8 @@ pub(super) struct ColumnShape {
 }
 
 impl ColumnShape {
-    /// Derives the shape of the top-level column `root`; `None` if the list decoder does not support it.
+    /// Derives the shape of the top-level column `root`; `None` if the list decoder does not
+    /// support it.
     pub(super) fn new(metadata: &ParquetMetaData, root: usize, field: &Field) -> Option<Self> {
         let schema = metadata.file_metadata().schema_descr();
         let mut leaves =
@@ -97,7 +98,8 @@ impl ColumnShape {
         })
     }
 
-    /// Returns the minimum definition level of an element of the innermost list (or of a row, without lists).
+    /// Returns the minimum definition level of an element of the innermost list (or of a row,
+    /// without lists).
     pub(super) fn element_level(&self) -> u8 {
         self.lists.last().map_or(0, |l| l.filled)
     }
@@ -127,7 +129,8 @@ fn is_nullable(node: &Type) -> Option<bool> {
     }
 }
 
-/// Returns the element of a three-level list (list, repeated group, element); `None` for other types.
+/// Returns the element of a three-level list (list, repeated group, element); `None` for other
+/// types.
 fn list_element(list: &Type) -> Option<&Type> {
     if list.is_primitive() {
         return None;

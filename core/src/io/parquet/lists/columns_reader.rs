@@ -81,9 +81,9 @@ impl<R: ChunkReader> OpenColumn<R> {
     ) -> Result<ArrayRef> {
         let (mut left, mut values, mut begun) = (rows, 0usize, self.rows);
         for (group, span) in spans.get(self.span..).unwrap_or_default() {
-            let here = left.min(span.len() - begun);
-            values = values.saturating_add(self.reader.estimate_values(source, *group, here)?);
-            (left, begun) = (left - here, 0);
+            let in_span = left.min(span.len() - begun);
+            values = values.saturating_add(self.reader.estimate_values(source, *group, in_span)?);
+            (left, begun) = (left - in_span, 0);
             if left == 0 {
                 break;
             }
@@ -95,10 +95,10 @@ impl<R: ChunkReader> OpenColumn<R> {
             if self.rows == 0 {
                 self.reader.open(source, *group, span)?;
             }
-            let here = left.min(span.len() - self.rows);
-            self.reader.append_rows(here)?;
-            left -= here;
-            self.rows += here;
+            let in_span = left.min(span.len() - self.rows);
+            self.reader.append_rows(in_span)?;
+            left -= in_span;
+            self.rows += in_span;
             if self.rows == span.len() {
                 (self.span, self.rows) = (self.span + 1, 0);
             }

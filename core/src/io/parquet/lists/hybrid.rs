@@ -1,3 +1,5 @@
+//! Decoder of Parquet's RLE/bit-packed hybrid encoding.
+
 use std::fmt;
 
 use bytes::Bytes;
@@ -151,9 +153,9 @@ impl HybridDecoder {
             if self.left == 0 {
                 self.next_run()?;
             }
-            let here = self.left.min(n - filled);
-            self.left -= here;
-            let end = filled + here;
+            let in_run = self.left.min(n - filled);
+            self.left -= in_run;
+            let end = filled + in_run;
             match &mut self.run {
                 EncodedRun::Repeated(value) => {
                     while filled < end {
@@ -187,7 +189,8 @@ impl HybridDecoder {
         Ok(())
     }
 
-    /// Consumes the next `n` levels, of up to four bits, and returns the number of zeros among them.
+    /// Consumes the next `n` levels, of up to four bits, and returns the number of zeros among
+    /// them.
     pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, DecodeFault> {
         let levels = self;
         for_avx2!(
@@ -213,13 +216,13 @@ impl HybridDecoder {
             if self.left == 0 {
                 self.next_run()?;
             }
-            let here = self.left.min(n);
-            self.left -= here;
-            n -= here;
+            let in_run = self.left.min(n);
+            self.left -= in_run;
+            n -= in_run;
             match &mut self.run {
-                EncodedRun::Repeated(value) => zeros += if *value == 0 { here } else { 0 },
+                EncodedRun::Repeated(value) => zeros += if *value == 0 { in_run } else { 0 },
                 EncodedRun::Packed(bit) => {
-                    let mut left = here;
+                    let mut left = in_run;
                     while left > 0 {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
                         let step = left.min(57 / W);
@@ -239,12 +242,12 @@ impl HybridDecoder {
             if self.left == 0 {
                 self.next_run()?;
             }
-            let here = self.left.min(n);
+            let in_run = self.left.min(n);
             if let EncodedRun::Packed(bit) = &mut self.run {
-                *bit += here * self.width;
+                *bit += in_run * self.width;
             }
-            self.left -= here;
-            n -= here;
+            self.left -= in_run;
+            n -= in_run;
         }
         Ok(())
     }
@@ -254,16 +257,16 @@ impl HybridDecoder {
             if self.left == 0 {
                 self.next_run()?;
             }
-            let here = self.left.min(out.len());
-            let (now, later) = out.split_at_mut(here);
+            let in_run = self.left.min(out.len());
+            let (now, later) = out.split_at_mut(in_run);
             match &mut self.run {
                 EncodedRun::Repeated(value) => now.fill(*value),
                 EncodedRun::Packed(bit) => {
                     unpack_numbers(&self.data, *bit, self.width, now);
-                    *bit += here * self.width;
+                    *bit += in_run * self.width;
                 }
             }
-            self.left -= here;
+            self.left -= in_run;
             out = later;
         }
         Ok(())

@@ -189,11 +189,11 @@ impl LevelWindow {
         let (word, used) = (self.at / 64, self.at % 64);
         let mut now = make_low_mask(self.n - word * 64) & !make_low_mask(used);
         let starts = self.rows[word] & now;
-        let here = count_ones(starts);
-        let ended = here > *rows;
+        let begun_rows = count_ones(starts);
+        let ended = begun_rows > *rows;
         let end = if ended { find_nth_bit(starts, *rows) } else { 64 };
         now &= make_low_mask(end);
-        *rows -= here.min(*rows);
+        *rows -= begun_rows.min(*rows);
         self.at = (word * 64 + end).min(self.n);
         (word, now, ended)
     }

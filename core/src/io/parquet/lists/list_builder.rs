@@ -35,7 +35,8 @@ impl ListStarts {
         }
     }
 
-    /// Appends a start; returns false, without appending, if the start does not fit the offset type.
+    /// Appends a start; returns false, without appending, if the start does not fit the offset
+    /// type.
     #[inline(always)]
     fn push(&mut self, start: usize) -> bool {
         match self {

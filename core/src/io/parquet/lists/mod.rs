@@ -46,9 +46,9 @@ pub enum DecodedParts {
 /// Returns whether [`read_column`] can read the top-level column `root` of a file. `field` is the
 /// Arrow field that the `parquet` crate derives for the column.
 ///
-/// The decoder supports columns with 0 to 7 levels of `List` or `LargeList` whose values are booleans,
-/// integers, floats, dates, times, timestamps or durations. All row groups must use only the
-/// encodings PLAIN, dictionary, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
+/// The decoder supports columns with 0 to 7 levels of `List` or `LargeList` whose values are
+/// booleans, integers, floats, dates, times, timestamps or durations. All row groups must use only
+/// the encodings PLAIN, dictionary, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
 pub fn is_supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
     ColumnShape::new(metadata, root, field).is_some()
 }
@@ -85,7 +85,8 @@ pub fn is_supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> b
 /// ```
 ///
 /// # Errors
-/// If the column is not [`is_supported`], the rows are outside the row group, or the file is damaged.
+/// If the column is not [`is_supported`], the rows are outside the row group, or the file is
+/// damaged.
 pub fn read_column<R: ChunkReader + 'static>(
     source: &ListsFile<'_, R>,
     group: usize,
@@ -98,8 +99,9 @@ pub fn read_column<R: ChunkReader + 'static>(
     ColumnReader::open(source, group, root, field, rows, parts)?.read(count)
 }
 
-/// Returns the ascending byte ranges that [`read_column`] reads: with an offset index in the footer, the
-/// dictionary of the column and the pages with the rows; otherwise the whole chunk of the column.
+/// Returns the ascending byte ranges that [`read_column`] reads: with an offset index in the
+/// footer, the dictionary of the column and the pages with the rows; otherwise the whole chunk of
+/// the column.
 ///
 /// # Errors
 /// If the row group or column does not exist, or an offset in the footer is invalid.

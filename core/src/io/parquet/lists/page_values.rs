@@ -304,7 +304,8 @@ fn build_array(
     Ok(make_array(data.build()?))
 }
 
-/// Copies `values`, in order, to the elements of `to` whose bits are set in `valid`, one for each set bit.
+/// Copies `values`, in order, to the elements of `to` whose bits are set in `valid`, one for each
+/// set bit.
 fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     let mut values = values.iter();
     for (word, to) in valid.iter().zip(to.chunks_mut(64)) {

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 /// Reads rows of one column of a row group in several steps.
 ///
-/// Reads each page only once. Repeated calls of [`read_column`](super::read_column) would read pages again:
-/// the page with the first row or, without an offset index, all pages up to it.
+/// Reads each page only once. Repeated calls of [`read_column`](super::read_column) would read
+/// pages again: the page with the first row or, without an offset index, all pages up to it.
 pub struct ColumnReader<R: ChunkReader> {
     reader: RowReader<R>,
     field: Field,

@@ -102,7 +102,8 @@ pub(super) fn split_u128(wide: u128) -> (u64, u64) {
 #[derive(Clone, Debug)]
 pub struct ScaledInteger {
     negative: bool,
-    /// The integer in words of 64 bits (limbs), lowest first. The first and the last limb are nonzero.
+    /// The integer in words of 64 bits (limbs), lowest first. The first and the last limb are
+    /// nonzero.
     limbs: Vec<u64>,
     /// Exponent of the lowest bit of `limbs`: the bit has the value `2^exponent`.
     exponent: i64,
@@ -165,7 +166,8 @@ impl ScaledInteger {
         Self::from_signed(limbs, lowest)
     }
 
-    /// Returns the number divided by an integer, rounded to odd (see [`WideFloat`]); 0 for divisor 0.
+    /// Returns the number divided by an integer, rounded to odd (see [`WideFloat`]); 0 for
+    /// divisor 0.
     pub fn divide_by(&self, by: u128) -> WideFloat {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
         let (top, next) = (u128::from(at(1)) << 64 | u128::from(at(2)), at(3));
@@ -180,7 +182,8 @@ impl ScaledInteger {
         if by >> 64 == 0 {
             return WideFloat::new(self.negative, top / by, exponent, more || top % by != 0);
         }
-        // The divisor has more than 64 bits: shift it left until bit 127 is set, and divide bit by bit.
+        // The divisor has more than 64 bits: shift it left until bit 127 is set, and divide bit by
+        // bit.
         let lift = by.leading_zeros();
         let by = by << lift;
         let (mut quotient, mut rest, mut carry) = (0, top, false);
@@ -306,7 +309,8 @@ mod tests {
             let by = u128::from(rng.random::<u64>() >> rng.random_range(0..60)).max(1);
             let small = make_integer(n).divide_by(by).to_f64();
             for shift in [64, 13] {
-                // Dividend and divisor are multiplied by the same power of 2, so the quotient stays the same.
+                // Dividend and divisor are multiplied by the same power of 2, so the quotient stays
+                // the same.
                 let scaled = ScaledInteger::compute_determinant(
                     [&make_integer(n), &make_integer(1 << shift)],
                     [&make_integer(0), &make_integer(0)],

@@ -58,9 +58,11 @@ pub struct ExactSums {
     by_exponent: Vec<i64>,
 }
 
-/// Maximum number of values that [`ExactSums::add_run`] adds at once: a sum of 2^10 53-bit integers fits i64.
+/// Maximum number of values that [`ExactSums::add_run`] adds at once: a sum of 2^10 53-bit integers
+/// fits i64.
 const RUN: usize = 1 << 10;
-/// From this number of values on, [`ExactSums::add_run`] first adds up the significands of each exponent.
+/// From this number of values on, [`ExactSums::add_run`] first adds up the significands of each
+/// exponent.
 const LONG_RUN: usize = 256;
 /// Index that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
@@ -107,7 +109,8 @@ impl ExactSums {
             + self.special.capacity() * size_of::<(usize, [i64; 3])>()
     }
 
-    /// Drops the sums of the first `groups` groups. The indices of later groups decrease by `groups`.
+    /// Drops the sums of the first `groups` groups. The indices of later groups decrease by
+    /// `groups`.
     pub fn remove_groups(&mut self, groups: usize) {
         let groups = groups.min(self.groups);
         self.groups -= groups;
@@ -209,8 +212,8 @@ impl ExactSums {
         }
     }
 
-    /// Adds `x * y` to the sum of a group. Ignores the product if a factor is NaN or infinite; callers also
-    /// keep the sums of the factors, and these sums record such factors.
+    /// Adds `x * y` to the sum of a group. Ignores the product if a factor is NaN or infinite;
+    /// callers also keep the sums of the factors, and these sums record such factors.
     #[inline]
     pub fn add_product(&mut self, group: usize, x: f64, y: f64) {
         let ((p, a), (q, b)) = (split_float(x), split_float(y));
@@ -409,7 +412,8 @@ mod tests {
 
     use super::*;
 
-    /// Draws a finite float. `kind` selects whether the floats have all possible exponents, few or one.
+    /// Draws a finite float. `kind` selects whether the floats have all possible exponents, few or
+    /// one.
     fn draw_float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
         match kind {
             0 => Some(f64::from_bits(rng.random())).filter(|v| v.is_finite()).unwrap_or(1.5),

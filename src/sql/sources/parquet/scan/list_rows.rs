@@ -475,15 +475,16 @@ impl ListRows {
         for read in reads {
             let Some(column) = self.split.columns.get(read.column) else { continue };
             let (name, metadata) = (&self.name, &self.metadata);
-            let of = lists::ranges(name, metadata, group, column.root, read.rows.clone())?;
-            if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
+            let column_ranges =
+                lists::ranges(name, metadata, group, column.root, read.rows.clone())?;
+            if let Some(range) = column_ranges.iter().find(|r| r.end > size || r.start > r.end) {
                 let what = format!(
                     "the bytes {}..{} are outside the file of {size} bytes",
                     range.start, range.end
                 );
                 return Err(make_damage_error(&self.name, group, column.field.name(), &what));
             }
-            ranges.extend(of);
+            ranges.extend(column_ranges);
         }
         let missing = self.fetched.find_missing(ranges);
         if missing.is_empty() {

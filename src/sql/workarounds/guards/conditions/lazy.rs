@@ -1,3 +1,5 @@
+//! Conditions that evaluate an operand only for rows that need it.
+
 use std::cell::Cell;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Pushes conditions that can fail no further than to the rows for which SQL requires them.
+
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -1,3 +1,5 @@
+//! Casts compared, combined or chosen times to one type in which the result is exact.
+
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Decimal128Type, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
