@@ -248,7 +248,7 @@ pub enum Error {
         message: String,
     },
     /// An output that exists already and was not overwritten.
-    #[error("{path} already exists; to replace it, use --overwrite on the command line, OPTIONS (overwrite true) in COPY, or the option `overwrite` in Rust", path = .0.display())]
+    #[error("{path} already exists; to replace it, use --overwrite on the command line, OPTIONS (overwrite true) in COPY, or the option `overwrite` in Rust and Python", path = .0.display())]
     Exists(PathBuf),
     /// The operating system reported an error.
     #[error("{path}: {source}", path = path.display())]

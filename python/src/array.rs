@@ -19,6 +19,7 @@ use serrate::dense::{DType, DenseOptions, DenseTensor, Fill};
 use serrate::index::{Index, IndexArray};
 use serrate::kernels::densify::densify;
 use serrate::kernels::elementwise::{self, BinaryOp, Operand};
+use serrate::kernels::filter::filter;
 use serrate::kernels::reduce::{Reduction, reduce, total};
 use serrate::kernels::unary::{UnaryOp, unary};
 use serrate::table::{Column, NanComparison, RaggedTable as Table};
@@ -37,6 +38,8 @@ use crate::tensor::{TensorLibrary, give_tensor};
 /// RaggedArray([[1, 2, 3], [4]], shape=(2, None), dtype=int64)
 /// >>> (array[:, -2:] * 10).to_list()
 /// [[20, 30], [40]]
+/// >>> array[array > 1].to_list()
+/// [[2, 3], [4]]
 /// >>> array.max(axis=-1).numpy(), array.leaves
 /// (array([3, 4]), array([1, 2, 3, 4]))
 /// >>> array.to_packed()
@@ -133,6 +136,13 @@ fn extract_index_item(item: &Bound<'_, PyAny>) -> PyResult<Index> {
             item.get_type().name()?
         ))),
     }
+}
+
+/// Returns a ragged array of booleans, which selects elements and keeps their lists; `None` for other
+/// indices.
+fn extract_list_mask(index: &Bound<'_, PyAny>) -> Option<Ragged> {
+    let mask = &index.cast::<RaggedArray>().ok()?.get().inner;
+    (mask.ndim() > 1 && mask.leaf_type() == &DataType::Boolean).then(|| mask.clone())
 }
 
 /// The second operand of an operator, converted from Python.
@@ -423,6 +433,10 @@ impl RaggedArray {
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(mask) = extract_list_mask(index) {
+            let kept = run_detached(py, || filter(&self.inner, &mask))?;
+            return Self::from(kept).into_bound_py_any(py);
+        }
         let index = extract_index(index)?;
         let table = run_alone(py, || as_table(&self.inner)?.index(&index))?;
         match table.array(COLUMN) {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
@@ -103,7 +104,7 @@ impl SqlSession {
         params: Option<&Bound<'_, PyAny>>,
         tables: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<SqlResult> {
-        let params = params.map(extract_param_values).transpose()?.flatten();
+        let params = params.map(|p| extract_param_values(p, &query)).transpose()?.flatten();
         let mut providers: TableProviders = Vec::new();
         for (name, table) in tables.iter().flat_map(|t| t.iter()) {
             let name: String = name.extract()?;
@@ -200,7 +201,7 @@ async fn plan_statement(
     tables: TableProviders,
 ) -> Result<DataFrame, DataFusionError> {
     if tables.is_empty() {
-        return serrate::sql::sql(context, query).await;
+        return plan_text(context, query).await;
     }
     let _held = names.lock().await;
     let mut before = Vec::with_capacity(tables.len());
@@ -209,7 +210,7 @@ async fn plan_statement(
         context.register_table(TableReference::bare(name.as_str()), provider)?;
         before.push((name, known));
     }
-    let planned = serrate::sql::sql(context, query).await;
+    let planned = plan_text(context, query).await;
     for (name, known) in before {
         context.deregister_table(TableReference::bare(name.as_str()))?;
         if let Some(known) = known {
@@ -217,6 +218,19 @@ async fn plan_statement(
         }
     }
     planned
+}
+
+/// Plans a text that has one statement.
+async fn plan_text(context: &SessionContext, query: &str) -> Result<DataFrame, DataFusionError> {
+    let mut statements = serrate::sql::parse(context, query)?;
+    match (statements.pop(), statements.len()) {
+        (Some(statement), 0) => serrate::sql::execute(context, statement).await,
+        (None, _) => Err(DataFusionError::Plan("the SQL text has no statement; write one".into())),
+        (Some(_), others) => Err(DataFusionError::Plan(format!(
+            "the SQL text has {} statements, but a call runs one; call `sql` for each of them",
+            others.saturating_add(1)
+        ))),
+    }
 }
 
 /// Runs a query. Rows have the order of their source if the plan preserves it.
@@ -251,6 +265,11 @@ fn extract_provider(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn Ta
     Ok(Arc::new(MemTable::try_new(schema, vec![batches]).or_raise()?))
 }
 
+fn open_stream(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+    let read: AnyRecordBatch = table.extract()?;
+    Ok(read.into_reader()?)
+}
+
 pub(crate) fn extract_batches(
     table: &Bound<'_, PyAny>,
     name: &str,
@@ -267,8 +286,14 @@ pub(crate) fn extract_batches(
     }
     let speaks = |what| table.hasattr(what).unwrap_or(false);
     if speaks(intern!(py, "__arrow_c_stream__")) || speaks(intern!(py, "__arrow_c_array__")) {
-        let read: AnyRecordBatch = table.extract()?;
-        let reader = read.into_reader()?;
+        let class = table.get_type().name()?;
+        let reader = open_stream(table).map_err(|e| match e.is_instance_of::<PyValueError>(py) {
+            true => make_type_error(format!(
+                "table {name:?} has the type {class}, which is not a table ({}); give a table, or a dict with a name for each column",
+                e.value(py)
+            )),
+            false => e,
+        })?;
         // Reads without holding the interpreter, because the stream may run a query of another library.
         return run_alone(py, move || {
             let schema = reader.schema();
@@ -381,19 +406,13 @@ fn build_batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
 }
 
 /// Converts the parameters of a statement: a list for `$1`, `$2`, .., or a dict for `$name`.
-fn extract_param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
-    let scalar = |value: &Bound<'_, PyAny>| -> PyResult<ScalarValue> {
-        if value.is_none() {
-            return Ok(ScalarValue::Null);
-        }
-        let one = PyList::new(value.py(), [value])?;
-        let array = convert_list_parameter(&one)?;
-        ScalarValue::try_from_array(&array, 0).or_raise()
-    };
+fn extract_param_values(params: &Bound<'_, PyAny>, query: &str) -> PyResult<Option<ParamValues>> {
     if let Ok(dict) = params.cast::<PyDict>() {
         let mut named = Vec::with_capacity(dict.len());
         for (name, value) in dict.iter() {
-            named.push((name.extract::<String>()?, scalar(&value)?));
+            let name: String = name.extract()?;
+            let value = convert_parameter(&value, &name)?;
+            named.push((name, value));
         }
         return Ok((!named.is_empty()).then(|| ParamValues::from(named)));
     }
@@ -403,15 +422,27 @@ fn extract_param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValue
         ));
     }
     let mut all = Vec::new();
-    for value in params.try_iter()? {
-        all.push(scalar(&value?)?);
+    for (number, value) in (1usize..).zip(params.try_iter()?) {
+        let name = number.to_string();
+        if !query.contains(&format!("${name}")) {
+            return Err(make_invalid_error(format!(
+                "{} parameter(s) are given, but the statement has no ${name}; use it in the statement, or omit its value",
+                params.len()?
+            )));
+        }
+        all.push(convert_parameter(&value?, &name)?);
     }
     Ok((!all.is_empty()).then(|| ParamValues::from(all)))
 }
 
-fn convert_list_parameter(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
-    let array = crate::python_lists::parse_lists(one.as_any(), "a parameter", None)?.into_ragged();
-    run_here(|| array.to_arrow())
+fn convert_parameter(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ScalarValue> {
+    if value.is_none() {
+        return Ok(ScalarValue::Null);
+    }
+    let what = format!("the parameter ${name}");
+    let array = crate::python_lists::parse_value(value, &what)?.into_ragged();
+    let array = run_here(|| array.to_arrow())?;
+    ScalarValue::try_from_array(&array, 0).or_raise()
 }
 
 /// The result of a statement. A statement that only reads runs when its result is used.

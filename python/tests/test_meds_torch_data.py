@@ -57,6 +57,12 @@ print(rn.JointNestedRaggedTensorDict.__module__)
 """
 
 
+def tool_environment(**variables):
+    """Returns the environment for tools of meds-torch-data, which find the commands of their steps by PATH."""
+    tools = Path(sys.executable).parent
+    return {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", **variables}
+
+
 def batches(tmp_path, name, *before):
     script = tmp_path / "script.py"
     script.write_text(
@@ -204,9 +210,7 @@ def test_preprocessing_writes_the_same_files(tmp_path):
     for name, before in (("theirs", []), ("ours", [sys.executable, "-m", "serrate.patch"])):
         out = tmp_path / name
         command = [*before, tool, f"MEDS_dataset_dir={DATA / 'synthea-meds'}", f"output_dir={out}"]
-        # The command finds the commands of its steps by PATH.
-        environment = {**os.environ, "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path, env=environment)
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path, env=tool_environment())
         assert done.returncode == 0, done.stderr[-3000:]
         outputs.append({p.relative_to(out): p for p in out.rglob("*") if p.suffix in (".nrt", ".parquet")})
     theirs, ours = outputs
@@ -230,7 +234,7 @@ def run_their_tests(report, *before):
     """Runs the tests of the checkout. Returns the names of all tests, the names of the failed ones, and the output."""
     root = Path(os.environ["SERRATE_MTD_CHECKOUT"])
     # The sources of the checkout come before the installed package, so its docstrings are tested.
-    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    environment = tool_environment(PYTHONPATH=os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")])))
     environment.pop("SERRATE_PATCH", None)
     command = [*before, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
     done = subprocess.run([*command, "src", "tests"], cwd=root, env=environment, capture_output=True, text=True)

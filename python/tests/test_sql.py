@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -149,10 +150,54 @@ def test_torch_pads_lists():
         ([None], "SELECT coalesce($1, 7) AS a", {"a": [7]}),
         ((True,), "SELECT $1 AS a", {"a": [True]}),
         ([datetime.datetime(2024, 1, 1)], "SELECT $1 AS a", {"a": [datetime.datetime(2024, 1, 1)]}),
+        ([np.datetime64("2024-01-01", "ns")], "SELECT $1 AS a", {"a": [datetime.datetime(2024, 1, 1)]}),
+        ([datetime.timedelta(days=1)], "SELECT $1 AS a", {"a": [datetime.timedelta(days=1)]}),
+        ([np.timedelta64(2000, "ns")], "SELECT $1 AS a", {"a": [datetime.timedelta(microseconds=2)]}),
+        ([Decimal("-0.125")], "SELECT $1 AS a, $1 < 0 AS b", {"a": [Decimal("-0.125")], "b": [True]}),
+        ([[Decimal("10.5"), 2, None]], "SELECT $1 AS a", {"a": [[Decimal("10.5"), Decimal(2), None]]}),
     ],
 )
 def test_parameters_have_python_values(params, query, expected):
     assert serrate.sql(query, params).to_dict() == expected
+
+
+@pytest.mark.parametrize(
+    "params, error, text",
+    [
+        ([1, 2], ValueError, r"2 parameter\(s\) are given, but the statement has no \$2"),
+        ([object()], ValueError, r"the parameter \$1: expected"),
+        ([[1, object()]], ValueError, r"the parameter \$1\[1\]: expected"),
+        ([Decimal("NaN")], ValueError, r"the parameter \$1: expected"),
+        ([[Decimal(1), 0.5]], ValueError, "mixture of decimals"),
+        ("a", TypeError, "list"),
+    ],
+)
+def test_parameters_are_checked(params, error, text):
+    with pytest.raises(error, match=text):
+        serrate.sql("SELECT $1 AS a", params)
+
+
+def test_missing_values_of_pandas_are_null():
+    pandas = pytest.importorskip("pandas")
+    at = pandas.Timestamp("2024-01-01")
+    found = serrate.sql("SELECT * FROM t", t={"at": [pandas.NaT, at], "x": [1, pandas.NA]}).to_dict()
+    assert found == {"at": [None, at.to_pydatetime()], "x": [1, None]}
+
+
+def test_values_have_the_classes_of_the_library_of_python():
+    query = (
+        "SELECT 1.25::DECIMAL(5, 2) AS exact, TIME '01:02:03.5' AS clock, x'6162' AS bytes, "
+        "[TIMESTAMP '2024-01-03' - TIMESTAMP '2024-01-01'] AS spans, {'d': 0.5::DECIMAL(2, 1)} AS fields"
+    )
+    assert serrate.sql(query).to_dict() == {
+        "exact": [Decimal("1.25")],
+        "clock": [datetime.time(1, 2, 3, 500_000)],
+        "bytes": [b"ab"],
+        "spans": [[datetime.timedelta(days=2)]],
+        "fields": [{"d": Decimal("0.5")}],
+    }
+    rows = {"spans": [[datetime.timedelta(1)], []], "exact": [Decimal("1.5"), None]}
+    assert serrate.sql("SELECT * FROM t", t=rows).to_dict() == rows
 
 
 def test_files_and_statements(tmp_path):
@@ -173,7 +218,8 @@ def test_files_and_statements(tmp_path):
     [
         ("SELEC 1", ValueError, "SELEC"),
         ("SELECT nothing FROM (SELECT 1 AS a)", ValueError, "nothing"),
-        ("SELECT 1; SELECT 2", ValueError, "2 statements"),
+        ("SELECT 1; SELECT 2", ValueError, "2 statements, but a call runs one"),
+        ("-- nothing", ValueError, "no statement"),
         ("SELECT ragged_get([1, 2], '5')", ValueError, "out of range"),
     ],
 )
@@ -221,6 +267,23 @@ def test_values_that_are_not_tables_are_refused():
             serrate.sql("SELECT 1", t=table)
     with pytest.raises(ValueError, match="rows"):
         serrate.sql("SELECT 1", t={"a": [1], "b": [1, 2]})
+
+
+def test_columns_are_no_tables():
+    column = serrate.RaggedArray([[1], [2, 3]])
+    for make in (lambda: serrate.sql("SELECT 1", t=column), lambda: serrate.RaggedTable(column)):
+        with pytest.raises(serrate.WrongTypeError, match="RaggedArray, which is not a table"):
+            make()
+    polars = pytest.importorskip("polars")
+    with pytest.raises(serrate.WrongTypeError, match="a dict with a name for each column"):
+        serrate.sql("SELECT 1", t=polars.Series([1, 2]))
+    assert serrate.sql("SELECT x FROM t", t={"x": column}).to_dict() == {"x": [[1], [2, 3]]}
+
+
+def test_joint_tensors_are_tables():
+    joint = serrate.JointNestedRaggedTensorDict({"age": [71, 38], "code": [[1, 2], [3]]})
+    query = "SELECT age, ragged_sum(code) AS s FROM t ORDER BY age"
+    assert serrate.sql(query, t=joint).to_dict() == {"age": [38, 71], "s": [3, 3]}
 
 
 def test_results_are_printed_and_shown_as_html():

@@ -73,6 +73,17 @@ def test_indices_select_rows_elements_and_columns():
     assert RaggedTable.vstack([t[0], t[1]]) == t
 
 
+def test_ragged_masks_select_elements_and_keep_lists():
+    code = RaggedArray([[[1, 2], [3]], [[4, 5, 6]], []])
+    assert code[code > 2].to_list() == [[[], [3]], [[4, 5, 6]], []]
+    # A mask with fewer axes selects lists.
+    assert code[code.sum(axis=-1) > 3].to_list() == [[], [[4, 5, 6]], []]
+    uniform = RaggedArray(np.array([[1, 2], [3, 4]]))
+    assert uniform[uniform > 1].to_list() == [[2], [3, 4]]
+    with pytest.raises(ValueError):
+        code[RaggedArray([[[True]]])]
+
+
 def test_flatten_concat_sort_and_nest():
     t = RaggedTable(ROWS)
     flat = t.flatten()

@@ -464,6 +464,9 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
             source = f"processed_tensors={self.tensors}"
         return f"JointNestedRaggedTensorDict({source}, schema={self.schema})"
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._core().__arrow_c_stream__(requested_schema)
+
     def __getstate__(self) -> dict[str, Any]:
         lazy = self._tensors is None and self._tensors_fp is not None
         return {
