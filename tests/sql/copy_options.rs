@@ -265,10 +265,16 @@ async fn parquet_options_out_of_range_are_refused() {
     let columns = "1 AS i, 'x' AS t, true AS b, CAST(1 AS DOUBLE) AS d";
     let copy = |options: &str| format!("COPY (SELECT {columns}) TO '{path}' OPTIONS ({options})");
     for (options, expected) in [
-        ("bloom_filter_fpp 2", "bloom_filter_fpp of PARQUET must be greater than 0 and less than 1"),
+        (
+            "bloom_filter_fpp 2",
+            "bloom_filter_fpp of PARQUET must be greater than 0 and less than 1",
+        ),
         ("bloom_filter_fpp 'nan'", "must be greater than 0 and less than 1, not NaN"),
         ("'bloom_filter_fpp::i' 0", "the option bloom_filter_fpp::i of PARQUET must be greater"),
-        ("statistics_truncate_length 0", "statistics_truncate_length of PARQUET must be at least 1"),
+        (
+            "statistics_truncate_length 0",
+            "statistics_truncate_length of PARQUET must be at least 1",
+        ),
         ("column_index_truncate_length 0", "must be at least 1, not 0"),
         ("maximum_parallel_row_group_writers 0", "must be at least 1, not 0"),
         ("maximum_buffered_record_batches_per_stream 0", "must be at least 1, not 0"),

@@ -399,7 +399,11 @@ async fn lists_of_unsigned_and_signed_integers_compute_exactly() {
     let ctx = serrate::sql::session();
     let e = error(&ctx, "SELECT arrow_cast([7], 'List(UInt64)') % x FROM (VALUES (0)) t(x)").await;
     assert!(e.contains("division by an integer zero"), "{e}");
-    let e = error(&ctx, "SELECT ragged_pow(arrow_cast([7], 'List(UInt64)'), x) FROM (VALUES (-1)) t(x)").await;
+    let e = error(
+        &ctx,
+        "SELECT ragged_pow(arrow_cast([7], 'List(UInt64)'), x) FROM (VALUES (-1)) t(x)",
+    )
+    .await;
     assert!(e.contains("a power is negative"), "{e}");
 }
 

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, ReducedAxes, RowMap};
+use serrate::dok::{DokTensor as Dok, DokUnary, DuplicateEntries, MapOptions, RowMap};
 
 use self::arguments::{
     OperandValue, as_coo, extract_coo, extract_operand, extract_reduced_axes,

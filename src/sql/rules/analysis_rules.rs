@@ -64,10 +64,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_exact_times",
-        step: RuleStep::BeforeCoercion(
-            &[Change, LambdaCall, Query, Time],
-            times::compare_exactly,
-        ),
+        step: RuleStep::BeforeCoercion(&[Change, LambdaCall, Query, Time], times::compare_exactly),
         without: "timestamps far from 1970 overflow, durations and intervals compare wrongly",
         upstream: UpstreamReport::Reported(&[DataFusion(22756)]),
         until: RemovalCondition::Fails("stock_functions_still_work_in_nanoseconds"),

@@ -181,7 +181,10 @@ impl DokTensor {
                             continue;
                         };
                         cells.extend(
-                            b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).column, i, j)),
+                            b_rows[at]
+                                .1
+                                .clone()
+                                .map(|j| (split_place(bp[j], columns).column, i, j)),
                         );
                     }
                     // The sort is stable, so each sum adds its products in the order of the inner

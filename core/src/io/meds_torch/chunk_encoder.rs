@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, StringArray};
 
-use super::shard_builder::{CohortShardBuilder, Measurement, sort_rows};
 use super::cohort_codes::{CodeEntry, CohortCodes, ValueArithmetic};
+use super::shard_builder::{CohortShardBuilder, Measurement, sort_rows};
 use super::{TensorizeOptions, UnknownCodes};
 use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;

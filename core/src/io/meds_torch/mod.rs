@@ -14,13 +14,13 @@
 //! tensors, so that later rows of the two files do not correspond. Reading recognizes and corrects
 //! this mistake.
 
-mod shard_builder;
 mod chunk_encoder;
-mod cohort_codes;
 mod code_statistics;
+mod cohort_codes;
 mod meds_folder;
 mod parallel;
 mod schemas;
+mod shard_builder;
 mod tensorize;
 mod tensorized_cohort;
 mod tensorized_tables;

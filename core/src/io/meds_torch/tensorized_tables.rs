@@ -3,10 +3,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
 
-use super::shard_builder::CohortShardBuilder;
 use super::chunk_encoder::{ChunkEncoder, list_part_names};
 use super::cohort_codes::CohortCodes;
 use super::parallel::run_in_order;
+use super::shard_builder::CohortShardBuilder;
 use super::tensorized_cohort::{CohortTables, EVENT_AXES, STATIC_AXES};
 use super::{TensorizeOptions, read_split_name};
 use crate::array::Offsets;

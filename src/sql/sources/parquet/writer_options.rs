@@ -82,7 +82,8 @@ fn check_numbers(set: &ParquetOptions) -> Result<()> {
     }
     check_fpp("bloom_filter_fpp", set.bloom_filter_fpp)?;
     let chunks = &set.content_defined_chunking;
-    if chunks.enabled && (chunks.min_chunk_size == 0 || chunks.max_chunk_size <= chunks.min_chunk_size)
+    if chunks.enabled
+        && (chunks.min_chunk_size == 0 || chunks.max_chunk_size <= chunks.min_chunk_size)
     {
         return plan_err!(
             "the option content_defined_chunking.min_chunk_size of PARQUET must be at least 1 and less than max_chunk_size, but they are {} and {}",

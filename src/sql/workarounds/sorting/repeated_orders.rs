@@ -26,9 +26,8 @@ pub(in crate::sql) fn drop_repeated_orders(
 
 /// Whether an aggregate has an ORDER BY with several keys.
 fn has_several_orders(aggregate: &Aggregate) -> Result<bool> {
-    let is_ordered = |e: &Expr| {
-        matches!(e, Expr::AggregateFunction(call) if call.params.order_by.len() > 1)
-    };
+    let is_ordered =
+        |e: &Expr| matches!(e, Expr::AggregateFunction(call) if call.params.order_by.len() > 1);
     let mut found = false;
     for e in &aggregate.aggr_expr {
         found = found || e.exists(|e| Ok(is_ordered(e)))?;
