@@ -14,6 +14,7 @@ use super::output::{format_rounded, group_digits, print_line};
 use super::progress::Progress;
 use crate::access;
 use crate::dense::PaddingSide;
+use crate::io::ExistingTarget;
 use crate::io::meds::Labels;
 use crate::loader::meds::{MedsLoader, MedsOptions, SequenceUnit, SequenceWindow, StaticsMode};
 use crate::loader::{Batch, BatchFolder, BatchForm, BatchStream, EpochStats};
@@ -137,7 +138,10 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     let loader = MedsLoader::open(&args.input, split, labels.as_ref(), options)?;
     let mut sink = match to_stream {
         true => BatchSink::Stream(open_stream(&loader)),
-        false => BatchSink::Folder(BatchFolder::create(&args.output, args.overwrite)?),
+        false => {
+            let existing = ExistingTarget::from_overwrite(args.overwrite);
+            BatchSink::Folder(BatchFolder::create(&args.output, existing)?)
+        }
     };
     let progress = Progress::from_rows((loader.num_items() as u64).saturating_mul(args.epochs));
     if loader.unknown_labels() > 0 {

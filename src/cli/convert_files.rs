@@ -19,6 +19,7 @@ use super::tensorize::{self, TensorizeArgs};
 use crate::access;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
+use crate::io::ExistingTarget;
 use crate::io::meds::Vocabulary;
 use serrate_core::internal::AtomicFiles;
 
@@ -273,7 +274,7 @@ fn write_vocabulary(
         access::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
     }
     vocabulary
-        .write(&target, |_| None, overwrite)
+        .write(&target, |_| None, ExistingTarget::from_overwrite(overwrite))
         .map_err(|e| Failure::from(e).with_target_name(&target, path))
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use serrate::io::ExistingTarget;
 use serrate::io::meds::Vocabulary;
 
 use super::*;
@@ -194,7 +195,8 @@ async fn a_changed_vocabulary_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("codes.parquet");
     let write = |codes: &[&str]| {
-        Vocabulary::from_codes(codes).unwrap().write(&path, |_| None, true).unwrap();
+        let vocabulary = Vocabulary::from_codes(codes).unwrap();
+        vocabulary.write(&path, |_| None, ExistingTarget::Replace).unwrap();
     };
     let ctx = create_parallel_session();
     let sql = format!(

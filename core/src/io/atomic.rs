@@ -12,6 +12,28 @@ use super::lease::{CommitRecord, NameLease, is_temporary, move_files};
 use crate::access;
 use crate::error::{Error, Result, add_copy, remove_copy};
 
+/// How a writer treats a target that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExistingTarget {
+    /// The writer returns [`Error::Exists`].
+    Refuse,
+    /// The writer replaces the target once the new one is complete.
+    Replace,
+}
+
+impl ExistingTarget {
+    /// Returns [`Replace`](Self::Replace) if `overwrite` is true, else [`Refuse`](Self::Refuse).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::ExistingTarget;
+    /// assert_eq!(ExistingTarget::from_overwrite(false), ExistingTarget::Refuse);
+    /// ```
+    pub fn from_overwrite(overwrite: bool) -> Self {
+        if overwrite { Self::Replace } else { Self::Refuse }
+    }
+}
+
 /// Returns the names in a folder that a writer would replace; none if the folder does not exist.
 /// Temporary files of killed writers do not count, because the next writer removes them. Returns an
 /// error if there are such names and `overwrite` is false.

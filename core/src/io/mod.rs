@@ -32,3 +32,5 @@ pub mod meds;
 pub mod meds_torch;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+
+pub use atomic::ExistingTarget;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::batch::Batch;
 use crate::access;
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFolder, list_replaced};
+use crate::io::atomic::{AtomicFolder, ExistingTarget, list_replaced};
 use crate::io::safetensors::dense;
 
 const INDEX: &str = "batches.json";
@@ -28,6 +28,7 @@ const INDEX: &str = "batches.json";
 /// # use serrate_core as serrate;
 /// # use std::sync::Arc;
 /// # use serrate::arrow::array::UInt16Array;
+/// use serrate::io::ExistingTarget;
 /// use serrate::loader::{BatchFolder, Loader, LoaderOptions};
 /// use serrate::table::RaggedTable;
 /// let table = RaggedTable::builder()
@@ -36,7 +37,7 @@ const INDEX: &str = "batches.json";
 ///     .build()?;
 /// let dir = tempfile::tempdir()?;
 /// let out = dir.path().join("batches");
-/// let mut folder = BatchFolder::create(&out, false)?;
+/// let mut folder = BatchFolder::create(&out, ExistingTarget::Refuse)?;
 /// for batch in Loader::try_new([table], LoaderOptions::new(2))?.epoch(0)? {
 ///     folder.write(0, &batch?)?;
 /// }
@@ -53,24 +54,28 @@ pub struct BatchFolder {
 impl BatchFolder {
     /// Starts a folder.
     ///
-    /// If `overwrite` is true, [`finish`](Self::finish) replaces an existing folder `target`.
+    /// [`finish`](Self::finish) replaces an existing folder `target` if `existing` is
+    /// [`ExistingTarget::Replace`].
     ///
     /// ```
     /// # use serrate_core as serrate;
+    /// use serrate::io::ExistingTarget;
     /// use serrate::loader::BatchFolder;
     /// let dir = tempfile::tempdir()?;
     /// std::fs::write(dir.path().join("notes.txt"), "")?;
-    /// assert!(BatchFolder::create(dir.path(), false).is_err_and(|e| e.is_exists()));
-    /// assert!(BatchFolder::create(dir.path(), true).is_err()); // not a file of batches
+    /// let refused = BatchFolder::create(dir.path(), ExistingTarget::Refuse);
+    /// assert!(refused.is_err_and(|e| e.is_exists()));
+    /// let refused = BatchFolder::create(dir.path(), ExistingTarget::Replace);
+    /// assert!(refused.is_err()); // `notes.txt` is not a file of batches
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// If `target` has files and `overwrite` is false, or if `target` has a file that is not a file
-    /// of batches, or if the folder cannot be created.
-    pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
+    /// If `target` has files and `existing` is [`ExistingTarget::Refuse`], or if `target` has a
+    /// file that is not a file of batches, or if the folder cannot be created.
+    pub fn create(target: impl AsRef<Path>, existing: ExistingTarget) -> Result<Self> {
         let target = target.as_ref();
-        check_target(target, overwrite)?;
+        check_target(target, existing == ExistingTarget::Replace)?;
         Ok(Self { folder: AtomicFolder::create(target)?, batches: Vec::new() })
     }
 
@@ -85,10 +90,11 @@ impl BatchFolder {
     /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
     /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
     /// # let batch = Loader::try_new([table], LoaderOptions::new(2))?.batch_of(0, &[0])?;
+    /// use serrate::io::ExistingTarget;
     /// use serrate::loader::BatchFolder;
     /// let dir = tempfile::tempdir()?;
     /// let out = dir.path().join("batches");
-    /// let mut folder = BatchFolder::create(&out, false)?;
+    /// let mut folder = BatchFolder::create(&out, ExistingTarget::Refuse)?;
     /// folder.write(0, &batch)?;
     /// assert_eq!(folder.finish(Default::default())?, 1);
     /// assert!(out.join("batch-000000.safetensors").exists());
@@ -117,11 +123,12 @@ impl BatchFolder {
     /// ```
     /// # use serrate_core as serrate;
     /// use serde_json::{Map, Value};
+    /// use serrate::io::ExistingTarget;
     /// use serrate::loader::BatchFolder;
     /// let dir = tempfile::tempdir()?;
     /// let out = dir.path().join("batches");
     /// let about = Map::from_iter([("task".to_owned(), Value::from("readmission"))]);
-    /// assert_eq!(BatchFolder::create(&out, false)?.finish(about)?, 0); // no batches
+    /// assert_eq!(BatchFolder::create(&out, ExistingTarget::Refuse)?.finish(about)?, 0); // no batches
     /// assert!(std::fs::read_to_string(out.join("batches.json"))?.contains("readmission"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

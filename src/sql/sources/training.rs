@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use serde_json::{Map, Value};
 
 use crate::dense::{AxisSize, PaddingSide};
+use crate::io::ExistingTarget;
 use crate::loader::{BatchFolder, BatchForm, Loader, LoaderOptions, WindowSampling};
 use crate::sql::exec::spool::Spool;
 use crate::sql::order::build_ordered_sink;
@@ -319,7 +320,8 @@ fn write_batches(
         );
     };
     let loader = Loader::try_new(shards, loader.limit(limit))?;
-    let mut folder = BatchFolder::create(target, options.overwrite)?;
+    let existing = ExistingTarget::from_overwrite(options.overwrite);
+    let mut folder = BatchFolder::create(target, existing)?;
     for epoch in 0..options.epochs {
         for batch in loader.epoch(epoch)? {
             folder.write(epoch, &batch?)?;

@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::file::{MedsFile, is_string_like};
 use crate::error::{Error, Result};
-use crate::io::atomic::AtomicFile;
+use crate::io::atomic::{AtomicFile, ExistingTarget};
 
 /// Metadata key of Arrow fields that hold tokens, such as `code_id`. The value is the
 /// [`VocabularyId`] of the vocabulary of the tokens; without this key, the vocabulary is unknown.
@@ -111,6 +111,7 @@ impl Vocabulary {
     /// # use serrate_core as serrate;
     /// use std::sync::Arc;
     /// use arrow::array::{ArrayRef, StringArray};
+    /// use serrate::io::ExistingTarget;
     /// use serrate::io::meds::{Vocabulary, VocabularyId};
     /// let v = Vocabulary::from_tokens([("a", 7), ("b", 9)])?;
     /// assert_eq!((v.is_empty(), v.iter().collect::<Vec<_>>()), (false, vec![("a", 7), ("b", 9)]));
@@ -120,7 +121,7 @@ impl Vocabulary {
     /// assert_eq!(VocabularyId::parse(&v.id().to_string()), Some(v.id()));
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("codes.parquet");
-    /// v.write(&path, |_| None, false)?;
+    /// v.write(&path, |_| None, ExistingTarget::Refuse)?;
     /// assert_eq!(Vocabulary::read(&path)?.id(), v.id());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -233,23 +234,24 @@ impl Vocabulary {
     ///
     /// ```
     /// # use serrate_core as serrate;
+    /// use serrate::io::ExistingTarget;
     /// use serrate::io::meds::{Vocabulary, descriptions};
     /// let v = Vocabulary::from_codes(["LAB//1", "LAB//2"])?;
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("codes.parquet");
-    /// v.write(&path, |code| Some(code.to_lowercase()), false)?;
+    /// v.write(&path, |code| Some(code.to_lowercase()), ExistingTarget::Refuse)?;
     /// assert_eq!(Vocabulary::read(&path)?, v);
     /// assert_eq!(descriptions(&path)?["LAB//1"], "lab//1");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// If the file exists and `overwrite` is false, or it cannot be written.
+    /// If the file exists and `existing` is [`ExistingTarget::Refuse`], or it cannot be written.
     pub fn write(
         &self,
         path: impl AsRef<Path>,
         describe: impl Fn(&str) -> Option<String>,
-        overwrite: bool,
+        existing: ExistingTarget,
     ) -> Result<()> {
         let codes: StringArray = self.entries.iter().map(|(_, c)| Some(c.as_ref())).collect();
         let text: StringArray = self.entries.iter().map(|(_, c)| describe(c)).collect();
@@ -263,7 +265,7 @@ impl Vocabulary {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .build();
-        let file = AtomicFile::create(path, overwrite)?;
+        let file = AtomicFile::create(path, existing == ExistingTarget::Replace)?;
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
         writer.write(&batch)?;
         writer.into_inner()?.commit()
@@ -424,14 +426,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("codes.parquet");
         let v = Vocabulary::from_tokens([("b", 7), ("a", 3), ("also b", 7)]).unwrap();
-        v.write(&path, |c| (c == "a").then(|| "the first".into()), false).unwrap();
+        let describe = |c: &str| (c == "a").then(|| "the first".into());
+        v.write(&path, describe, ExistingTarget::Refuse).unwrap();
         let back = Vocabulary::read(&path).unwrap();
         assert_eq!(back, v);
         assert_eq!(back.id(), v.id());
         assert_eq!(back.id().size(), 8);
         assert_eq!(back.decode(7), Some("also b"));
         assert_eq!((back.decode(0), back.decode(4), back.decode(8)), (None, None, None));
-        assert!(matches!(v.write(&path, |_| None, false), Err(Error::Exists(_))));
+        let refused = v.write(&path, |_| None, ExistingTarget::Refuse);
+        assert!(matches!(refused, Err(Error::Exists(_))));
     }
 
     #[test]
