@@ -19,6 +19,7 @@ pub(crate) mod features;
 pub(in crate::sql) mod file_adapter;
 pub(in crate::sql) mod file_output;
 pub(in crate::sql) mod format_scan;
+mod format_sink;
 pub(in crate::sql) mod guarded_source;
 pub(in crate::sql) mod hidden_files;
 pub(in crate::sql) mod inner_sink;
