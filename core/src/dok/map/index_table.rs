@@ -83,12 +83,12 @@ pub(super) fn is_free(bucket: u64) -> bool {
 pub(super) struct IndexTable {
     words: TableWords,
     len: usize,
-    gone: usize,
+    removed: usize,
 }
 
 impl IndexTable {
     pub(super) fn new(buckets: usize) -> Result<Self> {
-        Ok(Self { words: TableWords::new_zeroed(buckets)?, len: buckets, gone: 0 })
+        Ok(Self { words: TableWords::new_zeroed(buckets)?, len: buckets, removed: 0 })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -96,7 +96,7 @@ impl IndexTable {
     }
 
     pub(super) fn count_removed_buckets(&self) -> usize {
-        self.gone
+        self.removed
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -115,17 +115,17 @@ impl IndexTable {
 
     /// Records that new keys now use `buckets` of the buckets whose keys were removed.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
-        self.gone -= buckets;
+        self.removed -= buckets;
     }
 
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.words.as_mut_slice().copy_from_slice(other.words.as_slice());
-        self.gone = other.gone;
+        self.removed = other.removed;
     }
 
     pub(super) fn clear(&mut self) {
         self.words.as_mut_slice().fill(EMPTY);
-        self.gone = 0;
+        self.removed = 0;
     }
 
     /// Frees a bucket: marks it as removed, or as empty if the next bucket is empty, because then
@@ -135,14 +135,14 @@ impl IndexTable {
         let words = self.words.as_mut_slice();
         if words[next_bucket(at, len)] != EMPTY {
             words[at] = GONE;
-            self.gone += 1;
+            self.removed += 1;
             return;
         }
         words[at] = EMPTY;
         let mut at = find_previous_bucket(at, len);
         while words[at] == GONE {
             words[at] = EMPTY;
-            self.gone -= 1;
+            self.removed -= 1;
             at = find_previous_bucket(at, len);
         }
     }

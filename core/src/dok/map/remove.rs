@@ -19,8 +19,8 @@ impl RowMap {
     /// let mut map = RowMap::new(MapOptions::default())?;
     /// let keys = DenseTensor::from_vec([4], vec![1, 2, 3, 4])?;
     /// map.set(&keys, &keys)?;
-    /// let gone = map.remove(&DenseTensor::from_vec([3], vec![2, 2, 9])?)?;
-    /// assert_eq!(gone, [true, true, false]);
+    /// let removed = map.remove(&DenseTensor::from_vec([3], vec![2, 2, 9])?)?;
+    /// assert_eq!(removed, [true, true, false]);
     /// assert_eq!(map.keys()?.as_slice::<i32>()?, [1, 4, 3]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -61,13 +61,13 @@ impl RowMap {
         Ok(found)
     }
 
-    /// Moves the last rows of keys and values into the gaps that the removed rows leave. `gone` has
-    /// the indices of these rows, ascending.
-    fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
+    /// Moves the last rows of keys and values into the gaps that the removed rows leave. `removed`
+    /// has the indices of these rows, ascending.
+    fn fill_gaps(&mut self, removed: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
-        let left = self.len - gone.len();
-        let holes = gone.partition_point(|row| *row < left);
-        let (holes, past) = gone.split_at(holes);
+        let left = self.len - removed.len();
+        let holes = removed.partition_point(|row| *row < left);
+        let (holes, past) = removed.split_at(holes);
         let mut past = past.iter().copied().peekable();
         let movers = (left..self.len).filter(|row| past.next_if_eq(row).is_none());
         let hashing = self.hashing;

@@ -534,7 +534,7 @@ impl MedsOptions {
         self.loader.form
     }
 
-    pub(super) fn find_side(&self) -> PaddingSide {
+    pub(super) fn get_side(&self) -> PaddingSide {
         self.loader.side
     }
 

@@ -75,7 +75,7 @@ fn push_statics(
     let padding = find_mask_padding(options);
     match (options.statics, &source.facts) {
         (StaticsMode::Prepend, Some(_)) => {
-            let leading = options.compat && options.find_side() == PaddingSide::Left;
+            let leading = options.compat && options.get_side() == PaddingSide::Left;
             let what = if leading { TensorContent::Leading } else { TensorContent::Fact };
             out.push("static_mask", 1, DType::Bool, ZERO, what)?;
         }

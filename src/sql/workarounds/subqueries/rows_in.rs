@@ -48,7 +48,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let conjuncts = split_conjunction_owned(filter.predicate).into_iter().map(|e| {
             match find_row_test(&e) {
                 Some((values, test)) if !test.negated => {
-                    RowSubquery::new(&values, test, &schema)?.is_found()
+                    RowSubquery::new(&values, test, &schema)?.build_found_test()
                 }
                 _ => replace_row_tests(e, &schema),
             }
@@ -66,8 +66,8 @@ fn replace_row_tests(e: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = e.transform_up(|e| {
         let Some((values, test)) = find_row_test(&e) else { return Ok(Transformed::no(e)) };
         let rows = RowSubquery::new(&values, test, schema)?;
-        let value = when(rows.is_found()?, lit(!test.negated))
-            .when(rows.is_open()?, lit(ScalarValue::Boolean(None)))
+        let value = when(rows.build_found_test()?, lit(!test.negated))
+            .when(rows.build_open_test()?, lit(ScalarValue::Boolean(None)))
             .otherwise(lit(test.negated))?;
         Ok(Transformed::yes(value))
     })?;
@@ -138,12 +138,12 @@ impl RowSubquery {
     }
 
     /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
-    fn is_found(&self) -> Result<Expr> {
+    fn build_found_test(&self) -> Result<Expr> {
         self.filter_rows_where(self.equal.clone())
     }
 
     /// Returns a condition that is true if IN is true or NULL, and otherwise false.
-    fn is_open(&self) -> Result<Expr> {
+    fn build_open_test(&self) -> Result<Expr> {
         self.filter_rows_where(Expr::IsNotFalse(Box::new(self.equal.clone())))
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
     let condition = rewrite_condition(condition, NeededResults::True, schema)?;
     let condition = condition.transform_up(|e| match e {
         Expr::InSubquery(InSubquery { expr, subquery, negated: false }) => {
-            InOperands::new(*expr, &subquery, schema)?.is_found().map(Transformed::yes)
+            InOperands::new(*expr, &subquery, schema)?.build_found_test().map(Transformed::yes)
         }
         e => Ok(Transformed::no(e)),
     })?;
@@ -326,10 +326,10 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
         has_bare_column(&subquery.subquery) && !expr.contains_outer() && !expr.is_volatile();
     match (asked, negated) {
         (NeededResults::True, false) if as_exists => {
-            InOperands::new(*expr, &subquery, schema)?.is_found()
+            InOperands::new(*expr, &subquery, schema)?.build_found_test()
         }
         (NeededResults::False, true) if as_exists => {
-            Ok(!InOperands::new(*expr, &subquery, schema)?.is_found()?)
+            Ok(!InOperands::new(*expr, &subquery, schema)?.build_found_test()?)
         }
         // DataFusion's semi join treats an IN that is NULL as FALSE. This is correct in the next two
         // arms, because their contexts treat FALSE and NULL of the IN alike.
@@ -337,21 +337,21 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
         (NeededResults::False, true) => Ok(!is_in(false)),
         (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
         (NeededResults::TrueAlone | NeededResults::True, true) => {
-            InOperands::new(*expr, &subquery, schema)?.is_never()
+            InOperands::new(*expr, &subquery, schema)?.build_absence_test()
         }
         (NeededResults::False, false) => {
-            Ok(!InOperands::new(*expr, &subquery, schema)?.is_never()?)
+            Ok(!InOperands::new(*expr, &subquery, schema)?.build_absence_test()?)
         }
         (NeededResults::Value, negated) => {
             let tested = InOperands::new(*expr, &subquery, schema)?;
-            let mut found = when(tested.is_found()?, lit(!negated));
+            let mut found = when(tested.build_found_test()?, lit(!negated));
             if !tested.stable {
                 let null = lit(ScalarValue::Boolean(None));
-                return found.when(tested.is_never()?, lit(negated)).otherwise(null);
+                return found.when(tested.build_absence_test()?, lit(negated)).otherwise(null);
             }
             // The second WHEN is reached only if no row equals the value. IN is then false if no
             // comparison is NULL, and NULL otherwise.
-            match conjunction(tested.has_no_null()?) {
+            match conjunction(tested.build_null_tests()?) {
                 Some(known) => {
                     found.when(known, lit(negated)).otherwise(lit(ScalarValue::Boolean(None)))
                 }
@@ -578,26 +578,26 @@ impl InOperands {
     }
 
     /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
-    fn is_found(&self) -> Result<Expr> {
+    fn build_found_test(&self) -> Result<Expr> {
         Ok(exists(self.rows(Some(self.build_equality()))?))
     }
 
     /// Returns a condition that is true if IN is false, and otherwise false, never NULL.
-    fn is_never(&self) -> Result<Expr> {
+    fn build_absence_test(&self) -> Result<Expr> {
         if !self.stable {
             let not_false = Expr::IsNotFalse(Box::new(self.build_equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // This subquery looks only for equal rows, and `has_no_null` adds subqueries that look for
-        // NULL. A single subquery with the condition `(x = y) IS NOT FALSE` could not become a hash
-        // join.
+        // This subquery looks only for equal rows, and `build_null_tests` adds subqueries that look
+        // for NULL. A single subquery with the condition `(x = y) IS NOT FALSE` could not become a
+        // hash join.
         let never = not_exists(self.rows(Some(self.build_equality()))?);
-        Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
+        Ok(self.build_null_tests()?.into_iter().fold(never, Expr::and))
     }
 
     /// Returns conditions that together are true exactly if no comparison of the value with a row of
     /// the query is NULL. Returns no condition if no comparison can be NULL.
-    fn has_no_null(&self) -> Result<Vec<Expr>> {
+    fn build_null_tests(&self) -> Result<Vec<Expr>> {
         let mut conditions = Vec::new();
         if self.query_nullable {
             let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
