@@ -1,5 +1,3 @@
-//! Comparisons and arithmetic of decimals that overflow or lose digits in DataFusion.
-
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
