@@ -31,7 +31,7 @@ impl DistinctFold {
         Self { fold, types, seen: HashMap::new() }
     }
 
-    fn take_up(&mut self, values: &[ArrayRef]) -> Result<()> {
+    fn add_rows(&mut self, values: &[ArrayRef]) -> Result<()> {
         let mut fresh = Vec::new();
         for key in encode_keys(values)? {
             let count = self.seen.entry(key).or_default();
@@ -67,7 +67,7 @@ impl DistinctFold {
 
 impl Accumulator for DistinctFold {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        Ok(self.take_up(values)?)
+        Ok(self.add_rows(values)?)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
@@ -95,7 +95,7 @@ impl Accumulator for DistinctFold {
             let lists: Option<Vec<ArrayRef>> =
                 lists.map(|s| Some(s.as_list_opt::<i32>()?.value(row))).collect();
             if let Some(lists) = lists {
-                self.take_up(&lists)?;
+                self.add_rows(&lists)?;
             }
         }
         Ok(())

@@ -190,7 +190,7 @@ impl ElementwiseState {
         for (i, column) in columns.iter().enumerate() {
             let rows = group_rows(RaggedArray::try_from_arrow(column)?, &lengths, |_| false)?;
             let one = match (i, self.exact) {
-                (0, Some(exact)) => exact.lay_over(&rows)?,
+                (0, Some(exact)) => exact.add_along_lists(&rows)?,
                 (0, None) => reduce::reduce(&rows, self.how, Some(1))?,
                 _ => reduce::reduce(&rows, Reduction::Sum, Some(1))?,
             };

@@ -108,7 +108,7 @@ impl Moments {
 
     /// Adds the rows of the argument columns `values` that have no NULL to the sums of their
     /// groups, or subtracts them if `minus` is true.
-    fn take_up(
+    fn add_rows(
         &mut self,
         values: &[ArrayRef],
         groups: MomentGroups<'_>,
@@ -405,12 +405,12 @@ impl GroupStates for Moments {
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
         self.resize(groups.iter().max().map_or(0, |g| g + 1));
-        self.take_up(values, MomentGroups::Each(groups), false)
+        self.add_rows(values, MomentGroups::Each(groups), false)
     }
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.resize(1);
-        self.take_up(values, MomentGroups::One, false)
+        self.add_rows(values, MomentGroups::One, false)
     }
 
     fn retracts(&self) -> bool {
@@ -419,7 +419,7 @@ impl GroupStates for Moments {
 
     fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.resize(1);
-        self.take_up(values, MomentGroups::One, true)
+        self.add_rows(values, MomentGroups::One, true)
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {

@@ -261,7 +261,7 @@ impl CloudStore {
         Self { inner, name: StoreName { kind, root }, time_shift }
     }
 
-    fn set_apart(&self, mut meta: ObjectMeta) -> ObjectMeta {
+    fn shift_time(&self, mut meta: ObjectMeta) -> ObjectMeta {
         meta.last_modified += self.time_shift;
         meta
     }
@@ -328,7 +328,7 @@ impl ObjectStore for CloudStore {
     ) -> object_store::Result<GetResult> {
         let found = self.inner.get_opts(location, options).await;
         let mut found = found.map_err(|e| self.name.explain_error(e))?;
-        found.meta = self.set_apart(found.meta);
+        found.meta = self.shift_time(found.meta);
         found.payload = match found.payload {
             GetResultPayload::Stream(stream) => {
                 let name = self.name.clone();
@@ -381,7 +381,7 @@ impl ObjectStore for CloudStore {
             listed = self.inner.list_with_delimiter(prefix).await;
         }
         let mut listed = listed.map_err(|e| self.name.explain_list(e))?;
-        listed.objects = listed.objects.into_iter().map(|meta| self.set_apart(meta)).collect();
+        listed.objects = listed.objects.into_iter().map(|meta| self.shift_time(meta)).collect();
         Ok(listed)
     }
 

@@ -17,7 +17,7 @@ use crate::sql::statement::columns::lateral_tables::{
 };
 use crate::sql::statement::columns::merged::select_merged;
 use crate::sql::statement::columns::set_names::{
-    add_identifiers, name_apart, name_repeated, name_right_columns,
+    add_identifiers, make_names_unique, name_repeated, name_right_columns,
 };
 use crate::sql::statement::columns::star_excludes::drop_own_tables;
 use crate::sql::statement::columns::unnest_calls::as_unnest;
@@ -43,7 +43,7 @@ use crate::sql::statement::keys::grouping::{
 };
 use crate::sql::statement::keys::text_orders::sort_texts_apart;
 use crate::sql::statement::keys::{distinct_on, order_all, repeated_keys};
-use crate::sql::statement::names::cast_arguments::{tell_casts_apart, tell_expansions_apart};
+use crate::sql::statement::names::cast_arguments::{distinguish_casts, distinguish_expansions};
 use crate::sql::statement::names::order_aliases::order_by_columns;
 use crate::sql::statement::names::outer_fields::access_outer_fields;
 use crate::sql::statement::names::partial_names::{complete_names, complete_view_names};
@@ -172,7 +172,7 @@ impl VisitorMut for SyntaxRewriter {
         if let Err(e) = write_out_windows(query) {
             return ControlFlow::Break(e);
         }
-        tell_expansions_apart(query);
+        distinguish_expansions(query);
         name_right_columns(&mut query.body);
         ControlFlow::Continue(())
     }
@@ -216,15 +216,15 @@ fn name_columns(query: &mut Query) -> Result<()> {
     if let Query { body, order_by, .. } = query
         && let SetExpr::Select(select) = body.as_mut()
     {
-        tell_casts_apart(select, order_by.as_mut());
+        distinguish_casts(select, order_by.as_mut());
     }
     let mut bodies = vec![query.body.as_mut()];
     while let Some(body) = bodies.pop() {
-        name_apart(body, &ordered);
+        make_names_unique(body, &ordered);
         if let SetExpr::SetOperation { left, right, .. } = body {
             for input in [left.as_mut(), right.as_mut()] {
                 if let SetExpr::Select(select) = input {
-                    tell_casts_apart(select, None);
+                    distinguish_casts(select, None);
                 }
                 bodies.push(input);
             }

@@ -91,7 +91,7 @@ impl ExactSumKind {
     ///
     /// # Errors
     /// If the sums are not lists.
-    pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
+    pub fn add_along_lists(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(format!(
                 "the serialized sums are of type {}, but each must be a list of 64-bit words; give List(Int64)",

@@ -72,7 +72,7 @@ impl FileSet {
         files.retain(|file| seen.insert(file.meta.location.clone()));
         if self.paths.iter().all(|path| path.scheme() == "file") {
             let local = LocalFileSystem::new();
-            files.iter_mut().for_each(|file| tell_versions_apart(&local, &mut file.meta));
+            files.iter_mut().for_each(|file| distinguish_version(&local, &mut file.meta));
         }
         Ok(files)
     }
@@ -162,7 +162,7 @@ impl FileSet {
 /// time. Programs such as `cp -p`, `rsync -t` and `tar` set this time, so a replaced file could be
 /// read with the footer of the earlier file. The duration also depends on the inode and the time at
 /// which the inode changed.
-fn tell_versions_apart(local: &LocalFileSystem, meta: &mut ObjectMeta) {
+fn distinguish_version(local: &LocalFileSystem, meta: &mut ObjectMeta) {
     let path = local.path_to_filesystem(&meta.location);
     // If the file was removed in the meantime, its reader reports the error.
     let Some(stamp) = path.ok().and_then(|path| FileStamp::of(&path).ok()) else { return };

@@ -332,7 +332,7 @@ impl PositionMarker<'_> {
         if !fresh {
             return;
         }
-        say_by_table(select);
+        split_star_by_table(select);
         for item in &mut select.projection {
             let (options, table) = match item {
                 SelectItem::Wildcard(options) => (options, None),
@@ -367,7 +367,7 @@ impl PositionMarker<'_> {
 }
 
 /// Replaces `*` over several tables with `a.*, b.*`, because an EXCLUDE of `*` cannot name a table.
-fn say_by_table(select: &mut Select) {
+fn split_star_by_table(select: &mut Select) {
     let mut tables = Vec::new();
     if expand_star(&select.from, &mut tables).is_none() || tables.len() < 2 {
         return;

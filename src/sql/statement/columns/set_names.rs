@@ -26,7 +26,7 @@ const LONGEST_NAME: usize = 1_000;
 /// `stock_set_operations_by_name_still_fail` fails.
 ///
 /// `ordered` are the identifiers in ORDER BY of the query, which the new names avoid.
-pub(in crate::sql) fn name_apart(body: &mut SetExpr, ordered: &HashSet<String>) {
+pub(in crate::sql) fn make_names_unique(body: &mut SetExpr, ordered: &HashSet<String>) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_input(left, ordered);
         name_input(right, ordered);

@@ -38,7 +38,7 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// two aggregates or keys have the same name, and computes only one of two calls of
 /// `unnest` with the same name. This workaround is obsolete once the test `stock_aggregates_of_casts_still_clash`
 /// fails.
-pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&mut OrderBy>) {
+pub(in crate::sql) fn distinguish_casts(select: &mut Select, mut order: Option<&mut OrderBy>) {
     if let Some(order) = order.as_deref() {
         name_sorted_casts(select, order);
     }
@@ -61,9 +61,9 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&m
     wrap_aggregates(select, order);
 }
 
-/// Wraps arguments in the expansions of shorthands as [`tell_casts_apart`] does: the expansions of
+/// Wraps arguments in the expansions of shorthands as [`distinguish_casts`] does: the expansions of
 /// `quantile_disc(x, 0.5)` and `quantile_disc(x::INT, 0.5)` contain `count(x)` and `count(x::INT)`.
-pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
+pub(in crate::sql) fn distinguish_expansions(query: &mut Query) {
     let Query { body, order_by, .. } = query;
     if let SetExpr::Select(select) = body.as_mut() {
         wrap_aggregates(select, order_by.as_mut());

@@ -225,7 +225,7 @@ fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Res
                     TreeNodeRecursion::Jump,
                 )),
                 Expr::Exists(test) => Ok(Transformed::yes(rewrite_exists(test))),
-                Expr::SetComparison(test) => name_apart(test).map(Transformed::yes),
+                Expr::SetComparison(test) => rename_value_column(test).map(Transformed::yes),
                 expr => Ok(Transformed::no(expr)),
             })?;
             Ok(rewritten.data)
@@ -255,7 +255,7 @@ pub(in crate::sql::workarounds) fn rewrite_quantified(
 
 /// Renames the column of the query in `x < ALL (query)` to [`VALUE`]. DataFusion finds columns by name,
 /// and would compare the column of the query with itself if `x` has the same name.
-fn name_apart(test: SetComparison) -> Result<Expr> {
+fn rename_value_column(test: SetComparison) -> Result<Expr> {
     let SetComparison { expr, subquery, op, quantifier } = test;
     let subquery = rename_column(subquery)?;
     Ok(Expr::SetComparison(SetComparison::new(expr, subquery, op, quantifier)))
