@@ -39,25 +39,7 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 /// Items are the rows of the query in source order, or windows of their outermost lists. In a row,
 /// the lists of all columns have the same lengths. Until the last batch is written, all rows are
 /// kept: up to 1 GiB in memory, larger sets in a memory-mapped temporary file next to the folder.
-/// Options:
-///
-/// | option | |
-/// |---|---|
-/// | `batch` | items per batch; required |
-/// | `len` | maximum number of elements of the outermost list in an item; unlimited by default |
-/// | `window` | part of a longer row: `'end'` (default), `'start'`, `'random'`, `'balanced'` (every element is equally likely) or `'step'` |
-/// | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default |
-/// | `inner` | maximum number of elements of an inner list (second level of lists) |
-/// | `fixed` | whether every batch has the shape of `len` and `inner` |
-/// | `seed` | seed of random windows and of a random order; an error without either |
-/// | `shuffle` | whether the order is random |
-/// | `bucket` | number of batches whose items are sorted by length together |
-/// | `drop_last` | whether a batch of less than `batch` items is omitted |
-/// | `epochs` | number of epochs, 1 by default |
-/// | `side` | side of the padding, `'right'` (the default) or `'left'` |
-/// | `packed` | whether to write flat values with `cu_seqlens` instead of padded tensors |
-/// | `keep_types` | whether integers keep their width instead of becoming int64 |
-/// | `overwrite` | whether an existing folder of batches is replaced |
+/// `docs/training.md` lists the options.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchesFormat {
     options: BatchesOptions,
