@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
-use serrate_core::internal::cast_strictly;
+use serrate_core::internal::{cast_exactly, cast_strictly};
 
 /// Returns `lead` and `lag`, which evaluate a whole partition at once if they ignore NULL.
 ///
@@ -36,6 +36,9 @@ use serrate_core::internal::cast_strictly;
 /// A LIMIT on `lag(x, -n)` also limits the input of the window and drops later rows that
 /// `lag` needs, because DataFusion assumes that `lag` only looks back. This workaround is obsolete
 /// once the test `stock_lags_forward_still_lose_rows` fails.
+///
+/// DataFusion casts a default to the type of the values, so that the default 1.5 of integers would be
+/// 1. The returned functions refuse such a literal.
 ///
 /// DataFusion refuses an offset or a default that is not a literal. The returned functions evaluate
 /// such an argument for the row of the result.
@@ -79,6 +82,7 @@ impl WindowUDFImpl for ShiftFunction {
     ) -> Result<Box<dyn PartitionEvaluator>> {
         let (exprs, fields) = (args.input_exprs(), args.input_fields());
         let ignores_nulls = args.ignore_nulls();
+        self.check_default(exprs, fields)?;
         if find_column_offset(exprs).is_some() {
             return self.shift_by_column(&args);
         }
@@ -175,6 +179,22 @@ impl ShiftFunction {
             ),
             None => Ok(()),
         }
+    }
+
+    /// Returns an error if the default is a literal that the cast to the type of the values would
+    /// change: a fraction for integers, or a time of day for dates.
+    fn check_default(&self, exprs: &[Arc<dyn PhysicalExpr>], fields: &[FieldRef]) -> Result<()> {
+        use DataType::{Date32, Date64, Timestamp};
+        let default = exprs.get(2).and_then(|e| e.downcast_ref::<Literal>()).map(Literal::value);
+        let (Some(default), Some(values)) = (default, fields.first()) else { return Ok(()) };
+        let (from, to) = (default.data_type(), values.data_type());
+        let may_change = to.is_integer() && (from.is_floating() || from.is_decimal())
+            || matches!(from, Timestamp(..)) && matches!(to, Date32 | Date64);
+        if may_change {
+            let what = format!("{}: argument 3, the default,", self.name());
+            cast_exactly(&what, &default.to_array()?, to)?;
+        }
+        Ok(())
     }
 
     /// Returns how many rows back a call looks for the value of a row: positive for `lag`, negative

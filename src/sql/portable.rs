@@ -22,7 +22,8 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanP
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    build_masked_fields, build_span_operations, build_untagged, get_precision_check,
+    build_masked_fields, build_span_operations, build_untagged, get_nearest_doubles,
+    get_precision_check,
     list_key_functions, list_range_checks,
 };
 use crate::sql::exec::given_values::GIVEN_VALUE;
@@ -505,6 +506,7 @@ pub(crate) fn list_hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(list_key_functions());
     functions.extend(list_range_checks());
     functions.push(build_untagged());
+    functions.push(get_nearest_doubles());
     functions
 }
 

@@ -658,6 +658,40 @@ async fn integers_compare_with_float32_as_doubles() {
 }
 
 #[tokio::test]
+async fn lists_of_decimals_and_floats_are_combined_as_doubles() {
+    let setup = [
+        "CREATE TABLE t AS SELECT 0.3::DECIMAL(2, 1) AS d, 0.30000000000000004 AS f, 'NaN'::DOUBLE AS n, 0.5::DECIMAL(38, 10) AS p, 'NaN'::REAL AS g",
+    ];
+    let cases = [
+        (
+            "SELECT list_has_any([d], [f]), list_has_all([d], [f]), list_has_any([n, d], [d]) FROM t",
+            "false false true",
+        ),
+        (
+            "SELECT list_contains([f], d), list_contains([n], d), list_contains([g, p], p), list_contains([g], p) FROM t",
+            "false false true false",
+        ),
+        (
+            "SELECT array_concat([d], [f, n]), [d] || f, array_append([d], n), array_prepend(f, [d]) FROM t",
+            "[0.3, 0.30000000000000004, NaN] [0.3, 0.30000000000000004] [0.3, NaN] [0.30000000000000004, 0.3]",
+        ),
+        (
+            "SELECT array_intersect([d], [f]), array_except([d], [f]), array_union([d], [f, d]) FROM t",
+            "[] [0.3] [0.3, 0.30000000000000004]",
+        ),
+        (
+            "SELECT array_remove([d, d], f), array_replace([d], d, f), array_resize([d], 2, f) FROM t",
+            "[0.3, 0.3] [0.30000000000000004] [0.3, 0.30000000000000004]",
+        ),
+        ("SELECT arrow_typeof(array_append([p], g)) FROM t", "List(Float64)"),
+        // Literals next to decimals.
+        ("SELECT list_contains([d], 0.3), array_remove([d], 0.3) FROM t", "true []"),
+        ("SELECT list_contains([0.1::DECIMAL(38, 38)], 0.1)", "true"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
 async fn integers_compare_with_narrow_floats_as_doubles_in_subqueries_and_lists() {
     let setup = [
         "CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b, 2049 AS i, arrow_cast(2048.0, 'Float16') AS h",
@@ -740,7 +774,47 @@ async fn literals_are_written_to_decimals_with_all_their_digits() {
         ("INSERT INTO t BY NAME SELECT 1.005 AS m", "m", "1.01"),
         ("EXPLAIN ANALYZE INSERT INTO t (m) SELECT 1.005", "m", "1.01"),
         ("INSERT INTO t (m) SELECT 1.005::DOUBLE", "m", "1.00"),
+        (
+            "INSERT INTO t (m) SELECT CASE WHEN i = 0 THEN 1.005 WHEN i = 1 THEN 2 END FROM range(3) v(i)",
+            "m",
+            "1.01; 2.00; NULL",
+        ),
+        ("INSERT INTO t (m) VALUES (CASE WHEN 1 < 2 THEN -1.005 ELSE 2.5 END)", "m", "-1.01"),
+        ("INSERT INTO t (m) SELECT coalesce(NULL, (1.005)) AS a", "m", "1.01"),
+        ("INSERT INTO t (m) VALUES ((SELECT 1.005)), (ifnull(NULL, 2.005))", "m", "1.01; 2.01"),
+        (
+            "INSERT INTO t (m) SELECT (SELECT max(CASE WHEN j > i THEN 2.5 END) FROM range(3) w(j)) FROM range(1) v(i)",
+            "m",
+            "2.50",
+        ),
+        // The other branch has doubles.
+        (
+            "INSERT INTO t (m) SELECT CASE WHEN i < 1.5 THEN 1.005 ELSE i END FROM (VALUES (1.0), (2.25)) v(i)",
+            "m",
+            "1.01; 2.25",
+        ),
         // A literal that does not fit is an error only if a row has it.
+        (
+            "INSERT INTO t (m) SELECT CASE WHEN i > 5 THEN 12345.6 ELSE 1.005 END FROM range(1) v(i)",
+            "m",
+            "1.01",
+        ),
+        // Two rows differ, and one row is the first, by the values as they are written.
+        (
+            "INSERT INTO t (m) SELECT DISTINCT CASE WHEN i = 0 THEN 1.001 ELSE 1.002 END FROM range(2) v(i)",
+            "m",
+            "1.00; 1.00",
+        ),
+        (
+            "INSERT INTO t (m, f) SELECT CASE WHEN i = 0 THEN 1.006 ELSE 1.007 END, max(i) FROM range(2) v(i) GROUP BY 1",
+            "f",
+            "0.0; 1.0",
+        ),
+        (
+            "INSERT INTO t (m, f) SELECT CASE WHEN i = 0 THEN 1.002 ELSE 1.001 END, i FROM range(2) v(i) ORDER BY 1 LIMIT 1",
+            "f",
+            "1.0",
+        ),
         ("INSERT INTO t (m) SELECT 12345.6 WHERE false", "count(*)", "0"),
         ("INSERT INTO t (m, f) SELECT 1.005, 1.005", "f", "1.005"),
         ("INSERT INTO t (m, l) SELECT 1.005, 1.005", "m", "1.01"),
@@ -768,10 +842,14 @@ async fn literals_are_written_to_decimals_with_all_their_digits() {
         let sql = format!("SELECT {column} FROM t ORDER BY {column}");
         assert_eq!(rows_or_error(&ctx, &sql).await, rows, "{insert}");
     }
-    let change = "UPDATE t SET m = 1.005, l = 0.12345678901234567890";
-    assert_eq!(rows_or_error(&ctx, change).await, "1");
-    let rows = rows_or_error(&ctx, "SELECT m, l FROM t").await;
-    assert_eq!(rows, "1.01 0.12345678901234567890");
+    for change in [
+        "UPDATE t SET m = 1.005, l = 0.12345678901234567890",
+        "UPDATE t SET m = CASE WHEN l > 9 THEN l ELSE 1.005 END, l = coalesce(NULL, 0.12345678901234567890)",
+    ] {
+        assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
+        let rows = rows_or_error(&ctx, "SELECT m, l FROM t").await;
+        assert_eq!(rows, "1.01 0.12345678901234567890", "{change}");
+    }
     for insert in ["INSERT INTO t (m) VALUES (12345.6)", "INSERT INTO t (m) SELECT 12345.6"] {
         let e = rows_or_error(&ctx, insert).await;
         assert!(e.contains("too large to store in a Decimal128 of precision 5"), "{insert}: {e}");

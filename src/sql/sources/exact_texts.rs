@@ -8,7 +8,9 @@ use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::{
     Parser, parse_decimal, parse_interval_month_day_nano, string_to_datetime,
 };
-use arrow::datatypes::{Date32Type, DecimalType, IntervalMonthDayNano, TimeUnit};
+use arrow::datatypes::{
+    Date32Type, DecimalType, IntervalMonthDayNano, Time64NanosecondType, TimeUnit,
+};
 use serrate_core::internal::times::complete_time;
 
 use crate::sql::base::decimal_texts::DecimalNumber;
@@ -110,6 +112,13 @@ pub(super) fn names_zone(text: &str) -> bool {
     matches!(instants, [Some(a), Some(b)] if a == b)
 }
 
+/// Whether a string is 23:59:60, the second after the last one that a time of day represents. Arrow's
+/// parser accepts it.
+pub(in crate::sql) fn exceeds_day(text: &str) -> bool {
+    const DAY: i64 = 86_400_000_000_000;
+    text.contains(":60") && Time64NanosecondType::parse(text).is_some_and(|time| time >= DAY)
+}
+
 /// Parses a time of day or, if `rules.numeric_times` is true, an integer. Returns `None` for other
 /// strings, and for more than `places` digits after the point.
 pub(super) fn parse_clock<T>(text: &str, places: usize, rules: TextRules) -> Option<T::Native>
@@ -118,7 +127,7 @@ where
     T::Native: TryFrom<i128>,
 {
     // Arrow's parser reads an integer as a time in the unit of the type: '10' as 10 nanoseconds.
-    match T::parse(text).filter(|_| text.contains(':')) {
+    match T::parse(text).filter(|_| text.contains(':') && !exceeds_day(text)) {
         Some(time) => (count_fraction_digits(text) <= places).then_some(time),
         None if rules.numeric_times => parse_integer(text),
         None => None,
