@@ -199,12 +199,10 @@ async fn line_breaks_in_quotes_do_not_end_records() {
     // Quotes within an unquoted field are characters of the field.
     let stray: String = (0..40).map(|i| format!("{i},5\" pipe{}\n", "\"".repeat(i % 3))).collect();
     let marked = format!("\u{feff}\"a\",b\r\n{}", quoted.replace('\n', "\r\n"));
-    let open = format!("a,b\n{stray}40,\"open\n7,8\n9,10\n");
     for (name, text, expected) in [
         ("quoted", format!("a,b\n{quoted}"), "40 780"),
         ("stray", format!("a,b\n{stray}"), "40 780"),
         ("marked", marked, "40 780"),
-        ("open", open, "41 820"),
         ("header", format!("a,\"b\n\"\n{quoted}"), "40 780"),
     ] {
         let path = write_text(&dir.path().join(format!("{name}.csv")), &text);
@@ -224,6 +222,31 @@ async fn line_breaks_in_quotes_do_not_end_records() {
             "SELECT count(*), sum(a) FROM read_csv('{path}', delim => ';', quote => '''', escape => '\\', comment => '#')"
         );
         assert_eq!(rows_or_error(&ctx, &sql).await, "40 780");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_ends_within_quotes_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..40).map(|i| format!("{i},5\" pipe{}\n", "\"".repeat(i % 3))).collect();
+    for (name, text) in [
+        ("last", "40,\"open\n7,8\n9,10\n"),
+        ("no_line_end", "40,\"x\"\n41,\"open"),
+        ("lone", "40,\""),
+    ] {
+        let path = write_text(&dir.path().join(format!("{name}.csv")), &format!("a,b\n{rows}{text}"));
+        for ctx in create_dividing_sessions() {
+            let e = error(&ctx, &format!("SELECT count(b) FROM '{path}'")).await;
+            assert!(e.contains(&format!("{name}.csv: the file ends within the quotes")), "{e}");
+        }
+        // LIMIT does not read to the end.
+        let first = format!("SELECT a FROM '{path}' LIMIT 1");
+        assert_eq!(rows_or_error(&create_dividing_sessions()[0], &first).await, "0", "{name}");
+    }
+    let path = write_text(&dir.path().join("closed.csv"), "a,b\n1,\"x\n\"\"\"");
+    for ctx in create_dividing_sessions() {
+        let read = format!("SELECT a, b = 'x' || chr(10) || '\"' FROM '{path}'");
+        assert_eq!(rows_or_error(&ctx, &read).await, "1 true");
     }
 }
 

@@ -482,3 +482,24 @@ async fn a_changed_nrt_file_is_read_anew() {
         }
     }
 }
+
+/// A pipe has no size, so its rows would be missing, and no second end, so its reader would wait.
+#[cfg(unix)]
+#[tokio::test]
+async fn pipes_and_devices_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let pipe = dir.path().join("pipe.csv");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = display_path(&pipe);
+    for sql in [
+        "SELECT * FROM read_csv('/dev/null')".to_owned(),
+        "SELECT count(*) FROM read_parquet('/dev/null')".to_owned(),
+        format!("SELECT * FROM '{pipe}'"),
+        format!("SELECT * FROM read_json('{pipe}')"),
+        format!("CREATE EXTERNAL TABLE t (a INT) STORED AS CSV LOCATION '{pipe}'"),
+    ] {
+        let e = error(&ctx, &sql).await;
+        assert!(e.contains("is a pipe or a device"), "{sql}: {e}");
+    }
+}

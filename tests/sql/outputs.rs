@@ -228,3 +228,30 @@ async fn copy_to_the_extension_of_another_format_is_refused() {
         serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn targets_may_have_the_characters_of_patterns() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let at = display_path(dir.path());
+    for format in ["parquet", "csv", "json", "arrow", "nrt"] {
+        for name in ["a*b", "c?d", "[1]", "f[2]/x", "g*/x", "e%41 e"] {
+            let copy = format!("COPY (SELECT 7 AS x) TO '{at}/{name}.{format}'");
+            assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+            let path = dir.path().join(format!("{name}.{format}"));
+            assert!(path.is_file(), "{copy}");
+            let read = format!("SELECT x FROM '{at}/{name}.{format}'");
+            assert_eq!(rows_or_error(&ctx, &read).await, "7", "{read}");
+            assert!(error(&ctx, &copy).await.contains("already exists"), "{copy}");
+        }
+        let copy = format!("COPY (SELECT 7 AS x) TO '{at}/k*%5B.{format}'");
+        assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+    }
+    let copy = format!("COPY (SELECT 7 AS x) TO '{at}/h[1]/' STORED AS CSV");
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    assert_eq!(rows_or_error(&ctx, &format!("SELECT x FROM '{at}/h[1]/'")).await, "7");
+    // An encoded URL names the same file.
+    std::fs::write(dir.path().join("a b.csv"), "x\n1\n").unwrap();
+    let copy = format!("COPY (SELECT 7 AS x) TO 'file://{at}/a%20b.csv'");
+    assert!(error(&ctx, &copy).await.contains("already exists"));
+}

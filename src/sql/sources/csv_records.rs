@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use datafusion::common::config::CsvOptions;
+use datafusion::common::exec_err;
 use datafusion::error::Result;
 use memchr::{memchr, memchr2};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use serrate_core::internal::lock_mutex;
+
+use crate::sql::sources::urls::format_location;
 
 /// The state of the parser after the bytes read so far. These are the states of the crate `csv-core`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +251,32 @@ impl RangeStarts {
             }
             (step, from) = (step.saturating_add(1), 0);
         }
+    }
+}
+
+/// Returns an error if the file of `meta` ends within quotes, because its last value would then have
+/// the records after the quote. A record begins at the position `start`.
+pub(in crate::sql) async fn check_closed_quotes(
+    store: &Arc<dyn ObjectStore>,
+    meta: &ObjectMeta,
+    options: &CsvOptions,
+    start: u64,
+) -> Result<()> {
+    let mut records = RecordSplitter::new(options);
+    if start > 0 {
+        records.marked = MARK.len();
+    }
+    let mut at = start;
+    while at < meta.size {
+        records.skip_bytes(&read_step(store, meta, at).await?);
+        at = at.saturating_add(STEP);
+    }
+    match records.state {
+        RecordState::InQuotes | RecordState::AfterEscape => exec_err!(
+            "{}: the file ends within the quotes of a value, which would hold all lines after its first quote; close the quotes, or set the option quote to a character that the file does not have",
+            format_location(&meta.location)
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -14,12 +14,13 @@ use datafusion::datasource::physical_plan::{
 use datafusion::error::Result;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::projection::ProjectionExprs;
+use futures::future::ready;
 use futures::{StreamExt, stream};
 use object_store::path::Path;
 use regex::Regex;
 use serrate_core::internal::find_repeated;
 
-use crate::sql::sources::csv_records::RangeStarts;
+use crate::sql::sources::csv_records::{RangeStarts, check_closed_quotes};
 use crate::sql::sources::csv_schema::{has_names, list_names, parse_null_regex, read_header};
 use crate::sql::sources::exact_casts::{InexactConversion, convert_exact, format_unheld_message};
 use crate::sql::sources::exact_texts::TextRules;
@@ -192,6 +193,7 @@ impl FileOpener for CsvOpener {
                 local_times: is_inferred,
             };
             let nulls = reader.options.null_regex.as_deref().map(parse_null_regex).transpose()?;
+            let end = scan.check_end(&file);
             let batches = scan.make_stock_opener(&fields, &columns)?.open(file)?.await?;
             let batches = batches.map(move |batch| {
                 let batch = match &nulls {
@@ -201,7 +203,9 @@ impl FileOpener for CsvOpener {
                 let batch = to_types(&location, &batch, &typed, rules)?;
                 adapter.adapt_batch(&batch)
             });
-            Ok(batches.boxed())
+            // The check follows the batches, so that LIMIT does not read the whole file.
+            let unclosed = stream::once(end).filter_map(|end| ready(end.err().map(Err)));
+            Ok(batches.chain(unclosed).boxed())
         }))
     }
 }
@@ -221,6 +225,30 @@ impl CsvOpener {
         let place = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
         file.range = Some(FileRange { start: place(start), end: place(end) });
         Ok(start < end)
+    }
+
+    /// Checks that a local file does not end within quotes, if its byte range, which
+    /// [`align_range`](Self::align_range) has aligned, ends with the file. The check reads the range
+    /// again, so files of other stores are not checked.
+    fn check_end(&self, file: &PartitionedFile) -> impl Future<Output = Result<()>> + use<> {
+        let size = i64::try_from(file.object_meta.size).unwrap_or(i64::MAX);
+        let start = match &file.range {
+            None => Some(0),
+            Some(range) if self.reader.starts.is_some() && range.end >= size => {
+                u64::try_from(range.start).ok()
+            }
+            Some(_) => None,
+        };
+        let is_local = self.wanted.url == ObjectStoreUrl::local_filesystem();
+        let start = start.filter(|_| is_local && !self.wanted.compression.is_compressed());
+        let (store, options) = (Arc::clone(&self.wanted.store), self.reader.options.clone());
+        let meta = file.object_meta.clone();
+        async move {
+            match start {
+                Some(start) => check_closed_quotes(&store, &meta, &options, start).await,
+                None => Ok(()),
+            }
+        }
     }
 
     /// Returns DataFusion's opener for the columns with indices `columns` among a file's `fields`.

@@ -1,7 +1,7 @@
 //! Paths and URLs of files: parses them, checks the access to them and shows them in messages.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use datafusion::common::{TableReference, plan_err};
 use datafusion::datasource::listing::ListingTableUrl;
@@ -65,15 +65,12 @@ pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
 pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
     let pattern = text.contains(['*', '?']) || text.contains("://");
-    if text.contains('[') && !pattern && (access::is_file(path) || access::is_dir(path)) {
-        let full = std::path::absolute(path).map_err(|e| crate::Error::io(path, e))?;
-        let url = match access::is_dir(&full) {
-            true => Url::from_directory_path(&full),
-            false => Url::from_file_path(&full),
-        };
-        if let Ok(url) = url {
-            return ListingTableUrl::try_new(url, None);
-        }
+    if text.contains('[')
+        && !pattern
+        && (access::is_file(path) || access::is_dir(path))
+        && let Some(url) = make_file_url(text)?
+    {
+        return ListingTableUrl::try_new(url, None);
     }
     if text.contains("://")
         && !text.starts_with("file://")
@@ -84,6 +81,35 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
         return ListingTableUrl::parse(folder)?.with_glob(pattern);
     }
     ListingTableUrl::parse(text)
+}
+
+/// Returns the URL of a local path, in which `*`, `?` and `[` are characters of names. Returns `None`
+/// if the path has no URL.
+fn make_file_url(path: &str) -> Result<Option<Url>> {
+    let full = std::path::absolute(path).map_err(|e| crate::Error::io(path, e))?;
+    let url = match path.ends_with('/') || access::is_dir(&full) {
+        true => Url::from_directory_path(&full),
+        false => Url::from_file_path(&full),
+    };
+    Ok(url.ok())
+}
+
+/// Returns the target of a COPY as a URL if it is a local path that DataFusion would take for a
+/// pattern: it would write to the folder above the first name with `*`, `?` or `[`.
+pub(in crate::sql) fn make_target_url(target: &str) -> Result<Option<String>> {
+    if target.contains("://") || !target.contains(['*', '?', '[']) {
+        return Ok(None);
+    }
+    Ok(make_file_url(target)?.map(String::from))
+}
+
+/// Returns the local path that a path or a `file://` URL names, or `None` for another URL.
+pub(in crate::sql) fn to_local_path(text: &str) -> Option<PathBuf> {
+    let Some(after) = text.strip_prefix("file://") else {
+        return (!text.contains("://")).then(|| text.into());
+    };
+    let path = Url::parse(text).ok().and_then(|url| url.to_file_path().ok());
+    Some(path.unwrap_or_else(|| after.into()))
 }
 
 /// Lets CREATE TABLE and CREATE VIEW use the name of a file or folder if no table of the catalog

@@ -23,7 +23,7 @@ use crate::sql::from::text_rewrites::rewrite_summarize as summarize_text;
 use crate::sql::rules::coerce_types;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::stores::take_options;
-use crate::sql::sources::urls::{check_target, replace_paths};
+use crate::sql::sources::urls::{check_target, make_target_url, replace_paths};
 use crate::sql::statement::commands::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::commands::column_constraints::drop_nullable_keys;
 use crate::sql::statement::commands::copy_targets::{
@@ -516,6 +516,9 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
             #[cfg(feature = "cloud")]
             take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
             keep_existing(state, copy)?;
+            if let Some(url) = make_target_url(&copy.target)? {
+                copy.target = url;
+            }
             if let CopyToSource::Query(query) = &mut copy.source {
                 rewrite_statement(query)?;
             }

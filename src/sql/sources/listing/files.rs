@@ -118,6 +118,7 @@ impl FileSet {
         check_url(path)?;
         let store = state.runtime_env().object_store(path)?;
         if !path.is_collection() && path.get_glob().is_none() {
+            check_no_pipe(path)?;
             match store.head(path.prefix()).await {
                 Ok(meta) => return Ok(vec![ListedFile { meta, folders: Vec::new() }]),
                 // In an object store, a path without a trailing slash may be a folder, so a missing
@@ -153,6 +154,20 @@ impl FileSet {
             _ => Ok(files),
         }
     }
+}
+
+/// Returns an error for the path of a pipe or a device: it has no size, so it would be read as an
+/// empty file, and it cannot be read twice.
+fn check_no_pipe(path: &ListingTableUrl) -> Result<()> {
+    let Ok(file) = path.get_url().to_file_path() else { return Ok(()) };
+    let is_local = path.scheme() == "file";
+    if !is_local || access::is_file(&file) || access::is_dir(&file) || !access::exists(&file) {
+        return Ok(());
+    }
+    plan_err!(
+        "{0} is a pipe or a device, which cannot be read as a table; write its contents to a file, as in cat {0} > FILE, and read this file",
+        file.display()
+    )
 }
 
 /// Adds to the modification time of a local file a duration that differs between versions of the

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashSet;
+use std::path::Path;
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -15,6 +16,7 @@ use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
+use crate::sql::sources::urls::to_local_path;
 use crate::sql::sources::whole_file_format::WholeFileFormatFactory;
 
 /// Whether COPY in a format writes a folder if the target has no extension, such as `'x'`.
@@ -25,9 +27,9 @@ fn writes_folders(state: &SessionState, format: &str) -> bool {
 }
 
 /// Whether a path is a device such as `/dev/stdout`, which is not a file that COPY can write.
-fn is_device(path: &str) -> bool {
+fn is_device(path: &Path) -> bool {
     let names = ["/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/null"];
-    names.contains(&path) || path.starts_with("/dev/fd/")
+    names.iter().any(|name| path == Path::new(name)) || path.starts_with("/dev/fd/")
 }
 
 /// Whether a format's writer returns an error for an existing file unless `overwrite` is set.
@@ -48,17 +50,17 @@ pub(in crate::sql::statement) fn keep_existing(
     state: &SessionState,
     copy: &mut CopyToStatement,
 ) -> Result<()> {
-    let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
-    if path.contains("://") {
+    let Some(path) = to_local_path(&copy.target) else {
         // For a target in an object store, `UploadPlanner` checks whether the object exists.
         return Ok(());
-    }
-    if is_device(path) {
+    };
+    if is_device(&path) {
         return plan_err!(
-            "COPY writes files, not {path}; to print rows in a format, run the query without COPY, with `serrate -f csv` or, in the shell, after .mode csv"
+            "COPY writes files, not {}; to print rows in a format, run the query without COPY, with `serrate -f csv` or, in the shell, after .mode csv",
+            path.display()
         );
     }
-    let path = std::path::Path::new(path);
+    let path = path.as_path();
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
         // `STORED AS BATCHES` always writes a folder, and its writer checks for existing files.
@@ -162,7 +164,7 @@ pub(in crate::sql::statement) fn check_extension(
     format: &str,
 ) -> Result<()> {
     let written = find_format_of_extension(format);
-    let path = std::path::Path::new(&copy.target);
+    let path = Path::new(&copy.target);
     let named = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     let named = named.filter(|_| copy.partitioned_by.is_empty() && !copy.target.ends_with('/'));
     match named {
