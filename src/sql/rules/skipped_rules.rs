@@ -10,13 +10,19 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::function_rule::ConcernFn;
+use crate::sql::base::expression_parts::has_part;
 use crate::sql::base::node_types::NodeType;
 use crate::sql::base::plan_facts::{PlanFact, has_facts};
 use crate::sql::base::plan_nodes::has_node;
+
+/// Rules of analysis, and whether they may change a plan.
+pub(super) static SKIPPED_ANALYSIS: &[(&str, ConcernFn)] =
+    &[("resolve_grouping_function", calls_grouping)];
 
 /// Logical rules that find the nodes to change themselves, and whether they may change a plan.
 pub(super) static SKIPPED_LOGICAL: &[(&str, ConcernFn)] = &[
@@ -27,8 +33,26 @@ pub(super) static SKIPPED_LOGICAL: &[(&str, ConcernFn)] = &[
     ("common_sub_expression_eliminate", may_repeat_parts),
 ];
 
+const AGGREGATE: &[NodeType] = &[TypeId::of::<AggregateExec> as NodeType];
+const SORT: &[NodeType] = &[TypeId::of::<SortExec> as NodeType];
+
 /// Physical rules, and the types of nodes without which they do not change a plan.
 pub(super) static SKIPPED_PHYSICAL: &[(&str, &[NodeType])] = &[
+    ("aggregate_statistics", AGGREGATE),
+    ("LimitedDistinctAggregation", AGGREGATE),
+    ("CombinePartialFinalAggregate", AGGREGATE),
+    ("OptimizeAggregateOrder", AGGREGATE),
+    ("LimitAggregation", AGGREGATE),
+    ("PushdownSort", SORT),
+    ("TopKRepartition", SORT),
+    // Also divides the conditions of nested-loop joins.
+    (
+        "ProjectionPushdown",
+        &[
+            TypeId::of::<NestedLoopJoinExec> as NodeType,
+            TypeId::of::<ProjectionExec> as NodeType,
+        ],
+    ),
     // Only a filter has conditions to move.
     ("FilterPushdown", &[TypeId::of::<FilterExec> as NodeType]),
     // Only these nodes make dynamic filters.
@@ -41,6 +65,16 @@ pub(super) static SKIPPED_PHYSICAL: &[(&str, &[NodeType])] = &[
         ],
     ),
 ];
+
+fn calls_grouping(plan: &LogicalPlan) -> Result<bool> {
+    let is_call = |e: &Expr| match e {
+        Expr::AggregateFunction(call) => call.func.name() == "grouping",
+        _ => false,
+    };
+    has_node(plan, |node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(_)) && has_part(node, is_call))
+    })
+}
 
 fn has_queries(plan: &LogicalPlan) -> Result<bool> {
     has_facts(plan, &[PlanFact::Query])
@@ -71,7 +105,7 @@ fn may_repeat_parts(plan: &LogicalPlan) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::optimizer::Optimizer;
+    use datafusion::optimizer::{Analyzer, Optimizer};
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
     use super::*;
@@ -79,6 +113,9 @@ mod tests {
     /// A rule with an `apply_order` receives each node of a plan and not the whole plan.
     #[test]
     fn skipped_rules_are_rules_of_datafusion() {
+        for (name, _) in SKIPPED_ANALYSIS {
+            assert!(Analyzer::new().rules.iter().any(|rule| rule.name() == *name), "{name}");
+        }
         for (name, _) in SKIPPED_LOGICAL {
             let rules = Optimizer::new().rules;
             let rule = rules.iter().find(|rule| rule.name() == *name);

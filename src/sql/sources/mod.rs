@@ -14,7 +14,7 @@ pub(in crate::sql) mod csv_schema;
 pub(crate) mod dok;
 pub(in crate::sql) mod exact_casts;
 pub(in crate::sql) mod exact_file_casts;
-mod exact_texts;
+pub(in crate::sql) mod exact_texts;
 pub(crate) mod features;
 pub(in crate::sql) mod file_adapter;
 pub(in crate::sql) mod file_output;
