@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_stream_pycapsule};
 use pyo3_arrow::input::AnyRecordBatch;
-use serrate::array::RaggedArray as Ragged;
+use serrate::array::{Offsets, RaggedArray as Ragged};
 use serrate::arrow::array::{
     Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
     StructArray,
@@ -357,6 +357,9 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         let array = extract_column(value, name)?;
         return run_alone(py, || Ragged::try_from_arrow(&array));
     }
+    if value.getattr(intern!(py, "is_nested")).and_then(|v| v.is_truthy()).unwrap_or(false) {
+        return extract_nested_tensor(value, name);
+    }
     if value.hasattr(intern!(py, "dtype"))? && value.hasattr(intern!(py, "shape"))? {
         let numpy = py.import(intern!(py, "numpy"))?;
         let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
@@ -380,6 +383,24 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         return run_alone(py, move || Ragged::try_new(rows, axes, flat));
     }
     Ok(crate::python_lists::parse_lists(value, name, None)?.into_ragged())
+}
+
+/// Converts a nested tensor of torch, whose rows are tensors.
+fn extract_nested_tensor(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged> {
+    let py = value.py();
+    let rows = value.call_method0(intern!(py, "unbind"))?;
+    let mut lengths: Vec<usize> = Vec::new();
+    for row in rows.try_iter()? {
+        lengths.push(row?.len()?);
+    }
+    let count = lengths.len();
+    let joined = py.import(intern!(py, "torch"))?.call_method1(intern!(py, "cat"), (rows,))?;
+    let elements = extract_ragged(&joined, name)?;
+    run_alone(py, move || {
+        let mut axes = vec![Offsets::from_lengths(lengths)?.into()];
+        axes.extend_from_slice(elements.axes());
+        Ragged::try_new(count, axes, elements.leaves().clone())
+    })
 }
 
 fn build_batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
