@@ -326,7 +326,8 @@ pub(crate) fn parse_dense_options(
 
 #[pymethods]
 impl RaggedArray {
-    /// Creates an array from nested lists, numpy arrays, or an object with an Arrow interface.
+    /// Creates an array from nested lists, a numpy array, a tensor or nested tensor of torch, or an object with
+    /// an Arrow interface.
     #[new]
     #[pyo3(signature = (values, dtype=None))]
     fn new(values: &Bound<'_, PyAny>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {

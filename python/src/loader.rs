@@ -1,5 +1,6 @@
 //! Loaders, which iterate over epochs of batches of numpy arrays.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -324,6 +325,13 @@ impl BatchLoader {
             LoaderKind::Meds(m) => m.categories().to_vec(),
             LoaderKind::Plain(_) => Vec::new(),
         }
+    }
+
+    /// For each tensor of a packed batch with values in lists, the name of the tensor with the
+    /// cumulative lengths of its lists.
+    #[getter]
+    fn packed_lengths(&self) -> HashMap<String, String> {
+        self.as_loader().packed_lengths().into_iter().collect()
     }
 
     /// Returns the number of batches of an epoch.

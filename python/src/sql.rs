@@ -1,6 +1,6 @@
 //! SQL sessions and results.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, ArrayReader, to_stream_pycapsule};
 use pyo3_arrow::input::AnyRecordBatch;
-use serrate::array::RaggedArray as Ragged;
+use serrate::array::{Offsets, RaggedArray as Ragged};
 use serrate::arrow::array::{
     Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
     StructArray,
@@ -153,14 +153,31 @@ impl SqlSession {
     /// Registers a table under a name, replacing any table of this name.
     fn register(&self, name: &str, table: &Bound<'_, PyAny>) -> PyResult<()> {
         let provider = extract_provider(table, name)?;
-        self.context.deregister_table(TableReference::bare(name)).or_raise()?;
+        self.deregister(name)?;
+        // SQL reads names without quotes in lower case.
+        let lower = name.to_lowercase();
+        if lower != name && !self.has_table(&lower)? {
+            let alias = TableReference::bare(lower);
+            self.context.register_table(alias, Arc::clone(&provider)).or_raise()?;
+        }
         self.context.register_table(TableReference::bare(name), provider).or_raise()?;
         Ok(())
     }
 
     /// Removes a table. Returns whether there was a table of this name.
     fn deregister(&self, name: &str) -> PyResult<bool> {
-        Ok(self.context.deregister_table(TableReference::bare(name)).or_raise()?.is_some())
+        let removed = self.context.deregister_table(TableReference::bare(name)).or_raise()?;
+        let lower = name.to_lowercase();
+        if let Some(removed) = &removed
+            && lower != name
+            && let Some(alias) =
+                self.context.deregister_table(TableReference::bare(lower.as_str())).or_raise()?
+            && !Arc::ptr_eq(removed, &alias)
+        {
+            // Another table has the name in lower case.
+            self.context.register_table(TableReference::bare(lower), alias).or_raise()?;
+        }
+        Ok(removed.is_some())
     }
 
     /// Makes the files of a folder available under URLs that begin with `url`.
@@ -189,6 +206,12 @@ impl SqlSession {
         let mut names = schema.map(|s| s.table_names()).unwrap_or_default();
         names.sort();
         names
+    }
+}
+
+impl SqlSession {
+    fn has_table(&self, name: &str) -> PyResult<bool> {
+        self.context.table_exist(TableReference::bare(name)).or_raise()
     }
 }
 
@@ -357,6 +380,9 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         let array = extract_column(value, name)?;
         return run_alone(py, || Ragged::try_from_arrow(&array));
     }
+    if value.getattr(intern!(py, "is_nested")).and_then(|v| v.is_truthy()).unwrap_or(false) {
+        return extract_nested_tensor(value, name);
+    }
     if value.hasattr(intern!(py, "dtype"))? && value.hasattr(intern!(py, "shape"))? {
         let numpy = py.import(intern!(py, "numpy"))?;
         let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
@@ -380,6 +406,24 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         return run_alone(py, move || Ragged::try_new(rows, axes, flat));
     }
     Ok(crate::python_lists::parse_lists(value, name, None)?.into_ragged())
+}
+
+/// Converts a nested tensor of torch, whose rows are tensors.
+fn extract_nested_tensor(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged> {
+    let py = value.py();
+    let rows = value.call_method0(intern!(py, "unbind"))?;
+    let mut lengths: Vec<usize> = Vec::new();
+    for row in rows.try_iter()? {
+        lengths.push(row?.len()?);
+    }
+    let count = lengths.len();
+    let joined = py.import(intern!(py, "torch"))?.call_method1(intern!(py, "cat"), (rows,))?;
+    let elements = extract_ragged(&joined, name)?;
+    run_alone(py, move || {
+        let mut axes = vec![Offsets::from_lengths(lengths)?.into()];
+        axes.extend_from_slice(elements.axes());
+        Ragged::try_new(count, axes, elements.leaves().clone())
+    })
 }
 
 fn build_batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
@@ -457,6 +501,20 @@ pub(crate) struct SqlResult {
 }
 
 impl SqlResult {
+    /// Returns an error if two columns have the same name, because a dict holds only one of them.
+    fn check_names(&self) -> PyResult<()> {
+        let mut seen = HashSet::new();
+        for field in self.schema.fields() {
+            if !seen.insert(field.name()) {
+                return Err(make_invalid_error(format!(
+                    "two columns of the result have the name {:?}; give one of them another name with AS",
+                    field.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn run(&self, py: Python<'_>, frame: DataFrame) -> PyResult<Vec<RecordBatch>> {
         let threads = start_threads()?;
         let running = RunningPlan::default();
@@ -565,6 +623,7 @@ impl SqlResult {
     /// Numbers and times without NULLs are not copied if the batches of the result are parts of one table;
     /// other columns are copied if there are several batches.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.check_names()?;
         let batches = self.read_batches(py)?;
         let schema = batches.first().map_or_else(|| Arc::clone(&self.schema), |b| b.schema());
         let out = PyDict::new(py);
@@ -611,6 +670,7 @@ impl SqlResult {
 
     /// Returns a dict of Python lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.check_names()?;
         let batch = self.read_all(py)?;
         let out = PyDict::new(py);
         for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {

@@ -232,6 +232,24 @@ def test_batches_are_torch_tensors_by_default():
     assert torch.equal(again["code"].offsets(), plain["dim1/cu_seqlens"].long())
 
 
+def test_nested_tensors_have_the_lists_of_their_axis():
+    torch = pytest.importorskip("torch")
+    # All axes have two elements in total, which is also the number of rows.
+    table = serrate.RaggedTable({"a": [7, 8], "b": [[1, 2], []], "c": [[[], [3, 4]], []], "d": [[5, 6], []]})
+    batch = next(iter(Loader(table, batch_size=2, form="packed", nested=True)))
+    assert not batch["a"].is_nested and batch["a"].tolist() == [7, 8]
+    lists = {name: [row.tolist() for row in batch[name].unbind()] for name in "bcd"}
+    assert lists == {"b": [[1, 2], []], "c": [[3, 4], []], "d": [[5, 6], []]}
+    assert (batch["b"] + batch["d"]).values().tolist() == [6, 8]
+    one = next(iter(Loader(serrate.RaggedTable({"a": [7], "b": [[]]}), form="packed", nested=True)))
+    assert one["b"].is_nested and [row.tolist() for row in one["b"].unbind()] == [[]]
+    records = MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, form="packed", nested=True)
+    batch = next(iter(records))
+    assert torch.equal(batch["code"].offsets(), batch["numeric_value"].offsets())
+    total = batch["numeric_value"] * batch["numeric_value_mask"] + batch["code"]
+    assert total.is_nested and batch["static_code"].is_nested and not batch["subject_id"].is_nested
+
+
 def test_labels_can_be_a_table():
     table = {
         "subject_id": [8, 999_999],

@@ -43,6 +43,30 @@ def test_tables_are_named_by_keyword():
         serrate.sql("SELECT * FROM a").collect()
 
 
+def test_registered_names_may_have_upper_case():
+    session = serrate.connect()
+    session.register("Visits", {"x": [1, 2]})
+    for name in ("Visits", "visits", '"Visits"'):
+        assert session.sql(f"SELECT sum(x) AS s FROM {name}").to_dict() == {"s": [3]}
+    session.register("Visits", {"x": [5]})
+    assert session.sql("SELECT x FROM Visits").to_dict() == {"x": [5]}
+    assert session.deregister("Visits") and session.tables() == []
+    session.register("visits", {"x": [1]})
+    session.register("Visits", {"x": [2]})
+    found = session.sql('SELECT a.x AS a, b.x AS b FROM visits AS a, "Visits" AS b').to_dict()
+    assert found == {"a": [1], "b": [2]}
+    assert session.deregister("Visits") and session.tables() == ["visits"]
+
+
+def test_columns_of_one_name_are_refused_in_dicts():
+    pytest.importorskip("pyarrow")
+    result = serrate.sql("SELECT t.x, u.x FROM t, u", t={"x": [1]}, u={"x": [2]})
+    for convert in (result.to_dict, result.numpy):
+        with pytest.raises(serrate.InvalidError, match='two columns of the result have the name "x"'):
+            convert()
+    assert [column.to_pylist() for column in result.arrow().columns] == [[1], [2]]
+
+
 def test_a_statement_can_hide_a_registered_table():
     session = serrate.connect()
     session.register("t", {"x": [1]})

@@ -208,6 +208,16 @@ def test_conversions_to_torch():
         serrate.to_nested(RaggedArray([[[1]]]))
 
 
+def test_nested_tensors_convert_back():
+    torch = pytest.importorskip("torch")
+    array = RaggedArray.from_parts(np.arange(4, dtype="f4"), [[0, 3, 3, 4]])
+    nested = serrate.to_nested(array)
+    assert RaggedArray(nested).to_list() == array.to_list() and RaggedArray(nested).dtype == np.float32
+    assert RaggedTable({"x": nested})["x"].to_list() == [[0.0, 1.0, 2.0], [], [3.0]]
+    wide = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(1, 3)], layout=torch.jagged)
+    assert RaggedArray(wide).to_list() == [[[1.0] * 3] * 2, [[0.0] * 3]]
+
+
 def test_a_forked_process_can_sort(in_child):
     big = RaggedTable({"v": np.random.default_rng(0).integers(0, 9, 200_000)})
     big.sort(["v"])

@@ -102,7 +102,7 @@ pub use table_stack::{StackTensor, TableStack};
 use self::items::{EpochItems, ItemRows};
 use self::loader_source::LoaderSource;
 use self::state::{LoaderState, LoaderTarget};
-use self::tensor_output::TensorOutput;
+use self::tensor_output::{TensorContent, TensorOutput};
 use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
@@ -377,6 +377,28 @@ impl Loader {
     /// If the threads cannot be started.
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
+    }
+
+    /// Returns, for each tensor of a packed batch that has values in lists, the name of the tensor and
+    /// that of the cumulative lengths of its lists.
+    #[doc(hidden)]
+    pub fn packed_lengths(&self) -> Vec<(String, String)> {
+        let outputs = &self.inner.outputs;
+        let lengths_of = |values: &TensorOutput| {
+            outputs.iter().find(|o| {
+                o.what == TensorContent::CuSeqlens
+                    && o.axis == values.axis
+                    && o.facts == values.facts
+            })
+        };
+        let has_values = |output: &&TensorOutput| {
+            use TensorContent::{CuSeqlens, Offsets, PositionIds};
+            !matches!(output.what, CuSeqlens | Offsets | PositionIds)
+        };
+        let named = |values: &TensorOutput| {
+            lengths_of(values).map(|lengths| (values.name.to_string(), lengths.name.to_string()))
+        };
+        outputs.iter().filter(has_values).filter_map(named).collect()
     }
 
     /// Returns the number of items (stepped windows, or rows) of every epoch.

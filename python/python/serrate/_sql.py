@@ -153,7 +153,11 @@ class Session:
         return Result(self._inner.sql(query, params, tables or None))
 
     def register(self, name: str, table: Any) -> None:
-        """Registers a table under a name. Replaces any table of this name."""
+        """Registers a table under a name. Replaces any table of this name.
+
+        SQL reads names without quotes in lower case, so a name with capitals is also registered in lower case,
+        unless another table has that name.
+        """
         self._inner.register(name, table)
 
     def deregister(self, name: str) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Iterator, Sequence
 
 from . import _serrate
 from ._errors import InvalidError
-from ._torch import jagged, share, torch_module
+from ._torch import share, torch_module
 
 
 # The number of bytes in `_Batches._marks`.
@@ -215,25 +215,24 @@ class _Batches:
             return arrays
         batch = {name: share(array) for name, array in arrays.items()}
         if self._nested:
-            batch = _nested(batch, arrays)
+            batch = _nested(batch, self._loader().packed_lengths)
         # Tensors of a worker are sent to another process, whose DataLoader pins them.
         if self._pin_memory and _worker() is None and _has_accelerator():
             batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
         return batch
 
 
-def _nested(batch: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+def _nested(batch: dict[str, Any], lengths: dict[str, str]) -> dict[str, Any]:
     """Converts the flat values of the items to nested tensors. Tensors with one value per item stay unchanged."""
-    elements = {}
-    for name, ends in arrays.items():
-        if name.endswith("/cu_seqlens"):
-            elements[int(ends[-1])] = ends
+    torch = torch_module()
+    # torch computes only with nested tensors that share the tensor of their offsets.
+    offsets = {name: batch[name].long() for name in set(lengths.values())}
     out = {}
-    for name, array in arrays.items():
-        if "/" in name and name.split("/")[1] in ("cu_seqlens", "offsets", "position_ids"):
-            continue
-        ends = elements.get(len(array)) if len(array) else None
-        out[name] = batch[name] if ends is None else jagged(array, ends)
+    for name, tensor in batch.items():
+        if name in lengths:
+            out[name] = torch.nested.nested_tensor_from_jagged(tensor, offsets[lengths[name]])
+        elif not name.endswith(("/cu_seqlens", "/offsets", "/position_ids")):
+            out[name] = tensor
     return out
 
 
