@@ -23,8 +23,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanP
 use crate::config::SerrateOptions;
 use crate::functions::{
     build_masked_fields, build_span_operations, build_untagged, get_nearest_doubles,
-    get_precision_check,
-    list_key_functions, list_range_checks,
+    get_precision_check, list_key_functions, list_range_checks,
 };
 use crate::sql::exec::given_values::GIVEN_VALUE;
 use crate::sql::exec::merged_order::MergedOrderExec;

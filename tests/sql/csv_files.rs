@@ -234,7 +234,8 @@ async fn a_file_that_ends_within_quotes_is_an_error() {
         ("no_line_end", "40,\"x\"\n41,\"open"),
         ("lone", "40,\""),
     ] {
-        let path = write_text(&dir.path().join(format!("{name}.csv")), &format!("a,b\n{rows}{text}"));
+        let path =
+            write_text(&dir.path().join(format!("{name}.csv")), &format!("a,b\n{rows}{text}"));
         for ctx in create_dividing_sessions() {
             let e = error(&ctx, &format!("SELECT count(b) FROM '{path}'")).await;
             assert!(e.contains(&format!("{name}.csv: the file ends within the quotes")), "{e}");

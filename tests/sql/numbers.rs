@@ -532,7 +532,8 @@ async fn decimals_of_many_digits_become_the_nearest_double() {
 /// When this test fails, `serrate_nearest_floats` and `functions::nearest_doubles` can be removed.
 #[tokio::test]
 async fn stock_decimals_are_still_rounded_twice() {
-    let sql = "SELECT CAST(arrow_cast('0.1', 'Decimal128(38, 38)') AS DOUBLE) = CAST('0.1' AS DOUBLE)";
+    let sql =
+        "SELECT CAST(arrow_cast('0.1', 'Decimal128(38, 38)') AS DOUBLE) = CAST('0.1' AS DOUBLE)";
     assert_eq!(rows_or_error(&SessionContext::new(), sql).await, "false");
 }
 

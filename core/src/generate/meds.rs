@@ -19,7 +19,7 @@ use super::SyntheticPatients;
 use super::patients::{PatientChunk, PatientSource};
 use crate::access;
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, AtomicFiles};
+use crate::io::atomic::{AtomicFile, AtomicFiles, ExistingTarget};
 use crate::io::lease::is_temporary;
 use crate::io::meds::Vocabulary;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
@@ -128,7 +128,8 @@ impl SyntheticPatients {
         })?;
 
         let overwrite = options.files.overwrite;
-        codes.vocabulary.write(metadata.join("codes.parquet"), |_| None, overwrite)?;
+        let existing = ExistingTarget::from_overwrite(overwrite);
+        codes.vocabulary.write(metadata.join("codes.parquet"), |_| None, existing)?;
         write_splits(&metadata.join("subject_splits.parquet"), &splits, &options.files)?;
         let mut file = AtomicFile::create(metadata.join("dataset.json"), overwrite)?;
         let text = serde_json::json!({

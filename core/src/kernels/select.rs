@@ -1,8 +1,8 @@
 //! Functions that choose one of two values, replace nulls, or cast leaves.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
-use arrow::compute::kernels::zip::zip;
 use arrow::compute::is_not_null;
+use arrow::compute::kernels::zip::zip;
 use arrow::datatypes::DataType;
 
 use super::align::check_mask;

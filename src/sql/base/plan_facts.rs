@@ -80,9 +80,9 @@ pub(in crate::sql) enum PlanFact {
 
 use PlanFact::{
     Aggregate, AggregateCall, AnyPlan, Between, Binary, Case, Cast, CastCall, Change, ChoiceCall,
-    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query, Recursion,
-    SelectNothing, SimilarTo, Sort, Sum, Text, Time, Truth, Union, Unnest, Values, Window,
-    WindowCall, Xor,
+    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query,
+    Recursion, SelectNothing, SimilarTo, Sort, Sum, Text, Time, Truth, Union, Unnest, Values,
+    Window, WindowCall, Xor,
 };
 
 /// A set of kinds, with one bit for each kind.
@@ -378,9 +378,10 @@ mod tests {
                 "SELECT a FROM u WHERE to_date('2020-01-01') IS NULL",
                 &[CastCall, Function, Text, Time],
             ),
-            ("SELECT ragged_sum(x) FROM u WHERE nvl(a, 1) = 2", &[
-                Binary, ChoiceCall, Function, Time,
-            ]),
+            (
+                "SELECT ragged_sum(x) FROM u WHERE nvl(a, 1) = 2",
+                &[Binary, ChoiceCall, Function, Time],
+            ),
             ("SELECT a FROM u WHERE a < 5", &[Binary, Order]),
             ("SELECT a + 1 FROM u", &[Binary, Sum]),
             ("SELECT -a FROM u", &[Negative]),
