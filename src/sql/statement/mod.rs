@@ -11,6 +11,7 @@
 //!  |                      2 by_name      INSERT .. BY NAME and DEFAULT VALUES
 //!  |                        clauses, update_targets   reject what the planner would ignore
 //!  |                        plain_queries   whether the query skips the steps from 3 to 7
+//!  |                        syntax_facts    which of these steps another statement skips
 //!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
 //!  |                        shadowed     names of WITH queries that hide others
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
@@ -55,5 +56,6 @@ pub(in crate::sql) mod planner;
 mod recursive_unions;
 pub(in crate::sql) mod replanned;
 pub(in crate::sql) mod scopes;
+mod syntax_facts;
 pub(in crate::sql) mod syntax_rewriter;
 pub(in crate::sql) mod unnest_planner;

@@ -7,9 +7,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::nrt::position_fields::{FILE, ROW};
-
-/// A number of more digits may be rewritten, because a double does not hold all of them.
-const MOST_DIGITS: usize = 15;
+use crate::sql::statement::syntax_facts::MOST_DIGITS;
 
 /// Whether a statement selects columns and literals without aliases from at most one table, with
 /// comparisons in WHERE, and perhaps with LIMIT.

@@ -28,6 +28,7 @@ use crate::sql::statement::names::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::names::{outer_tables, select_aliases, shadowed, unnamed_queries};
 use crate::sql::statement::plain_queries::is_plain;
 use crate::sql::statement::planned_parts::{list_column_names, to_statement};
+use crate::sql::statement::syntax_facts::SyntaxFacts;
 use crate::sql::workarounds::types::times;
 
 /// Evaluates an expression with the part of a statement that sqlparser has parsed: an SQL
@@ -69,14 +70,21 @@ pub(super) async fn plan_named(
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    let has_outer = !is_plain(&statement)
+    let facts = match is_plain(&statement) {
+        true => SyntaxFacts::default(),
+        false => find_facts(&mut statement),
+    };
+    // An outer table is a table of a query around another query.
+    let may_have_outer = facts.has_nested_queries && facts.has_qualified_names;
+    let has_outer = (may_have_outer || cfg!(debug_assertions))
         && with_sql!(&mut statement, sql => outer_tables::has_outer_names(state, sql))
             == Some(true);
+    debug_assert!(may_have_outer || !has_outer, "{statement} has names of outer tables");
     if !has_outer {
-        return Box::pin(plan_prepared(ctx, state, statement, conditions)).await;
+        return Box::pin(plan_prepared(ctx, state, statement, facts, conditions)).await;
     }
     let mut qualified = call_on_deep_stack(|| statement.clone());
-    let planned = Box::pin(plan_prepared(ctx, state, statement, conditions)).await;
+    let planned = Box::pin(plan_prepared(ctx, state, statement, facts, conditions)).await;
     if planned.as_ref().is_ok_and(|plan| !outer_tables::has_wrong_field(plan)) {
         return planned;
     }
@@ -87,7 +95,8 @@ pub(super) async fn plan_named(
     if !is_qualified {
         return planned;
     }
-    match Box::pin(plan_prepared(ctx, state, qualified, conditions)).await {
+    let facts = find_facts(&mut qualified);
+    match Box::pin(plan_prepared(ctx, state, qualified, facts, conditions)).await {
         // The message contains the generated qualifier, which the statement does not have, so the
         // result of the first plan is returned.
         Err(e) if e.to_string().contains(OUTER) => planned,
@@ -105,12 +114,18 @@ pub(super) async fn plan_rewritten_names(
     Some(list_column_names(&plan))
 }
 
-/// Plans a statement, after rewrites that need to know the columns of its tables. `conditions` are
-/// the conditions in the original statement, which error messages show.
+fn find_facts(statement: &mut Statement) -> SyntaxFacts {
+    with_sql!(statement, sql => SyntaxFacts::find_in(&*sql)).unwrap_or(SyntaxFacts::ALL)
+}
+
+/// Plans a statement, after rewrites that need to know the columns of its tables. `facts` are those
+/// of the statement. `conditions` are the conditions in the original statement, which error
+/// messages show.
 async fn plan_prepared(
     ctx: &SessionContext,
     state: &SessionState,
     mut statement: Statement,
+    facts: SyntaxFacts,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
     let is_plain = is_plain(&statement);
@@ -119,7 +134,8 @@ async fn plan_prepared(
         true => BTreeMap::new(),
         false => {
             let plain = is_plain.then(|| statement.clone());
-            let unexpanded = Box::pin(rewrite_names_and_calls(ctx, state, &mut statement)).await?;
+            let rewritten = rewrite_names_and_calls(ctx, state, &mut statement, facts);
+            let unexpanded = Box::pin(rewritten).await?;
             debug_assert!(
                 plain.is_none_or(|plain| plain == statement),
                 "a rewrite changes {statement}, so the query is not plain"
@@ -127,12 +143,13 @@ async fn plan_prepared(
             unexpanded
         }
     };
-    let random_alias = match is_plain {
-        true => None,
-        false => with_sql!(&mut statement, sql => select_aliases::find_random_alias(state, sql))
+    let random_alias = match facts.has_conditions || cfg!(debug_assertions) {
+        true => with_sql!(&mut statement, sql => select_aliases::find_random_alias(state, sql))
             .flatten(),
+        false => None,
     };
-    let planned = Box::pin(plan_or_rename(state, statement)).await;
+    debug_assert!(facts.has_conditions || random_alias.is_none(), "{statement} has a condition");
+    let planned = Box::pin(plan_or_rename(state, statement, facts)).await;
     let planned = planned.and_then(|plan| match random_alias {
         None => Ok(plan),
         Some(alias) => plan_err!(
@@ -150,9 +167,18 @@ async fn rewrite_names_and_calls(
     ctx: &SessionContext,
     state: &SessionState,
     statement: &mut Statement,
+    facts: SyntaxFacts,
 ) -> Result<BTreeMap<String, String>> {
-    with_sql!(&mut *statement, sql => Box::pin(write_out_names(ctx, state, sql)).await?);
-    let unexpanded = find_unexpanded_calls(statement);
+    let facts = with_sql!(
+        &mut *statement,
+        sql => Box::pin(write_out_names(ctx, state, sql, facts)).await?
+    );
+    let has_calls = facts.is_none_or(|facts| facts.has_calls);
+    let unexpanded = match has_calls || cfg!(debug_assertions) {
+        true => find_unexpanded_calls(statement),
+        false => BTreeMap::new(),
+    };
+    debug_assert!(has_calls || unexpanded.is_empty(), "{statement} has calls");
     unquote_partitions(statement);
     mark_nested_values(statement)?;
     Ok(unexpanded)
@@ -162,11 +188,16 @@ async fn rewrite_names_and_calls(
 ///
 /// Renames only after an error, because a statement that can be planned must keep the names of its
 /// columns.
-async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+async fn plan_or_rename(
+    state: &SessionState,
+    mut statement: Statement,
+    facts: SyntaxFacts,
+) -> Result<LogicalPlan> {
     let clashes = with_sql!(&mut statement, sql => may_clash(sql)) == Some(true);
     let has_twins = may_have_twins(&statement);
-    let hides_aliases =
-        with_sql!(&mut statement, sql => select_aliases::may_hide_aliases(sql)) == Some(true);
+    let hides_aliases = (facts.has_conditions || cfg!(debug_assertions))
+        && with_sql!(&mut statement, sql => select_aliases::may_hide_aliases(sql)) == Some(true);
+    debug_assert!(facts.has_conditions || !hides_aliases, "{statement} has a condition");
     if !(clashes || has_twins || hides_aliases) {
         return state.statement_to_plan(statement).await;
     }
@@ -205,24 +236,55 @@ async fn plan_or_rename(state: &SessionState, mut statement: Statement) -> Resul
     Err(refused)
 }
 
+/// Applies a rewrite if a statement has what the rewrite concerns. Builds with debug assertions apply
+/// it always, and fail if it changes a statement for which it would be skipped.
+macro_rules! rewrite_if {
+    ($is_needed:expr, $sql:ident, $rewrite:expr) => {{
+        let is_needed = $is_needed;
+        if is_needed || cfg!(debug_assertions) {
+            #[cfg(debug_assertions)]
+            let before = (!is_needed).then(|| $sql.clone());
+            $rewrite;
+            #[cfg(debug_assertions)]
+            assert!(
+                before.is_none_or(|before| before == *$sql),
+                "{} changes a statement for which it is skipped; correct SyntaxFacts",
+                stringify!($rewrite)
+            );
+        }
+    }};
+}
+
 /// Rewrites names, stars and lambdas of a statement. These rewrites look up the columns of its
-/// tables.
-async fn write_out_names<S: Visit + VisitMut>(
+/// tables. `facts` are those of the statement. Returns the facts of the statement before the last
+/// rewrites, which add no calls to a statement without calls.
+async fn write_out_names<S: Clone + PartialEq + Visit + VisitMut>(
     ctx: &SessionContext,
     state: &SessionState,
     sql: &mut S,
-) -> Result<()> {
-    access_own_fields(state, sql);
-    shadowed::rename_inner(sql);
-    unnamed_queries::name_ambiguous(sql)?;
-    star_replaces::check_names(state, sql).await?;
-    merged::write_out(state, sql).await?;
-    star_excludes::write_out(state, sql).await?;
-    column_sets::write_out(state, sql).await?;
-    star_names::name_apart(state, sql).await?;
-    position_columns::add_position_columns(ctx, sql).await?;
-    lambda_bodies::rewrite_bodies(state, sql)?;
-    times::cast_in_microseconds(state, sql);
-    predicates::as_operators(state, sql);
-    recursion_types::check_types(state, sql).await
+    facts: SyntaxFacts,
+) -> Result<SyntaxFacts> {
+    let has_stars = facts.has_stars || facts.has_merging_joins;
+    rewrite_if!(facts.has_fields, sql, access_own_fields(state, sql));
+    rewrite_if!(facts.has_with, sql, shadowed::rename_inner(sql));
+    rewrite_if!(facts.has_unnamed_queries, sql, unnamed_queries::name_ambiguous(sql)?);
+    rewrite_if!(has_stars, sql, star_replaces::check_names(state, sql).await?);
+    rewrite_if!(facts.has_merging_joins, sql, merged::write_out(state, sql).await?);
+    rewrite_if!(has_stars, sql, star_excludes::write_out(state, sql).await?);
+    rewrite_if!(has_stars, sql, column_sets::write_out(state, sql).await?);
+    rewrite_if!(has_stars, sql, star_names::name_apart(state, sql).await?);
+    // These rewrites may have added names and calls.
+    let facts = match facts.has_fields || facts.has_with || facts.has_unnamed_queries || has_stars {
+        true => SyntaxFacts::find_in(&*sql),
+        false => facts,
+    };
+    let has_positions = facts.has_positions || facts.has_merging_joins;
+    rewrite_if!(has_positions, sql, position_columns::add_position_columns(ctx, sql).await?);
+    rewrite_if!(facts.has_lambdas, sql, lambda_bodies::rewrite_bodies(state, sql)?);
+    rewrite_if!(facts.has_casts, sql, times::cast_in_microseconds(state, sql));
+    let has_predicates =
+        facts.has_calls || facts.has_casts || facts.has_long_numbers || facts.has_predicates;
+    rewrite_if!(has_predicates, sql, predicates::as_operators(state, sql));
+    rewrite_if!(facts.has_with, sql, recursion_types::check_types(state, sql).await?);
+    Ok(facts)
 }
