@@ -7,10 +7,12 @@ use std::sync::{Arc, Weak};
 use arrow::datatypes::{DataType, Fields};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::{BinaryExpr, Distinct as DistinctNode, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{
+    BinaryExpr, Distinct as DistinctNode, Expr, LogicalPlan, Operator, ScalarUDF,
+};
 use serrate_core::internal::holds_type;
 
-use crate::functions::may_return_times;
+use crate::functions::{StockFact, has_fact, may_return_times};
 use crate::sql::base::subquery_parts::find_query;
 
 /// A kind of plans, nodes, expressions or types.
@@ -44,6 +46,11 @@ pub(in crate::sql) enum PlanFact {
     Case,
     /// CAST and TRY_CAST.
     Cast,
+    /// A call of a scalar function that casts its argument: to a type that it names, from a string
+    /// to a time, or to a coarser unit.
+    CastCall,
+    /// A call of a scalar function, such as `coalesce`, that returns one of its arguments.
+    ChoiceCall,
     /// A call of a scalar function.
     Function,
     InList,
@@ -72,9 +79,10 @@ pub(in crate::sql) enum PlanFact {
 }
 
 use PlanFact::{
-    Aggregate, AggregateCall, AnyPlan, Between, Binary, Case, Cast, Change, Distinct, Extension,
-    Function, InList, Join, LambdaCall, Like, Negative, Order, Query, Recursion, SelectNothing,
-    SimilarTo, Sort, Sum, Text, Time, Truth, Union, Unnest, Values, Window, WindowCall, Xor,
+    Aggregate, AggregateCall, AnyPlan, Between, Binary, Case, Cast, CastCall, Change, ChoiceCall,
+    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query, Recursion,
+    SelectNothing, SimilarTo, Sort, Sum, Text, Time, Truth, Union, Unnest, Values, Window,
+    WindowCall, Xor,
 };
 
 /// A set of kinds, with one bit for each kind.
@@ -82,6 +90,8 @@ use PlanFact::{
 struct FactSet(u64);
 
 impl FactSet {
+    const ALL: Self = Self(u64::MAX);
+
     fn from_facts(facts: &[PlanFact]) -> Self {
         let mut set = Self::default();
         set.add_facts(facts);
@@ -100,6 +110,10 @@ impl FactSet {
 
     fn overlaps(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    fn contains(self, fact: PlanFact) -> bool {
+        self.overlaps(Self::from_facts(&[fact]))
     }
 }
 
@@ -125,9 +139,9 @@ pub(in crate::sql) fn has_facts(plan: &LogicalPlan, wanted: &[PlanFact]) -> Resu
     if wanted.contains(&AnyPlan) {
         return Ok(true);
     }
-    let mut found = FactSet::default();
-    add_node_facts(plan, wanted.contains(&Time), &mut found)?;
     let wanted = FactSet::from_facts(wanted);
+    let mut found = FactSet::default();
+    add_node_facts(plan, wanted, &mut found)?;
     if found.overlaps(wanted) {
         return Ok(true);
     }
@@ -185,27 +199,24 @@ fn recall_facts(plan: &Arc<LogicalPlan>) -> Result<FactSet> {
 fn collect_facts(plan: &LogicalPlan) -> Result<FactSet> {
     let mut found = FactSet::default();
     plan.apply(|node| {
-        add_node_facts(node, true, &mut found)?;
+        add_node_facts(node, FactSet::ALL, &mut found)?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
 
 /// Adds the kinds of a node and its expressions, also those of subqueries in them, but not those of
-/// its inputs. Columns and calls are tested for times only if `finds_times` is true.
-fn add_node_facts(node: &LogicalPlan, finds_times: bool, found: &mut FactSet) -> Result<()> {
+/// its inputs. Kinds that take longer to find are only found if they are `wanted`.
+fn add_node_facts(node: &LogicalPlan, wanted: FactSet, found: &mut FactSet) -> Result<()> {
     found.add_facts(find_node_fact(node).as_slice());
-    if finds_times && has_time_columns(node) {
+    if wanted.contains(Time) && has_time_columns(node) {
         found.add_facts(&[Time]);
     }
     node.apply_expressions(|e| {
         e.apply(|part| {
             found.add_facts(list_part_facts(part));
-            if finds_times
-                && let Expr::ScalarFunction(call) = part
-                && may_return_times(&call.func)
-            {
-                found.add_facts(&[Time]);
+            if let Expr::ScalarFunction(call) = part {
+                add_call_facts(&call.func, wanted, found);
             }
             if let Some(query) = find_query(part) {
                 found.add_set(recall_facts(&query.subquery)?);
@@ -214,6 +225,23 @@ fn add_node_facts(node: &LogicalPlan, finds_times: bool, found: &mut FactSet) ->
         })
     })?;
     Ok(())
+}
+
+fn add_call_facts(function: &ScalarUDF, wanted: FactSet, found: &mut FactSet) {
+    let is = |fact: StockFact| has_fact(function.name(), fact);
+    if wanted.contains(Time) && may_return_times(function) {
+        found.add_facts(&[Time]);
+    }
+    if wanted.contains(CastCall)
+        && (is(StockFact::CastsToNamedType)
+            || is(StockFact::ReadsTime)
+            || is(StockFact::CoarsensTimes))
+    {
+        found.add_facts(&[CastCall]);
+    }
+    if wanted.contains(ChoiceCall) && is(StockFact::Chooses) {
+        found.add_facts(&[ChoiceCall]);
+    }
 }
 
 fn find_node_fact(node: &LogicalPlan) -> Option<PlanFact> {
@@ -246,7 +274,8 @@ pub(in crate::sql) fn is_time(t: &DataType) -> bool {
     holds_type(t, DataType::is_temporal)
 }
 
-/// Whether an expression, without its parts, is of one of the `wanted` kinds.
+/// Whether an expression, without its parts, is of one of the `wanted` kinds, which must not be
+/// [`Time`], [`CastCall`] or [`ChoiceCall`].
 pub(in crate::sql) fn has_part_facts(part: &Expr, wanted: &[PlanFact]) -> bool {
     list_part_facts(part).iter().any(|fact| wanted.contains(fact))
 }
@@ -296,7 +325,7 @@ fn list_part_facts(part: &Expr) -> &'static [PlanFact] {
 mod tests {
     use super::*;
 
-    const ALL: [PlanFact; 32] = [
+    const ALL: [PlanFact; 34] = [
         Aggregate,
         AggregateCall,
         AnyPlan,
@@ -304,7 +333,9 @@ mod tests {
         Binary,
         Case,
         Cast,
+        CastCall,
         Change,
+        ChoiceCall,
         Distinct,
         Extension,
         Function,
@@ -343,7 +374,13 @@ mod tests {
             ("SELECT a, x FROM u WHERE a = 5", &[Binary]),
             ("SELECT a FROM t", &[Time]),
             ("SELECT ragged_sum(x) FROM u", &[Function]),
-            ("SELECT a FROM u WHERE to_date('2020-01-01') IS NULL", &[Function, Text, Time]),
+            (
+                "SELECT a FROM u WHERE to_date('2020-01-01') IS NULL",
+                &[CastCall, Function, Text, Time],
+            ),
+            ("SELECT ragged_sum(x) FROM u WHERE nvl(a, 1) = 2", &[
+                Binary, ChoiceCall, Function, Time,
+            ]),
             ("SELECT a FROM u WHERE a < 5", &[Binary, Order]),
             ("SELECT a + 1 FROM u", &[Binary, Sum]),
             ("SELECT -a FROM u", &[Negative]),

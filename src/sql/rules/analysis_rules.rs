@@ -3,9 +3,9 @@
 use super::session_rule::UpstreamIssue::{Arrow, DataFusion};
 use super::session_rule::{RemovalCondition, RuleStep, SessionRule, UpstreamReport};
 use crate::sql::base::plan_facts::PlanFact::{
-    Aggregate, AggregateCall, AnyPlan, Between, Binary, Case, Cast, Change, Distinct, Extension,
-    Function, InList, Join, LambdaCall, Like, Negative, Order, Query, Recursion, SelectNothing,
-    SimilarTo, Sort, Sum, Text, Time, Union, Unnest, Values, Window, WindowCall, Xor,
+    Aggregate, AggregateCall, AnyPlan, Between, Binary, Case, Cast, CastCall, Change, ChoiceCall,
+    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query, Recursion,
+    SelectNothing, SimilarTo, Sort, Sum, Text, Time, Union, Unnest, Values, Window, WindowCall, Xor,
 };
 use crate::sql::checks::list_uses;
 use crate::sql::workarounds::expressions::{
@@ -299,14 +299,14 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_list_texts",
-        step: RuleStep::AfterCoercion(&[Cast, Function], list_texts::rewrite_list_texts),
+        step: RuleStep::AfterCoercion(&[Cast, CastCall], list_texts::rewrite_list_texts),
         without: "`CAST([1, NULL] AS VARCHAR)` is `[1, ]`",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_texts_of_lists_still_lack_null"),
     },
     SessionRule {
         name: "serrate_time_texts",
-        step: RuleStep::AfterCoercion(&[Cast, Function], text_to_time_casts::cast_texts_to_times),
+        step: RuleStep::AfterCoercion(&[Cast, CastCall], text_to_time_casts::cast_texts_to_times),
         without: "strings of times without seconds, such as `2024-01-01 10:00`, are errors, and so are strings of intervals without names of units, such as `1d 03:00`",
         upstream: UpstreamReport::Reported(&[Arrow(8219)]),
         until: RemovalCondition::Fails("stock_times_without_seconds_are_still_errors"),
@@ -314,7 +314,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_decimal_texts",
         step: RuleStep::AfterCoercion(
-            &[Cast, Function],
+            &[Cast, CastCall],
             text_to_decimal_casts::cast_texts_to_decimals,
         ),
         without: "strings of numbers with an exponent, such as `'1e2'`, are not cast to decimals",
@@ -331,7 +331,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_coarser_times",
-        step: RuleStep::AfterCoercion(&[Cast, Function], coarser_times::round_times_down),
+        step: RuleStep::AfterCoercion(&[Cast, CastCall], coarser_times::round_times_down),
         without: "`x::TIMESTAMP(0)` and `to_unixtime(x)` round times before 1970 up",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_casts_before_1970_still_round_up"),
@@ -340,7 +340,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
         name: "serrate_local_times",
         // Must run after `serrate_coarser_times`, which inserts casts to other zones that this rule
         // must see.
-        step: RuleStep::AfterCoercion(&[Cast, Function, Sum], local_times::convert_local_times),
+        step: RuleStep::AfterCoercion(&[Cast, CastCall, Sum], local_times::convert_local_times),
         without: "AT TIME ZONE and `+ INTERVAL '1 day'` fail for local times that clocks skip or repeat; a local time is subtracted from an instant as if it were in UTC",
         upstream: UpstreamReport::Reported(&[DataFusion(25084), Arrow(11037)]),
         until: RemovalCondition::Fails("stock_changes_of_clocks_are_still_errors"),
@@ -368,7 +368,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     },
     SessionRule {
         name: "serrate_volatile_coalesce",
-        step: RuleStep::AfterCoercion(&[Function], volatile_coalesce::evaluate_coalesce_once),
+        step: RuleStep::AfterCoercion(&[ChoiceCall], volatile_coalesce::evaluate_coalesce_once),
         without: "`coalesce` and `ifnull` of a random value evaluate it twice, and may return NULL",
         upstream: UpstreamReport::Reported(&[DataFusion(25477)]),
         until: RemovalCondition::Fails("stock_coalesce_still_evaluates_its_arguments_twice"),
@@ -383,7 +383,7 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
     SessionRule {
         name: "serrate_cast_statistics",
         // Must run after the rules that replace casts, because it must see all casts that remain.
-        step: RuleStep::AfterCoercion(&[Cast, Function], cast_statistics::hide_cast_statistics),
+        step: RuleStep::AfterCoercion(&[Cast, CastCall], cast_statistics::hide_cast_statistics),
         without: "`min(s::INT), max(s::INT)` over Parquet are casts of the least and greatest strings; \
                   `t::TIME = TIME '12:00:00'` skips row groups",
         upstream: UpstreamReport::Reported(&[DataFusion(25221)]),
