@@ -27,8 +27,18 @@ pub(super) static SKIPPED_LOGICAL: &[(&str, ConcernFn)] = &[
     ("common_sub_expression_eliminate", may_repeat_parts),
 ];
 
+const AGGREGATE: &[NodeType] = &[TypeId::of::<AggregateExec> as NodeType];
+const SORT: &[NodeType] = &[TypeId::of::<SortExec> as NodeType];
+
 /// Physical rules, and the types of nodes without which they do not change a plan.
 pub(super) static SKIPPED_PHYSICAL: &[(&str, &[NodeType])] = &[
+    ("aggregate_statistics", AGGREGATE),
+    ("LimitedDistinctAggregation", AGGREGATE),
+    ("CombinePartialFinalAggregate", AGGREGATE),
+    ("OptimizeAggregateOrder", AGGREGATE),
+    ("LimitAggregation", AGGREGATE),
+    ("PushdownSort", SORT),
+    ("TopKRepartition", SORT),
     // Only a filter has conditions to move.
     ("FilterPushdown", &[TypeId::of::<FilterExec> as NodeType]),
     // Only these nodes make dynamic filters.
