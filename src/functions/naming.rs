@@ -12,9 +12,12 @@ use serrate_core::internal::times::NANOSECONDS_PER_DAY;
 
 use super::def::Def;
 
+/// Number of bytes that most names do not exceed.
+const NAME_BYTES: usize = 64;
+
 /// Returns the column name of a call: `ragged_sum(val, 1)`, or `val > 5` for an operator.
 pub(crate) fn name_call(def: &Def, args: &[Expr]) -> Result<String> {
-    let mut name = String::new();
+    let mut name = String::with_capacity(NAME_BYTES);
     write_call(def, args, &mut name)?;
     Ok(name)
 }

@@ -302,6 +302,15 @@ fn find_result_type(
     if op == BinaryOp::Pow && is_unsigned_with_signed(left.leaf(), right.leaf()) {
         return Ok(left.leaf().clone());
     }
+    // Planning asks for the type of a call dozens of times, and most calls compare numbers.
+    let is_number = |t: &DataType| t.is_integer() || t.is_floating();
+    if op.is_comparison() && is_number(left.leaf()) && is_number(right.leaf()) {
+        debug_assert!(
+            find_operand_types(plan, op, left, right)
+                .is_ok_and(|types| *types.output() == DataType::Boolean)
+        );
+        return Ok(DataType::Boolean);
+    }
     if !needs_decimals(op, left.leaf(), right.leaf()) {
         return Ok(find_operand_types(plan, op, left, right)?.output().clone());
     }
