@@ -19,7 +19,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
-use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::{Distribution, LexRequirement};
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -241,6 +241,10 @@ fn rewrite_inputs(plan: &Arc<dyn ExecutionPlan>, ordered_inputs: &[bool]) -> Res
             false => ordered,
         });
     }
+    // A new node would compute its properties again.
+    if inputs.iter().zip(plan.children()).all(|(new, old)| Arc::ptr_eq(new, old)) {
+        return Ok(Ok(Arc::clone(plan)));
+    }
     replace_inputs(Arc::clone(plan), inputs).map(Ok)
 }
 
@@ -286,8 +290,12 @@ fn make_ordered_scan(
     };
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
+    let is_sorted = files.is_sorted_by_key(|f| key(f));
+    if is_sorted && config.preserve_order {
+        return Arc::clone(plan);
+    }
     let mut builder = FileScanConfigBuilder::from(config.clone()).with_preserve_order(true);
-    if !files.is_sorted_by_key(|f| key(f)) {
+    if !is_sorted {
         let groups = config.file_groups.len().max(1);
         let mut files: Vec<PartitionedFile> = files.into_iter().cloned().collect();
         files.sort_by_cached_key(key);
@@ -302,8 +310,7 @@ fn make_ordered_scan(
 /// of such a table by size when it repartitions them.
 pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
-        let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
-        Ok(match source.filter(|source| source.is::<MemorySourceConfig>()) {
+        Ok(match find_memory(&node) {
             Some(source) => {
                 let fixed = FixedSource(Arc::clone(source));
                 Transformed::yes(DataSourceExec::from_data_source(fixed) as Arc<dyn ExecutionPlan>)
@@ -312,6 +319,16 @@ pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
         })
     })?;
     Ok(fixed.data)
+}
+
+/// Whether a plan reads a table in memory.
+pub(in crate::sql) fn has_memory(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|node| Ok(find_memory(node).is_some()))
+}
+
+fn find_memory(node: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn DataSource>> {
+    let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+    source.filter(|source| source.is::<MemorySourceConfig>())
 }
 
 /// Inserts a [`SortedExec`] above each sort that orders the output, so that the optimizer keeps the

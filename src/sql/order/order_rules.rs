@@ -18,7 +18,9 @@ use crate::sql::exec::nest::NestExec;
 use crate::sql::exec::table_rows::TableRowsExec;
 use crate::sql::order::ordered_sink::OrderedSinkExec;
 use crate::sql::order::source_order::SourceOrderExec;
-use crate::sql::order::{fix_memory, has_window_keys, is_sorted_output, is_window, rewrite_plan};
+use crate::sql::order::{
+    fix_memory, has_memory, has_window_keys, is_sorted_output, is_window, rewrite_plan,
+};
 
 /// Physical optimizer rule: puts rows in source order below LIMIT, `ragged_nest`, windows without
 /// keys, CREATE TABLE AS and Serrate's sinks.
@@ -106,7 +108,8 @@ pub(crate) fn keep_memory_order(
     let plan = plan.transform_down(|node| {
         // `fix_memory` changes all tables below this limit, including those below other limits, so
         // this walk does not visit the inputs of the limit.
-        if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
+        let is_changed = node.is::<GlobalLimitExec>() && has_memory(&node)?;
+        if is_changed && rewrite_plan(&node)?.is_ok() {
             let fixed = fix_memory(node)?;
             return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
         }
