@@ -10,7 +10,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::function_rule::ConcernFn;
@@ -39,6 +40,14 @@ pub(super) static SKIPPED_PHYSICAL: &[(&str, &[NodeType])] = &[
     ("LimitAggregation", AGGREGATE),
     ("PushdownSort", SORT),
     ("TopKRepartition", SORT),
+    // Also divides the conditions of nested-loop joins.
+    (
+        "ProjectionPushdown",
+        &[
+            TypeId::of::<NestedLoopJoinExec> as NodeType,
+            TypeId::of::<ProjectionExec> as NodeType,
+        ],
+    ),
     // Only a filter has conditions to move.
     ("FilterPushdown", &[TypeId::of::<FilterExec> as NodeType]),
     // Only these nodes make dynamic filters.
