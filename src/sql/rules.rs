@@ -28,7 +28,7 @@ use function_rule::{
 };
 use rule_list::list_rules;
 use session_rule::{RemovalCondition, RuleStep, SessionRule};
-use skipped_rules::{SKIPPED_LOGICAL, SKIPPED_PHYSICAL};
+use skipped_rules::{SKIPPED_ANALYSIS, SKIPPED_LOGICAL, SKIPPED_PHYSICAL};
 
 /// Rules that no setting switches off, each with what would happen without it.
 const PROTECTED: [(&str, &str); 4] = [
@@ -101,6 +101,11 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let coercion = rules.iter().position(|rule| rule.name() == "type_coercion").unwrap_or(0);
     rules.splice(coercion..coercion, list_rules_before_coercion());
     rules.splice(0..0, first);
+    for (name, concerns) in SKIPPED_ANALYSIS {
+        for rule in rules.iter_mut().filter(|rule| rule.name() == *name) {
+            *rule = Arc::new(SkippableRule { stock: Arc::clone(rule), concerns: *concerns });
+        }
+    }
 }
 
 pub(in crate::sql) fn list_last_analyzer_rules() -> impl Iterator<Item = TypeRule> {

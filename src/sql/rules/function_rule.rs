@@ -258,14 +258,35 @@ impl OptimizerRule for RemovedRule {
     }
 }
 
-/// A rule of DataFusion, also a wrapped one, that runs only for plans that it may change. It has the
-/// name of DataFusion's rule.
+/// A rule of DataFusion, also a wrapped one, that runs only for plans that it may change. It has
+/// the name of DataFusion's rule.
 #[derive(Debug)]
 pub(super) struct SkippableRule<R, K> {
     pub(super) stock: R,
-    /// For a logical rule, whether it may change a plan; for a physical rule, the types of the nodes
-    /// without which it does not change a plan.
+    /// For a rule of analysis and a logical rule, whether it may change a plan; for a physical
+    /// rule, the types of the nodes without which it does not change a plan.
     pub(super) concerns: K,
+}
+
+impl AnalyzerRule for SkippableRule<TypeRule, ConcernFn> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        if (self.concerns)(&plan)? {
+            return self.stock.analyze(plan, config);
+        }
+        if cfg!(debug_assertions) {
+            let done = self.stock.analyze(plan.clone(), config);
+            assert!(
+                done.is_ok_and(|done| done == plan),
+                "{} changes or refuses a plan for which it is skipped; correct its entry in sql::rules::skipped_rules",
+                self.name()
+            );
+        }
+        Ok(plan)
+    }
+
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
 }
 
 /// A rule without `apply_order` receives the whole plan, so one search suffices.

@@ -15,9 +15,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::function_rule::ConcernFn;
+use crate::sql::base::expression_parts::has_part;
 use crate::sql::base::node_types::NodeType;
 use crate::sql::base::plan_facts::{PlanFact, has_facts};
 use crate::sql::base::plan_nodes::has_node;
+
+/// Rules of analysis, and whether they may change a plan.
+pub(super) static SKIPPED_ANALYSIS: &[(&str, ConcernFn)] =
+    &[("resolve_grouping_function", calls_grouping)];
 
 /// Logical rules that find the nodes to change themselves, and whether they may change a plan.
 pub(super) static SKIPPED_LOGICAL: &[(&str, ConcernFn)] = &[
@@ -61,6 +66,16 @@ pub(super) static SKIPPED_PHYSICAL: &[(&str, &[NodeType])] = &[
     ),
 ];
 
+fn calls_grouping(plan: &LogicalPlan) -> Result<bool> {
+    let is_call = |e: &Expr| match e {
+        Expr::AggregateFunction(call) => call.func.name() == "grouping",
+        _ => false,
+    };
+    has_node(plan, |node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(_)) && has_part(node, is_call))
+    })
+}
+
 fn has_queries(plan: &LogicalPlan) -> Result<bool> {
     has_facts(plan, &[PlanFact::Query])
 }
@@ -90,7 +105,7 @@ fn may_repeat_parts(plan: &LogicalPlan) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::optimizer::Optimizer;
+    use datafusion::optimizer::{Analyzer, Optimizer};
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
     use super::*;
@@ -98,6 +113,9 @@ mod tests {
     /// A rule with an `apply_order` receives each node of a plan and not the whole plan.
     #[test]
     fn skipped_rules_are_rules_of_datafusion() {
+        for (name, _) in SKIPPED_ANALYSIS {
+            assert!(Analyzer::new().rules.iter().any(|rule| rule.name() == *name), "{name}");
+        }
         for (name, _) in SKIPPED_LOGICAL {
             let rules = Optimizer::new().rules;
             let rule = rules.iter().find(|rule| rule.name() == *name);
