@@ -40,10 +40,14 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
             // Omits the subquery that reads a look-up table: the planner adds this argument, so it
             // is not in the statement.
             let written = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
-            let args: Result<Vec<String>> = written.map(name_expression).collect();
             name.push_str(def.name);
             name.push('(');
-            name.push_str(&args?.join(", "));
+            for (at, arg) in written.enumerate() {
+                if at > 0 {
+                    name.push_str(", ");
+                }
+                write_expression(arg, name)?;
+            }
             name.push(')');
             Ok(None)
         }
@@ -105,11 +109,22 @@ pub(super) fn show_expression(expr: &Expr) -> String {
     )
 }
 
-fn name_expression(expr: &Expr) -> Result<String> {
-    Ok(match expr {
-        Expr::Literal(value, _) => write_literal(value),
-        other => other.schema_name().to_string(),
-    })
+/// Appends the name of an expression to `name`: that of [`Expr::schema_name`], except for a literal.
+/// Names of columns and calls are appended without a string for each of them, because planning asks
+/// for the names of all expressions dozens of times.
+fn write_expression(expr: &Expr, name: &mut String) -> Result<()> {
+    match expr {
+        Expr::Literal(value, _) => name.push_str(&write_literal(value)),
+        Expr::Column(Column { relation: None, name: column, .. }) => name.push_str(column),
+        Expr::ScalarFunction(call) => match super::find_definition(&call.func) {
+            Some(def) => {
+                write_call(def, &call.args, name)?;
+            }
+            None => name.push_str(&expr.schema_name().to_string()),
+        },
+        other => name.push_str(&other.schema_name().to_string()),
+    }
+    Ok(())
 }
 
 /// Appends the name of the left or `right` operand of an operator of precedence `outer` to `name`,
@@ -143,9 +158,9 @@ fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Resu
 }
 
 fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
-    let text = name_expression(expr)?;
-    name.push_str(&text);
-    Ok(find_loosest_operator(&text))
+    let start = name.len();
+    write_expression(expr, name)?;
+    Ok(find_loosest_operator(name.get(start..).unwrap_or_default()))
 }
 
 /// Returns the precedence of the loosest operator outside parentheses and quotes in a name, or
