@@ -58,8 +58,11 @@ pub(crate) fn move_lengths_below(
     // Calls in a projection directly above the scan are kept: DataFusion pushes them down.
     let direct = matches!(plan, LogicalPlan::Projection(_))
         && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
+    if direct {
+        return Ok(Transformed::no(plan));
+    }
     let columns = find_length_columns(&plan, base)?;
-    if direct || columns.is_empty() {
+    if columns.is_empty() {
         return Ok(Transformed::no(plan));
     }
     let base = base.clone();

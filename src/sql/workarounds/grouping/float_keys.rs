@@ -265,12 +265,13 @@ fn is_zero(expr: &Expr) -> bool {
 fn wrap_group_keys(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
-        let (relation, name) = group.qualified_name();
-        let changed = add_key(group, &schema)?;
-        if changed {
-            *group = Expr::Alias(Alias::new(std::mem::take(group), relation, name));
+        if !lacks_key(group, &schema) {
+            return Ok(false);
         }
-        Ok(changed)
+        let (relation, name) = group.qualified_name();
+        let key = make_float_key(std::mem::take(group));
+        *group = Expr::Alias(Alias::new(key, relation, name));
+        Ok(true)
     };
     let mut changed = false;
     for group in &mut aggregate.group_expr {
@@ -298,7 +299,16 @@ fn wrap_group_keys(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>>
 
 /// Wraps a float expression in [`make_float_key`] unless it is canonical. Returns whether it did so.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
-    let inner = match &*expr {
+    let lacks = lacks_key(expr, schema);
+    if lacks {
+        *expr = make_float_key(std::mem::take(expr));
+    }
+    Ok(lacks)
+}
+
+/// Whether an expression is a float that is not canonical.
+fn lacks_key(expr: &Expr, schema: &DFSchema) -> bool {
+    let inner = match expr {
         Expr::Alias(alias) => &*alias.expr,
         inner => inner,
     };
@@ -313,11 +323,7 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         _ => false,
     };
     // A lambda parameter or a column of an outer query has no type in this schema and is not wrapped.
-    if is_key || !inner.get_type(schema).is_ok_and(|t| holds_float(&t)) {
-        return Ok(false);
-    }
-    *expr = make_float_key(std::mem::take(expr));
-    Ok(true)
+    !is_key && inner.get_type(schema).is_ok_and(|t| holds_float(&t))
 }
 
 fn make_float_key(expr: Expr) -> Expr {
