@@ -80,9 +80,9 @@ pub(in crate::sql) enum PlanFact {
 
 use PlanFact::{
     Aggregate, AggregateCall, AnyPlan, Between, Binary, Case, Cast, CastCall, Change, ChoiceCall,
-    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query, Recursion,
-    SelectNothing, SimilarTo, Sort, Sum, Text, Time, Truth, Union, Unnest, Values, Window,
-    WindowCall, Xor,
+    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query,
+    Recursion, SelectNothing, SimilarTo, Sort, Sum, Text, Time, Truth, Union, Unnest, Values,
+    Window, WindowCall, Xor,
 };
 
 /// A set of kinds, with one bit for each kind.

@@ -4,8 +4,9 @@ use super::session_rule::UpstreamIssue::{Arrow, DataFusion};
 use super::session_rule::{RemovalCondition, RuleStep, SessionRule, UpstreamReport};
 use crate::sql::base::plan_facts::PlanFact::{
     Aggregate, AggregateCall, AnyPlan, Between, Binary, Case, Cast, CastCall, Change, ChoiceCall,
-    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query, Recursion,
-    SelectNothing, SimilarTo, Sort, Sum, Text, Time, Union, Unnest, Values, Window, WindowCall, Xor,
+    Distinct, Extension, Function, InList, Join, LambdaCall, Like, Negative, Order, Query,
+    Recursion, SelectNothing, SimilarTo, Sort, Sum, Text, Time, Union, Unnest, Values, Window,
+    WindowCall, Xor,
 };
 use crate::sql::checks::list_uses;
 use crate::sql::workarounds::expressions::{

@@ -23,8 +23,8 @@ pub(super) fn is_plain(statement: &Statement) -> bool {
     }
 }
 
-/// Whether the rewrites of the syntax tree after parsing do not concern a statement: it is plain, has
-/// at most one comparison, and selects nothing twice.
+/// Whether the rewrites of the syntax tree after parsing do not concern a statement: it is plain,
+/// has at most one comparison, and selects nothing twice.
 pub(super) fn is_simple(statement: &SqlStatement) -> bool {
     let Some(select) = find_plain_select(statement) else { return false };
     let is_leaf = |e: &Expr| matches!(e, Expr::Identifier(_) | Expr::Value(_));
@@ -238,7 +238,7 @@ mod tests {
             let query = crate::sql::base::syntax::parse_query(text).unwrap();
             is_simple(&SqlStatement::Query(Box::new(query)))
         };
-        for text in ["SELECT 1", "SELECT id, code FROM t WHERE id = 5 LIMIT 3", "SELECT 'a' FROM t"] {
+        for text in ["SELECT 1", "SELECT id, b FROM t WHERE id = 5 LIMIT 3", "SELECT 'a' FROM t"] {
             assert!(is_simple_text(text), "{text}");
         }
         for text in [

@@ -1,5 +1,5 @@
-//! Finds which kinds of clauses and expressions a statement has. A rewrite that concerns other kinds
-//! is skipped, because each walk over the syntax tree takes as long as this search.
+//! Finds which kinds of clauses and expressions a statement has. A rewrite that concerns other
+//! kinds is skipped, because each walk over the syntax tree takes as long as this search.
 
 use std::ops::ControlFlow;
 
@@ -15,8 +15,8 @@ use crate::sql::statement::columns::position_columns::match_position;
 /// A double holds all digits of a number with at most this many.
 pub(super) const MOST_DIGITS: usize = 15;
 
-/// The kinds of clauses and expressions that a query and its subqueries have. A statement of another
-/// kind, such as INSERT, counts as having all of them.
+/// The kinds of clauses and expressions that a query and its subqueries have. A statement of
+/// another kind, such as INSERT, counts as having all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SyntaxFacts {
     is_other: bool,
