@@ -109,9 +109,9 @@ pub(super) fn show_expression(expr: &Expr) -> String {
     )
 }
 
-/// Appends the name of an expression to `name`: that of [`Expr::schema_name`], except for a literal.
-/// Names of columns and calls are appended without a string for each of them, because planning asks
-/// for the names of all expressions dozens of times.
+/// Appends the name of an expression to `name`: that of [`Expr::schema_name`], except for a
+/// literal. Names of columns and calls are appended without a string for each of them, because
+/// planning asks for the names of all expressions dozens of times.
 fn write_expression(expr: &Expr, name: &mut String) -> Result<()> {
     match expr {
         Expr::Literal(value, _) => name.push_str(&write_literal(value)),

@@ -1,5 +1,7 @@
 //! Recognizes plain queries, which the rewrites before planning do not change.
 
+use std::collections::HashSet;
+
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, GroupByExpr, LimitClause, ObjectNamePart, Query, Select, SelectFlavor,
     SelectItem, SetExpr, Statement as SqlStatement, TableFactor, TableWithJoins, Value,
@@ -15,8 +17,32 @@ use crate::sql::statement::syntax_facts::MOST_DIGITS;
 /// The rewrites that look up columns and names concern none of these. The walks of the rewrites over
 /// the syntax tree take longer than the rest of the planning of such a statement.
 pub(super) fn is_plain(statement: &Statement) -> bool {
-    let Statement::Statement(inner) = statement else { return false };
-    let SqlStatement::Query(query) = inner.as_ref() else { return false };
+    match statement {
+        Statement::Statement(inner) => find_plain_select(inner).is_some(),
+        _ => false,
+    }
+}
+
+/// Whether the rewrites of the syntax tree after parsing do not concern a statement: it is plain,
+/// has at most one comparison, and selects nothing twice.
+pub(super) fn is_simple(statement: &SqlStatement) -> bool {
+    let Some(select) = find_plain_select(statement) else { return false };
+    let is_leaf = |e: &Expr| matches!(e, Expr::Identifier(_) | Expr::Value(_));
+    let is_comparison = |e: &Expr| match e {
+        Expr::BinaryOp { left, right, .. } => is_leaf(left) && is_leaf(right),
+        e => is_leaf(e),
+    };
+    let mut names = HashSet::new();
+    let is_new = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(e) => is_leaf(e) && names.insert(e.to_string().to_lowercase()),
+        _ => false,
+    };
+    select.selection.as_ref().is_none_or(is_comparison) && select.projection.iter().all(is_new)
+}
+
+/// Returns the SELECT of a plain query; see [`is_plain`].
+fn find_plain_select(statement: &SqlStatement) -> Option<&Select> {
+    let SqlStatement::Query(query) = statement else { return None };
     let Query {
         with: None,
         body,
@@ -30,13 +56,14 @@ pub(super) fn is_plain(statement: &Statement) -> bool {
         pipe_operators,
     } = query.as_ref()
     else {
-        return false;
+        return None;
     };
-    let SetExpr::Select(select) = body.as_ref() else { return false };
-    locks.is_empty()
+    let SetExpr::Select(select) = body.as_ref() else { return None };
+    let is_found = locks.is_empty()
         && pipe_operators.is_empty()
         && limit_clause.as_ref().is_none_or(is_plain_limit)
-        && is_plain_select(select)
+        && is_plain_select(select);
+    is_found.then_some(select.as_ref())
 }
 
 fn is_plain_limit(limit: &LimitClause) -> bool {
@@ -202,6 +229,29 @@ mod tests {
             "CREATE VIEW v AS SELECT 1",
         ] {
             assert!(!is_plain_text(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn simple_queries_have_one_comparison_and_no_column_twice() {
+        let is_simple_text = |text: &str| {
+            let query = crate::sql::base::syntax::parse_query(text).unwrap();
+            is_simple(&SqlStatement::Query(Box::new(query)))
+        };
+        for text in ["SELECT 1", "SELECT id, b FROM t WHERE id = 5 LIMIT 3", "SELECT 'a' FROM t"] {
+            assert!(is_simple_text(text), "{text}");
+        }
+        for text in [
+            "SELECT a, A FROM t",
+            "SELECT 1, 1",
+            "SELECT a = 1 FROM t",
+            "SELECT a FROM t WHERE a = 1 AND b = 2",
+            "SELECT a FROM t WHERE (a = 1)",
+            "SELECT a FROM t WHERE a = (1)",
+            "SELECT -1",
+            "SELECT *",
+        ] {
+            assert!(!is_simple_text(text), "{text}");
         }
     }
 }

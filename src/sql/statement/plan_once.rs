@@ -236,8 +236,8 @@ async fn plan_or_rename(
     Err(refused)
 }
 
-/// Applies a rewrite if a statement has what the rewrite concerns. Builds with debug assertions apply
-/// it always, and fail if it changes a statement for which it would be skipped.
+/// Applies a rewrite if a statement has what the rewrite concerns. Builds with debug assertions
+/// apply it always, and fail if it changes a statement for which it would be skipped.
 macro_rules! rewrite_if {
     ($is_needed:expr, $sql:ident, $rewrite:expr) => {{
         let is_needed = $is_needed;

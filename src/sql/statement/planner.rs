@@ -57,7 +57,7 @@ use crate::sql::statement::parsing::dialect::find_parser_dialect;
 use crate::sql::statement::parsing::forms::rewrite_known_forms;
 use crate::sql::statement::parsing::implied_parentheses::add_parentheses;
 use crate::sql::statement::parsing::joined_numbers::check_numbers;
-use crate::sql::statement::plain_queries::is_plain;
+use crate::sql::statement::plain_queries::{is_plain, is_simple};
 use crate::sql::statement::plan_once::{plan_named, with_sql};
 use crate::sql::statement::replanned::{
     KeptStatement, expand_execute, is_prepare, keep_prepared, keep_view, number_parameters,
@@ -503,7 +503,15 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         Statement::Statement(statement) => {
             write_out_change(statement)?;
             drop_temporary(statement);
-            rewrite_statement(statement)?;
+            let is_simple = is_simple(statement);
+            if !is_simple || cfg!(debug_assertions) {
+                let before = is_simple.then(|| statement.clone());
+                rewrite_statement(statement)?;
+                debug_assert!(
+                    before.is_none_or(|before| before == *statement),
+                    "a rewrite changes {statement}, so the query is not simple"
+                );
+            }
         }
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {

@@ -1,5 +1,5 @@
-//! Finds which kinds of clauses and expressions a statement has. A rewrite that concerns other kinds
-//! is skipped, because each walk over the syntax tree takes as long as this search.
+//! Finds which kinds of clauses and expressions a statement has. A rewrite that concerns other
+//! kinds is skipped, because each walk over the syntax tree takes as long as this search.
 
 use std::ops::ControlFlow;
 
@@ -15,8 +15,8 @@ use crate::sql::statement::columns::position_columns::match_position;
 /// A double holds all digits of a number with at most this many.
 pub(super) const MOST_DIGITS: usize = 15;
 
-/// The kinds of clauses and expressions that a query and its subqueries have. A statement of another
-/// kind, such as INSERT, counts as having all of them.
+/// The kinds of clauses and expressions that a query and its subqueries have. A statement of
+/// another kind, such as INSERT, counts as having all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SyntaxFacts {
     is_other: bool,
@@ -181,28 +181,29 @@ mod tests {
             ("SELECT a FROM t GROUP BY a HAVING a", SyntaxFacts { has_conditions: true, ..none }),
             ("SELECT t.a FROM t", qualified),
             ("SELECT t.s.a FROM t", SyntaxFacts { has_fields: true, ..qualified }),
-            (
-                "SELECT a FROM t WHERE a = 1234567890123456",
-                SyntaxFacts { has_long_numbers: true, ..none },
-            ),
+            ("SELECT a FROM t WHERE a = 1234567890123456", SyntaxFacts {
+                has_long_numbers: true,
+                ..none
+            }),
             ("SELECT a FROM t JOIN u USING (b)", SyntaxFacts { has_merging_joins: true, ..none }),
             ("SELECT a FROM (t NATURAL JOIN u)", SyntaxFacts { has_merging_joins: true, ..none }),
             ("SELECT a, _row FROM t", SyntaxFacts { has_positions: true, ..none }),
             ("SELECT -a FROM t", SyntaxFacts { has_predicates: true, ..none }),
             ("SELECT * FROM t", SyntaxFacts { has_stars: true, ..none }),
-            (
-                "SELECT COLUMNS('a') FROM t",
-                SyntaxFacts { has_calls: true, has_stars: true, ..none },
-            ),
+            ("SELECT COLUMNS('a') FROM t", SyntaxFacts {
+                has_calls: true,
+                has_stars: true,
+                ..none
+            }),
             ("SELECT a FROM (SELECT a FROM t) u", nested),
-            (
-                "SELECT a FROM (SELECT a FROM t)",
-                SyntaxFacts { has_unnamed_queries: true, ..nested },
-            ),
-            (
-                "WITH u AS (SELECT a FROM t) SELECT a FROM u",
-                SyntaxFacts { has_with: true, ..nested },
-            ),
+            ("SELECT a FROM (SELECT a FROM t)", SyntaxFacts {
+                has_unnamed_queries: true,
+                ..nested
+            }),
+            ("WITH u AS (SELECT a FROM t) SELECT a FROM u", SyntaxFacts {
+                has_with: true,
+                ..nested
+            }),
         ] {
             assert_eq!(SyntaxFacts::find_in(&parse_query(text).unwrap()), expected, "{text}");
         }

@@ -52,20 +52,21 @@ pub(in crate::sql) fn rewrite_known_forms<'a>(
     Cow::Owned(apply_edits(text, &edits))
 }
 
-/// Parts of the forms that [`rewrite_known_forms`] rewrites, in lower case, and parts of a text that
-/// make it difficult to find these forms without tokens: comments, and several queries.
+/// Parts of the forms that [`rewrite_known_forms`] rewrites, in lower case, and parts of a text
+/// that make it difficult to find these forms without tokens: comments, and several queries.
 const MARKS: [&str; 10] =
     ["--", "/*", "=>", "except", "insert", "intersect", "materialized", "trim", "union", ";"];
 
 /// Whether a text in lower case is one query that begins with SELECT, with at most one FROM, which
-/// is not in parentheses, and has none of the [`MARKS`]. Such a text is not rewritten, so its tokens
-/// need not be read.
+/// is not in parentheses, and has none of the [`MARKS`]. Such a text is not rewritten, so its
+/// tokens need not be read.
 fn has_plain_from(lower: &str) -> bool {
     let text = lower.trim();
     let text = text.strip_suffix(';').unwrap_or(text);
     let mut froms = text.match_indices("from");
-    let is_outside =
-        |(at, _): (usize, &str)| text[..at].matches('(').count() == text[..at].matches(')').count();
+    let is_outside = |(at, _): (usize, &str)| {
+        text[..at].matches('(').count() == text[..at].matches(')').count()
+    };
     text.starts_with("select")
         && text.matches("select").count() == 1
         && froms.next().is_none_or(is_outside)

@@ -6,7 +6,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
-    Alias, InList, ScalarFunction, WindowFunction, WindowFunctionDefinition,
+    AggregateFunction, Alias, InList, ScalarFunction, WindowFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -49,15 +49,21 @@ pub(in crate::sql) fn unify_float_keys(
         [input] => Arc::clone(input.schema()),
         inputs => Arc::new(merge_schema(inputs)),
     };
-    if !has_comparison(&plan) {
+    let has_comparison = has_part(&plan, is_comparison);
+    if !has_comparison && !has_keys(&plan) {
         return Ok(Transformed::no(plan));
     }
-    let plan = map_named(plan, |expr| {
-        expr.transform_up(|mut expr| {
-            let changed = wrap_compared_parts(&mut expr, &schema)?;
-            Ok(Transformed::new_transformed(expr, changed))
-        })
-    })?;
+    // The rewrite computes the names of all expressions of a node.
+    let plan = match has_comparison || cfg!(debug_assertions) {
+        true => map_named(plan, |expr| {
+            expr.transform_up(|mut expr| {
+                let changed = wrap_compared_parts(&mut expr, &schema)?;
+                Ok(Transformed::new_transformed(expr, changed))
+            })
+        })?,
+        false => Transformed::no(plan),
+    };
+    debug_assert!(has_comparison || !plan.transformed, "{:?} has a comparison", plan.data);
     plan.transform_data(|plan| match plan {
         LogicalPlan::Join(mut join) => {
             let mut changed = false;
@@ -172,22 +178,30 @@ fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !is_row_based(expr)
 }
 
-fn has_comparison(plan: &LogicalPlan) -> bool {
+fn has_keys(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_))
-        || has_part(plan, is_comparison)
 }
 
 fn is_comparison(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => is_comparison_operator(binary.op),
         Expr::Between(_) | Expr::InList(_) => true,
-        Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
+        Expr::AggregateFunction(call) => {
+            compares_arguments(call) || !call.params.order_by.is_empty()
+        }
+        Expr::WindowFunction(_) => true,
         Expr::Case(case) => case.expr.is_some(),
         Expr::ScalarFunction(call) => {
             has_fact(call.name(), StockFact::ComparesArguments) || searches_list(call.name())
         }
         _ => false,
     }
+}
+
+/// Whether an aggregate compares its arguments with those of other rows, as `count(DISTINCT x)` and
+/// `min(x)` do.
+fn compares_arguments(call: &AggregateFunction) -> bool {
+    call.params.distinct || find_aggregate_facts(call.func.name()).orders_values
 }
 
 fn is_equality(op: Operator) -> bool {
@@ -214,8 +228,7 @@ fn wrap_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             args.iter_mut().take(2).collect()
         }
         Expr::AggregateFunction(call) => {
-            let facts = find_aggregate_facts(call.func.name());
-            let compares = call.params.distinct || facts.orders_values;
+            let compares = compares_arguments(call);
             let args = call.params.args.iter_mut().filter(|_| compares);
             args.chain(call.params.order_by.iter_mut().map(|by| &mut by.expr)).collect()
         }
