@@ -202,6 +202,11 @@ impl NestedReader<'_> {
         if let Some(leaf) = read_time(value)? {
             return Ok(leaf);
         }
+        let class = value.get_type().name()?.to_string();
+        // The missing values of pandas and of masked arrays.
+        if matches!(class.as_str(), "NAType" | "MaskedConstant") {
+            return Ok(PythonLeaf::Null);
+        }
         // Scalars of numpy and torch have a method `item`, which returns a Python value.
         if let Ok(item) = value.call_method0(intern!(py, "item"))
             && !item.is(value)
@@ -216,15 +221,10 @@ impl NestedReader<'_> {
         if let Some(text) = read_decimal(value)? {
             return Ok(PythonLeaf::Decimal(text));
         }
-        let found = value.get_type().name()?.to_string();
-        // The missing value of pandas.
-        if found == "NAType" {
-            return Ok(PythonLeaf::Null);
-        }
         Err(to_py_err(&Error::ValueType {
             path: self.describe_place(),
             expected: "a number, a boolean, a string, a date, a time or None".into(),
-            found,
+            found: class,
         }))
     }
 }
