@@ -208,6 +208,17 @@ def test_missing_values_of_pandas_are_null():
     assert found == {"at": [None, at.to_pydatetime()], "x": [1, None]}
 
 
+def test_times_with_a_zone_are_instants():
+    pa = pytest.importorskip("pyarrow")
+    at = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+    plain = datetime.datetime(2020, 1, 1, 10)
+    table = pa.table({"zoned": pa.array([at], pa.timestamp("us", "+02:00")), "plain": pa.array([plain], pa.timestamp("us"))})
+    out = serrate.sql("SELECT zoned = $1 AS a, plain = $1 AS b, $1 AS c FROM t", [at], t=table)
+    assert out.to_dict() == {"a": [True], "b": [True], "c": [at]}
+    assert serrate.RaggedArray([[at]]).to_list() == [[at]]
+    assert serrate.RaggedArray([[at, plain]]).to_list() == [[plain, plain]]
+
+
 def test_masked_values_of_numpy_are_null():
     masked = np.ma.MaskedArray([1, 2, 3], mask=[False, True, False])
     times = np.ma.MaskedArray(np.array(["2024-01-01"] * 3, "M8[us]"), mask=[True, False, False])
