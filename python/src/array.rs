@@ -25,7 +25,9 @@ use serrate::kernels::unary::{UnaryOp, unary};
 use serrate::table::{Column, NanComparison, RaggedTable as Table};
 
 use crate::errors::{OrRaise, make_invalid_error, make_type_error};
-use crate::numpy_memory::{column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy};
+use crate::numpy_memory::{
+    as_numpy, column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy,
+};
 use crate::python_lists;
 use crate::run::{may_share_work, run_alone, run_detached, run_here};
 use crate::sql::extract_ragged;
@@ -353,7 +355,7 @@ impl RaggedArray {
         let numpy = py.import(intern!(py, "numpy"))?;
         let flat = match values.cast::<RaggedArray>() {
             Ok(ours) => ours.get().inner.leaves().clone(),
-            Err(_) => flat_from_numpy(&numpy.call_method1("asarray", (values,))?)?,
+            Err(_) => flat_from_numpy(&as_numpy(values)?)?,
         };
         let mut axes = Vec::new();
         for each in offsets.try_iter()? {

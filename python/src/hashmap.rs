@@ -82,7 +82,8 @@ impl PyHashMap {
         keys: &Bound<'py, PyAny>,
         fallback_value: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (keys, _) = extract_tensor(keys)?;
+        let (keys, of) = extract_tensor(keys)?;
+        let library = self.library.prefer_torch(of);
         let fallback = match fallback_value {
             None => Fallback::Zero,
             Some(value) if is_number(value)? => Fallback::Scalar(extract_fill(value)?),
@@ -98,7 +99,7 @@ impl PyHashMap {
             }
         };
         let out = run_detached(py, || self.inner.get(&keys, &fallback))?;
-        Ok((give_tensor(py, out.values, self.library)?, give_flags(py, out.found, self.library)?))
+        Ok((give_tensor(py, out.values, library)?, give_flags(py, out.found, library)?))
     }
 
     fn __getitem__<'py>(
@@ -129,8 +130,9 @@ impl PyHashMap {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (keys, _) = extract_tensor(keys)?;
-        give_flags(py, run_detached(py, || self.inner.contains(&keys))?, self.library)
+        let (keys, of) = extract_tensor(keys)?;
+        let library = self.library.prefer_torch(of);
+        give_flags(py, run_detached(py, || self.inner.contains(&keys))?, library)
     }
 
     /// Removes keys. Returns whether the map had each key.
@@ -139,9 +141,10 @@ impl PyHashMap {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (keys, _) = extract_tensor(keys)?;
+        let (keys, of) = extract_tensor(keys)?;
+        let library = self.library.prefer_torch(of);
         let map = &mut self.inner;
-        give_flags(py, run_detached(py, || map.remove(&keys))?, self.library)
+        give_flags(py, run_detached(py, || map.remove(&keys))?, library)
     }
 
     fn __delitem__(&mut self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
-use serrate::arrow::array::AsArray;
-use serrate::arrow::compute::{cast, concat_batches};
+use serrate::arrow::array::{Array, ArrayRef, AsArray};
+use serrate::arrow::compute::{CastOptions, cast, cast_with_options, concat_batches};
 use serrate::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use serrate::dense::{DType, Fill};
 use serrate::io::meds::{LabelKind, Labels};
@@ -94,6 +94,29 @@ fn extract_option_fill(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     Ok(Fill::Float(value.extract()?))
 }
 
+/// Converts a column of labels. Returns an error if a value would change.
+fn cast_labels(found: &ArrayRef, name: &str, to: &DataType) -> PyResult<ArrayRef> {
+    let from = found.data_type();
+    let refuse = |why: &str| {
+        make_invalid_error(format!(
+            "the column {name:?} of the labels has the type {from}, and its values cannot be converted to {to} ({why})"
+        ))
+    };
+    let strict = CastOptions { safe: false, ..Default::default() };
+    let made = cast_with_options(found, to, &strict).map_err(|e| refuse(&e.to_string()))?;
+    let is_rounded = match from {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            let counts = cast(found, &DataType::Int64).or_raise()?;
+            counts.as_primitive::<Int64Type>().iter().flatten().any(|ns| ns % 1000 != 0)
+        }
+        _ if from.is_floating() && to.is_integer() => {
+            cast(&made, from).or_raise()? != *found
+        }
+        _ => false,
+    };
+    if is_rounded { Err(refuse("a value would be rounded")) } else { Ok(made) }
+}
+
 /// Reads labels from a folder or file, or converts them from a table.
 fn read_labels(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
     let is_path = value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?;
@@ -112,7 +135,7 @@ fn read_labels(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
                 "the labels have no column {name:?}; give a table with subject_id and prediction_time"
             ))
         })?;
-        cast(found, to).or_raise()
+        cast_labels(found, name, to)
     };
     let subjects = column("subject_id", &DataType::Int64)?;
     let times = column("prediction_time", &DataType::Timestamp(TimeUnit::Microsecond, None))?;

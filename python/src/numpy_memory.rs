@@ -7,7 +7,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use serrate::arrow::array::{Array, ArrayRef};
+use serrate::arrow::array::{Array, ArrayRef, AsArray};
 use serrate::arrow::buffer::Buffer;
 use serrate::arrow::compute::cast;
 use serrate::arrow::datatypes::{DataType, TimeUnit};
@@ -288,9 +288,39 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<DenseTensor> {
     DenseTensor::try_new(found, shape, buffer).or_raise()
 }
 
+fn is_masked(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    if !value.hasattr(intern!(py, "mask"))? {
+        return Ok(false);
+    }
+    let module = py.import(intern!(py, "numpy.ma"))?;
+    value.is_instance(&module.getattr(intern!(py, "MaskedArray"))?)
+}
+
+/// Converts a value to a numpy array. A masked array stays one.
+pub(crate) fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    match is_masked(value)? {
+        true => Ok(value.clone()),
+        false => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,)),
+    }
+}
+
+/// Converts a one-dimensional numpy array to an Arrow array. Masked values become nulls.
+pub(crate) fn flat_from_numpy(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    if !is_masked(array)? {
+        return values_from_numpy(array);
+    }
+    let module = array.py().import(intern!(array.py(), "numpy.ma"))?;
+    let mask = from_numpy(&module.call_method1("getmaskarray", (array,))?)?;
+    let mask = mask.to_flat().or_raise()?;
+    let values = values_from_numpy(&array.getattr("data")?)?;
+    serrate::arrow::compute::nullif(&values, mask.as_boolean()).or_raise()
+}
+
 /// Converts a one-dimensional numpy array to an Arrow array. Times keep their unit; strings and objects are
 /// parsed.
-pub(crate) fn flat_from_numpy(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+fn values_from_numpy(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let py = array.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;
     let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;

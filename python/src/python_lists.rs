@@ -26,8 +26,10 @@ enum PythonLeaf {
     UInt(u64),
     Float(f64),
     Text(String),
-    /// Microseconds since 1970.
+    /// Microseconds since 1970 of a time without a zone.
     Time(i64),
+    /// Microseconds since 1970 in UTC, of a time with a zone.
+    Instant(i64),
     /// Days since 1970.
     Day(i64),
     /// Microseconds.
@@ -202,6 +204,11 @@ impl NestedReader<'_> {
         if let Some(leaf) = read_time(value)? {
             return Ok(leaf);
         }
+        let class = value.get_type().name()?.to_string();
+        // The missing values of pandas and of masked arrays.
+        if matches!(class.as_str(), "NAType" | "MaskedConstant") {
+            return Ok(PythonLeaf::Null);
+        }
         // Scalars of numpy and torch have a method `item`, which returns a Python value.
         if let Ok(item) = value.call_method0(intern!(py, "item"))
             && !item.is(value)
@@ -216,15 +223,10 @@ impl NestedReader<'_> {
         if let Some(text) = read_decimal(value)? {
             return Ok(PythonLeaf::Decimal(text));
         }
-        let found = value.get_type().name()?.to_string();
-        // The missing value of pandas.
-        if found == "NAType" {
-            return Ok(PythonLeaf::Null);
-        }
         Err(to_py_err(&Error::ValueType {
             path: self.describe_place(),
             expected: "a number, a boolean, a string, a date, a time or None".into(),
-            found,
+            found: class,
         }))
     }
 }
@@ -242,7 +244,8 @@ fn read_time(value: &Bound<'_, PyAny>) -> PyResult<Option<PythonLeaf>> {
         }
         let numpy = py.import(intern!(py, "numpy"))?;
         let utc = datetime.getattr("timezone")?.getattr("utc")?;
-        let plain = match value.getattr(intern!(py, "tzinfo"))?.is_none() {
+        let is_plain = value.getattr(intern!(py, "tzinfo"))?.is_none();
+        let plain = match is_plain {
             true => value.clone(),
             false => {
                 let kwargs = PyDict::new(py);
@@ -256,7 +259,10 @@ fn read_time(value: &Bound<'_, PyAny>) -> PyResult<Option<PythonLeaf>> {
         };
         let micros = numpy.call_method1("datetime64", (plain, "us"))?;
         let micros: i64 = micros.call_method1("astype", ("i8",))?.extract()?;
-        return Ok(Some(PythonLeaf::Time(micros)));
+        return Ok(Some(match is_plain {
+            true => PythonLeaf::Time(micros),
+            false => PythonLeaf::Instant(micros),
+        }));
     }
     if is_a("date")? {
         let ordinal: i64 = value.call_method0("toordinal")?.extract()?;
@@ -345,7 +351,7 @@ fn parse_nested(
 fn build_column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
     let has = |f: fn(&PythonLeaf) -> bool| leaves.iter().any(f);
     let text = has(|l| matches!(l, PythonLeaf::Text(_)));
-    let time = has(|l| matches!(l, PythonLeaf::Time(_)));
+    let time = has(|l| matches!(l, PythonLeaf::Time(_) | PythonLeaf::Instant(_)));
     let day = has(|l| matches!(l, PythonLeaf::Day(_)));
     let number =
         has(|l| matches!(l, PythonLeaf::Int(_) | PythonLeaf::UInt(_) | PythonLeaf::Float(_)));
@@ -364,11 +370,7 @@ fn build_column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> 
             _ => None,
         })))
     } else if time {
-        Arc::new(TimestampMicrosecondArray::from_iter(leaves.iter().map(|l| match l {
-            PythonLeaf::Time(t) => Some(*t),
-            PythonLeaf::Day(d) => Some(*d * 86_400_000_000),
-            _ => None,
-        })))
+        build_times(leaves)
     } else if day {
         let days = Int64Array::from_iter(leaves.iter().map(|l| match l {
             PythonLeaf::Day(d) => Some(*d),
@@ -415,6 +417,20 @@ fn build_column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> 
                 .map_err(|e| make_invalid_error(format!("{what}: {e}")))
         }
         _ => Ok(array),
+    }
+}
+
+/// Builds times with the zone UTC or, if some of them have no zone, without a zone.
+fn build_times(leaves: &[PythonLeaf]) -> ArrayRef {
+    let times = TimestampMicrosecondArray::from_iter(leaves.iter().map(|l| match l {
+        PythonLeaf::Time(t) | PythonLeaf::Instant(t) => Some(*t),
+        PythonLeaf::Day(d) => Some(*d * 86_400_000_000),
+        _ => None,
+    }));
+    let is_plain = |l: &PythonLeaf| matches!(l, PythonLeaf::Time(_) | PythonLeaf::Day(_));
+    match leaves.iter().any(is_plain) {
+        true => Arc::new(times),
+        false => Arc::new(times.with_timezone("+00:00")),
     }
 }
 

@@ -37,7 +37,7 @@ use crate::display;
 use crate::errors::{
     OrRaise, make_invalid_error, make_stream_error, make_type_error, to_stream_error,
 };
-use crate::numpy_memory::{column_to_numpy, to_numpy, view_parts};
+use crate::numpy_memory::{as_numpy, column_to_numpy, flat_from_numpy, to_numpy, view_parts};
 use crate::progress::{RunningPlan, StatementProgress};
 use crate::run::{ThreadPools, format_panic, run_alone, run_here, start_threads};
 use crate::table::RaggedTable;
@@ -360,9 +360,7 @@ pub(crate) fn extract_column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<A
             .and_then(|n| n.extract::<usize>())
             .is_ok_and(|n| n == 1);
     if is_flat {
-        let numpy = py.import(intern!(py, "numpy"))?;
-        let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
-        return crate::numpy_memory::flat_from_numpy(&array);
+        return flat_from_numpy(&as_numpy(value)?);
     }
     let array = extract_ragged(value, name)?;
     run_alone(py, || array.to_arrow())
@@ -384,15 +382,14 @@ pub(crate) fn extract_ragged(value: &Bound<'_, PyAny>, name: &str) -> PyResult<R
         return extract_nested_tensor(value, name);
     }
     if value.hasattr(intern!(py, "dtype"))? && value.hasattr(intern!(py, "shape"))? {
-        let numpy = py.import(intern!(py, "numpy"))?;
-        let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
+        let array = as_numpy(value)?;
         let shape: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
         let Some(rows) = shape.first().copied() else {
             return Err(make_type_error(format!(
                 "{name}: expected a list or an array with axes, found a scalar"
             )));
         };
-        let flat = crate::numpy_memory::flat_from_numpy(&array.call_method1("reshape", (-1,))?)?;
+        let flat = flat_from_numpy(&array.call_method1("reshape", (-1,))?)?;
         let mut axes = Vec::new();
         let mut lists = rows;
         for size in shape.iter().skip(1).copied() {

@@ -277,6 +277,20 @@ pub(crate) fn extract_sizes(sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     extract_axes(sizes.as_any())
 }
 
+/// Returns torch if an index is or has a torch tensor.
+pub(crate) fn find_index_library(index: &Bound<'_, PyAny>) -> PyResult<TensorLibrary> {
+    let items: Vec<Bound<'_, PyAny>> = match index.cast::<PyTuple>() {
+        Ok(items) => items.iter().collect(),
+        Err(_) => vec![index.clone()],
+    };
+    for item in items {
+        if is_torch(&item, "Tensor")? {
+            return Ok(TensorLibrary::Torch);
+        }
+    }
+    Ok(TensorLibrary::Numpy)
+}
+
 /// Converts a numpy index between brackets; an invalid index raises an `InvalidIndexError`.
 pub(crate) fn index_in(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     extract_index(index).map_err(as_index_error)

@@ -261,6 +261,32 @@ def test_labels_can_be_a_table():
     assert next(iter(loader))["boolean_value"].tolist() == [True]
 
 
+@pytest.mark.parametrize(
+    "changed, text",
+    [
+        (dict(subject_id=[8.5]), "a value would be rounded"),
+        (dict(subject_id=["x"]), '"subject_id" of the labels has the type'),
+        (dict(prediction_time=np.array(["2015-01-01T00:00:00.000000001"], "M8[ns]")), "would be rounded"),
+        (dict(prediction_time=["soon"]), '"prediction_time" of the labels'),
+        (dict(boolean_value=["maybe"]), '"boolean_value" of the labels'),
+    ],
+)
+def test_labels_that_would_change_are_refused(changed, text):
+    table = {"subject_id": [8], "prediction_time": np.array(["2015-01-01"], "M8[us]"), "boolean_value": [True]}
+    with pytest.raises(serrate.InvalidError, match=text):
+        MedsLoader(MEDS, labels={**table, **changed}, output="numpy")
+    same = {"subject_id": [8.0], "prediction_time": np.array(["2015-01-01"], "M8[ns]"), "boolean_value": [1]}
+    assert MedsLoader(MEDS, labels=same, output="numpy").num_items == 1
+
+
+def test_positions_count_from_zero():
+    loader = Loader(serrate.RaggedTable({"a": [1, 2]}), output="numpy")
+    for move in (lambda: loader.set_epoch(-1), lambda: loader.load_state_dict({"epoch": 0, "batch": -1})):
+        with pytest.raises(serrate.InvalidError, match="both count from 0"):
+            move()
+    assert loader.epoch == 0
+
+
 def test_options_are_checked():
     for options, error in [
         (dict(nothing=1), TypeError),

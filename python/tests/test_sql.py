@@ -208,6 +208,32 @@ def test_missing_values_of_pandas_are_null():
     assert found == {"at": [None, at.to_pydatetime()], "x": [1, None]}
 
 
+def test_times_with_a_zone_are_instants():
+    pa = pytest.importorskip("pyarrow")
+    at = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+    plain = datetime.datetime(2020, 1, 1, 10)
+    table = pa.table({"zoned": pa.array([at], pa.timestamp("us", "+02:00")), "plain": pa.array([plain], pa.timestamp("us"))})
+    out = serrate.sql("SELECT zoned = $1 AS a, plain = $1 AS b, $1 AS c FROM t", [at], t=table)
+    assert out.to_dict() == {"a": [True], "b": [True], "c": [at]}
+    assert serrate.RaggedArray([[at]]).to_list() == [[at]]
+    assert serrate.RaggedArray([[at, plain]]).to_list() == [[plain, plain]]
+
+
+def test_masked_values_of_numpy_are_null():
+    masked = np.ma.MaskedArray([1, 2, 3], mask=[False, True, False])
+    times = np.ma.MaskedArray(np.array(["2024-01-01"] * 3, "M8[us]"), mask=[True, False, False])
+    now = datetime.datetime(2024, 1, 1)
+    rows = {"x": masked, "at": times, "l": list(masked)}
+    expected = {"x": [1, None, 3], "at": [None, now, now], "l": [1, None, 3]}
+    assert serrate.sql("SELECT * FROM t", t=rows).to_dict() == expected
+    assert serrate.RaggedTable(rows).to_dict() == expected
+    assert serrate.RaggedArray(masked.reshape(3, 1)).to_list() == [[1], [None], [3]]
+    assert serrate.RaggedArray.from_parts(masked, [[0, 3]]).to_list() == [[1, None, 3]]
+    again = serrate.sql("SELECT x FROM t", t=serrate.sql("SELECT x FROM t", t={"x": masked}).numpy())
+    assert again.to_dict() == {"x": [1, None, 3]}
+    assert serrate.RaggedArray(np.ma.MaskedArray([1, 2])).to_list() == [1, 2]
+
+
 def test_values_have_the_classes_of_the_library_of_python():
     query = (
         "SELECT 1.25::DECIMAL(5, 2) AS exact, TIME '01:02:03.5' AS clock, x'6162' AS bytes, "

@@ -234,6 +234,22 @@ def test_dok_tensors_work_with_torch():
     assert torch.stack([x, x]).shape == (2, 2, 3)
 
 
+def test_torch_arguments_give_torch_results():
+    torch = pytest.importorskip("torch")
+    at = torch.tensor([1, 2])
+    x = serrate.DokTensor(size=(5, 5))
+    x[at, at] = torch.tensor([1.0, 2.0])
+    for found in (x[at, at], x[at], x[0, at], x.get_orthogonal((at, [0, 1]))):
+        assert isinstance(found, torch.Tensor)
+    assert x[at, at].tolist() == [1.0, 2.0]
+    assert isinstance(x[[1, 2]], np.ndarray) and isinstance(x[np.array([1])], np.ndarray)
+    seen = serrate.HashMap()
+    seen[np.array([1, 2])] = np.array([10, 20])
+    for found in (*seen.get(at), *seen[at], seen.contains(at), seen.remove(at)):
+        assert isinstance(found, torch.Tensor)
+    assert isinstance(seen.get(np.array([1]))[0], np.ndarray)
+
+
 def test_hash_map_inserts_finds_and_deletes_keys():
     m = HashMap(n_buckets=4)
     assert m.keys() is None and len(m) == 0 and repr(m) == "HashMap(empty)"

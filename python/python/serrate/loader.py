@@ -118,6 +118,8 @@ class _Batches:
         self._move(int(epoch), 0)
 
     def _move(self, epoch: int, batch: int) -> None:
+        if epoch < 0 or batch < 0:
+            raise InvalidError(f"the position is batch {batch} of epoch {epoch}, but both count from 0")
         self._epoch, self._batch = epoch, batch
         self._marks[:] = bytes(_MARKS)
 

@@ -19,7 +19,7 @@ use crate::hashmap::PyHashMap;
 use crate::run::{run_detached, run_here};
 use crate::tensor::{
     TensorLibrary, check_device, extract_axes, extract_dtype, extract_sizes, extract_tensor,
-    give_tensor, import_torch, index_in, make_keyword,
+    find_index_library, give_tensor, import_torch, index_in, make_keyword,
 };
 
 /// A sparse tensor, stored as a dictionary from coordinates to values. Elements without an entry are zero.
@@ -327,9 +327,10 @@ impl DokTensor {
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let library = self.library.prefer_torch(find_index_library(index)?);
         let index = index_in(index)?;
         let out = run_detached(py, || self.inner.index(&index)).map_err(as_index_error)?;
-        give_tensor(py, out, self.library)
+        give_tensor(py, out, library)
     }
 
     /// Returns a copy of the elements at an index as a sparse tensor. Indexing follows numpy.
@@ -350,10 +351,11 @@ impl DokTensor {
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let library = self.library.prefer_torch(find_index_library(index)?);
         let index = index_in(index)?;
         let out =
             run_detached(py, || self.inner.index_orthogonal(&index)).map_err(as_index_error)?;
-        give_tensor(py, out, self.library)
+        give_tensor(py, out, library)
     }
 
     /// Writes a number, a tensor that is broadcast, or a sparse tensor of the same shape. Zeros remove
