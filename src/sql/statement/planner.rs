@@ -48,6 +48,7 @@ use crate::sql::statement::errors::clauses::{
 };
 use crate::sql::statement::errors::hints::find_conditions;
 use crate::sql::statement::errors::misplaced_windows::find_window_alias;
+use crate::sql::statement::keys::prepared_distinct::replace_distinct_on;
 use crate::sql::statement::names::headings::set_headings;
 use crate::sql::statement::names::select_aliases;
 use crate::sql::statement::parsing::copy_options::{
@@ -246,6 +247,8 @@ pub(crate) async fn execute_plan(
             }
             prepare.input = Arc::new(analyzed);
         }
+        let query = prepare.input.as_ref().clone();
+        prepare.input = Arc::new(replace_distinct_on(&state, query)?);
     }
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
