@@ -43,6 +43,7 @@ use crate::sql::statement::commands::update_targets::write_out_targets;
 use crate::sql::statement::commands::written_decimals::{
     cast_assigned_numbers, cast_inserted_numbers,
 };
+use crate::sql::statement::commands::written_tensors::check_written_tensors;
 use crate::sql::statement::errors::clauses::{
     self, find_other_forms, find_pivot, refuse_using_sample,
 };
@@ -405,6 +406,7 @@ impl WrittenStatement {
         }
         check_lists(&plan)?;
         check_written_times(&plan, &self.casts)?;
+        check_written_tensors(&plan)?;
         refuse_number_times(&plan)?;
         let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
         match self.created {
