@@ -723,3 +723,38 @@ async fn numbers_are_not_written_to_times_of_day() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn tensors_of_another_shape_are_not_written_to_a_column() {
+    let ctx = create_parallel_session();
+    let tensor = |shape: &str| format!("densify([[1], [2, 3]], {shape})");
+    let created = format!("CREATE TABLE t AS SELECT 1 AS id, {} AS d", tensor("[2, 3]"));
+    run_query(&ctx, &created).await;
+    let other = tensor("[3, 2]");
+    for (change, found) in [
+        (format!("INSERT INTO t SELECT 2, {other}"), "{\"shape\":[3,2]}"),
+        (format!("INSERT INTO t VALUES (2, {other})"), "{\"shape\":[3,2]}"),
+        ("INSERT INTO t (d) SELECT densify([1, 2], [6])".to_owned(), "{\"shape\":[6]}"),
+        (format!("UPDATE t SET d = {other}"), "{\"shape\":[3,2]}"),
+        (format!("EXPLAIN INSERT INTO t SELECT 2, {other}"), "{\"shape\":[3,2]}"),
+        (
+            format!("INSERT INTO t SELECT 2, {} UNION ALL SELECT 3, {other}", tensor("[2, 3]")),
+            "of several shapes",
+        ),
+    ] {
+        let e = error(&ctx, &change).await;
+        let column = "the column 'd' of t has arrow.fixed_shape_tensor {\"shape\":[2,3]}";
+        assert!(e.contains(column) && e.contains(found), "{change}\n{e}");
+    }
+    for change in [
+        format!("INSERT INTO t SELECT 2, {}", tensor("[2, 3]")),
+        "INSERT INTO t SELECT 3, [6, 5, 4, 3, 2, 1]".to_owned(),
+        format!("INSERT INTO t VALUES (4, NULL), (5, {})", tensor("[2, 3]")),
+        format!("UPDATE t SET d = {} WHERE id = 3", tensor("[2, 3]")),
+        "UPDATE t SET id = id + 10".to_owned(),
+    ] {
+        let changed = rows_or_error(&ctx, &change).await;
+        assert!(changed.parse::<i64>().is_ok(), "{change}\n{changed}");
+    }
+    assert_eq!(query_rows(&ctx, "SELECT count(d), count(*) FROM t").await, "4 5");
+}

@@ -398,6 +398,46 @@ async fn prepared_statements_may_have_lists_of_different_types() {
 }
 
 #[tokio::test]
+async fn distinct_on_may_be_prepared() {
+    let ctx = create_parallel_session();
+    run_all(
+        &ctx,
+        &[
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, [3, 1]), (2, [4]), (3, [2])) v(id, x)",
+            "PREPARE bare AS SELECT DISTINCT ON (ragged_sum(x)) id FROM t WHERE id < $1 ORDER BY ragged_sum(x), id DESC",
+            "PREPARE keyed AS SELECT DISTINCT ON (id > $1) id, x FROM t ORDER BY id > $1, id",
+            "PREPARE within AS WITH w AS (SELECT DISTINCT ON (id % 2) id FROM t ORDER BY id % 2, id) SELECT id FROM w WHERE id IN (SELECT DISTINCT ON (x) id FROM t) ORDER BY id LIMIT $1",
+            "PREPARE unsorted AS SELECT count(*) FROM (SELECT DISTINCT ON (x) id FROM t)",
+        ],
+    )
+    .await;
+    expect_texts(
+        &ctx,
+        &[
+            ("EXECUTE bare(4)", "3; 2"),
+            ("EXECUTE bare(3)", "2"),
+            ("EXECUTE keyed(1)", "1 [3, 1]; 2 [4]"),
+            ("EXECUTE within(5)", "1; 2"),
+            ("EXECUTE unsorted", "3"),
+        ],
+    )
+    .await;
+}
+
+/// When this test fails, `sql::statement::keys::prepared_distinct` can be removed.
+#[tokio::test]
+async fn stock_distinct_on_still_cannot_be_prepared() {
+    use std::panic::AssertUnwindSafe;
+
+    use futures::FutureExt;
+
+    let ctx = SessionContext::new();
+    let sql = "PREPARE p AS SELECT DISTINCT ON (x) x FROM (VALUES (1), (2)) AS t(x)";
+    let run = stock_batches(&ctx, sql);
+    assert!(!matches!(AssertUnwindSafe(run).catch_unwind().await, Ok(Ok(_))));
+}
+
+#[tokio::test]
 async fn views_may_contain_any_subquery() {
     let ctx = create_parallel_session();
     run_all(

@@ -28,7 +28,6 @@ pub(super) static SKIPPED_ANALYSIS: &[(&str, ConcernFn)] =
 pub(super) static SKIPPED_LOGICAL: &[(&str, ConcernFn)] = &[
     // Replaces ANY and ALL.
     ("rewrite_set_comparison", has_queries),
-    ("eliminate_join", has_joins),
     ("eliminate_cross_join", has_joins),
     ("common_sub_expression_eliminate", may_repeat_parts),
 ];

@@ -43,10 +43,12 @@ use crate::sql::statement::commands::update_targets::write_out_targets;
 use crate::sql::statement::commands::written_decimals::{
     cast_assigned_numbers, cast_inserted_numbers,
 };
+use crate::sql::statement::commands::written_tensors::check_written_tensors;
 use crate::sql::statement::errors::clauses::{self, find_other_forms, refuse_using_sample};
 use crate::sql::statement::errors::hints::find_conditions;
 use crate::sql::statement::errors::misplaced_windows::find_window_alias;
 use crate::sql::statement::errors::table_clauses::find_pivot;
+use crate::sql::statement::keys::prepared_distinct::replace_distinct_on;
 use crate::sql::statement::names::headings::set_headings;
 use crate::sql::statement::names::select_aliases;
 use crate::sql::statement::parsing::copy_options::{
@@ -245,6 +247,8 @@ pub(crate) async fn execute_plan(
             }
             prepare.input = Arc::new(analyzed);
         }
+        let query = prepare.input.as_ref().clone();
+        prepare.input = Arc::new(replace_distinct_on(&state, query)?);
     }
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
@@ -401,6 +405,7 @@ impl WrittenStatement {
         }
         check_lists(&plan)?;
         check_written_times(&plan, &self.casts)?;
+        check_written_tensors(&plan)?;
         refuse_number_times(&plan)?;
         let plan = replace_paths(state, reset_to_default(set_headings(plan)?)?);
         match self.created {

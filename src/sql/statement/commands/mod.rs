@@ -14,3 +14,4 @@ pub(super) mod time_values;
 pub(super) mod unlisted_columns;
 pub(super) mod update_targets;
 pub(super) mod written_decimals;
+pub(super) mod written_tensors;
