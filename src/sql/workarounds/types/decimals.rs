@@ -324,7 +324,7 @@ const JOINING: [&str; 4] = ["array_concat", "array_except", "array_intersect", "
 
 /// Functions that change a list, with the position of the list among the arguments and the positions
 /// of the values that they add, remove or replace.
-static CHANGING: [(&str, usize, Range<usize>); 9] = [
+static CHANGING: [(&str, usize, Range<usize>); 8] = [
     ("array_append", 0, 1..2),
     ("array_prepend", 1, 0..1),
     ("array_remove", 0, 1..2),
@@ -333,7 +333,6 @@ static CHANGING: [(&str, usize, Range<usize>); 9] = [
     ("array_replace", 0, 1..3),
     ("array_replace_all", 0, 1..3),
     ("array_replace_n", 0, 1..3),
-    ("array_resize", 0, 2..3),
 ];
 
 fn combines_elements(function: &str) -> bool {
