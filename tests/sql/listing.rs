@@ -503,3 +503,19 @@ async fn pipes_and_devices_are_refused() {
         assert!(e.contains("is a pipe or a device"), "{sql}: {e}");
     }
 }
+
+#[tokio::test]
+async fn missing_files_have_their_full_path_and_partitions_one_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let at = display_path(dir.path());
+    let create = format!("CREATE EXTERNAL TABLE t (a INT) STORED AS CSV LOCATION '{at}/no.csv'");
+    query_batches(&ctx, &create).await.unwrap();
+    let e = error(&ctx, "SELECT * FROM t").await;
+    assert!(e.contains(&format!("{at}/no.csv: the file does not exist")), "{e}");
+    let create = format!(
+        "CREATE EXTERNAL TABLE u (a INT, p INT) STORED AS CSV PARTITIONED BY (p, p) LOCATION '{at}/'"
+    );
+    let e = error(&ctx, &create).await;
+    assert!(e.contains("PARTITIONED BY names the column 'p' twice"), "{e}");
+}

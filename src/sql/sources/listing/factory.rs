@@ -12,6 +12,7 @@ use datafusion::datasource::listing::{
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::CreateExternalTable;
+use serrate_core::internal::find_repeated;
 
 use crate::array::{leaf_type, list_depth};
 use crate::sql::base::boxed_methods::boxed_method;
@@ -276,7 +277,19 @@ fn list_fields(field: &FieldRef) -> Fields {
 
 /// Returns the names and types of the columns in PARTITIONED BY. A column that the statement does
 /// not declare is an error.
+/// Returns an error if PARTITIONED BY names a column twice.
+fn check_folder_names(command: &CreateExternalTable) -> Result<()> {
+    match find_repeated(&command.table_partition_cols) {
+        None => Ok(()),
+        Some(name) => plan_err!(
+            "table '{}': PARTITIONED BY names the column '{name}' twice; name it once",
+            command.name
+        ),
+    }
+}
+
 fn parse_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataType)>> {
+    check_folder_names(command)?;
     let column = |name: &String| {
         let field = command.schema.inner().field_with_name(name).map_err(|_| {
             plan_datafusion_err!(
@@ -294,6 +307,7 @@ fn infer_folders(
     command: &CreateExternalTable,
     listed: &[ListedFile],
 ) -> Result<Vec<String>> {
+    check_folder_names(command)?;
     let declared = &command.table_partition_cols;
     let infers = state.config_options().execution.listing_table_factory_infer_partitions;
     match declared.is_empty() && infers {

@@ -107,7 +107,7 @@ impl FileSet {
             let holds = |file: &ListedFile| path.strip_prefix(&file.meta.location).is_some();
             !known.contains(path.prefix()) && !listed.iter().any(holds) && !is_local_folder(path)
         });
-        missing.map_or(Ok(()), |path| Err(make_missing_file_error(&format_location(path.prefix()))))
+        missing.map_or(Ok(()), |path| Err(make_missing_file_error(&format_named(path))))
     }
 
     async fn list_path(
@@ -273,6 +273,14 @@ fn is_document(location: &Path) -> bool {
     ];
     let name = location.filename().unwrap_or_default().to_ascii_lowercase();
     DOCUMENTS.contains(&name.as_str())
+}
+
+/// Returns the path of a file or folder that may not exist, for display.
+fn format_named(path: &ListingTableUrl) -> String {
+    match path.get_url().to_file_path() {
+        Ok(file) if path.scheme() == "file" => file.display().to_string(),
+        _ => format_location(path.prefix()),
+    }
 }
 
 fn is_local_folder(path: &ListingTableUrl) -> bool {
