@@ -378,9 +378,10 @@ mod tests {
                 "SELECT a FROM u WHERE to_date('2020-01-01') IS NULL",
                 &[CastCall, Function, Text, Time],
             ),
-            ("SELECT ragged_sum(x) FROM u WHERE nvl(a, 1) = 2", &[
-                Binary, ChoiceCall, Function, Time,
-            ]),
+            (
+                "SELECT ragged_sum(x) FROM u WHERE nvl(a, 1) = 2",
+                &[Binary, ChoiceCall, Function, Time],
+            ),
             ("SELECT a FROM u WHERE a < 5", &[Binary, Order]),
             ("SELECT a + 1 FROM u", &[Binary, Sum]),
             ("SELECT -a FROM u", &[Negative]),

@@ -47,10 +47,7 @@ pub(super) static SKIPPED_PHYSICAL: &[(&str, &[NodeType])] = &[
     // Also divides the conditions of nested-loop joins.
     (
         "ProjectionPushdown",
-        &[
-            TypeId::of::<NestedLoopJoinExec> as NodeType,
-            TypeId::of::<ProjectionExec> as NodeType,
-        ],
+        &[TypeId::of::<NestedLoopJoinExec> as NodeType, TypeId::of::<ProjectionExec> as NodeType],
     ),
     // Only a filter has conditions to move.
     ("FilterPushdown", &[TypeId::of::<FilterExec> as NodeType]),
@@ -70,9 +67,7 @@ fn calls_grouping(plan: &LogicalPlan) -> Result<bool> {
         Expr::AggregateFunction(call) => call.func.name() == "grouping",
         _ => false,
     };
-    has_node(plan, |node| {
-        Ok(matches!(node, LogicalPlan::Aggregate(_)) && has_part(node, is_call))
-    })
+    has_node(plan, |node| Ok(matches!(node, LogicalPlan::Aggregate(_)) && has_part(node, is_call)))
 }
 
 fn has_queries(plan: &LogicalPlan) -> Result<bool> {

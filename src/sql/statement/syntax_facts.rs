@@ -181,29 +181,28 @@ mod tests {
             ("SELECT a FROM t GROUP BY a HAVING a", SyntaxFacts { has_conditions: true, ..none }),
             ("SELECT t.a FROM t", qualified),
             ("SELECT t.s.a FROM t", SyntaxFacts { has_fields: true, ..qualified }),
-            ("SELECT a FROM t WHERE a = 1234567890123456", SyntaxFacts {
-                has_long_numbers: true,
-                ..none
-            }),
+            (
+                "SELECT a FROM t WHERE a = 1234567890123456",
+                SyntaxFacts { has_long_numbers: true, ..none },
+            ),
             ("SELECT a FROM t JOIN u USING (b)", SyntaxFacts { has_merging_joins: true, ..none }),
             ("SELECT a FROM (t NATURAL JOIN u)", SyntaxFacts { has_merging_joins: true, ..none }),
             ("SELECT a, _row FROM t", SyntaxFacts { has_positions: true, ..none }),
             ("SELECT -a FROM t", SyntaxFacts { has_predicates: true, ..none }),
             ("SELECT * FROM t", SyntaxFacts { has_stars: true, ..none }),
-            ("SELECT COLUMNS('a') FROM t", SyntaxFacts {
-                has_calls: true,
-                has_stars: true,
-                ..none
-            }),
+            (
+                "SELECT COLUMNS('a') FROM t",
+                SyntaxFacts { has_calls: true, has_stars: true, ..none },
+            ),
             ("SELECT a FROM (SELECT a FROM t) u", nested),
-            ("SELECT a FROM (SELECT a FROM t)", SyntaxFacts {
-                has_unnamed_queries: true,
-                ..nested
-            }),
-            ("WITH u AS (SELECT a FROM t) SELECT a FROM u", SyntaxFacts {
-                has_with: true,
-                ..nested
-            }),
+            (
+                "SELECT a FROM (SELECT a FROM t)",
+                SyntaxFacts { has_unnamed_queries: true, ..nested },
+            ),
+            (
+                "WITH u AS (SELECT a FROM t) SELECT a FROM u",
+                SyntaxFacts { has_with: true, ..nested },
+            ),
         ] {
             assert_eq!(SyntaxFacts::find_in(&parse_query(text).unwrap()), expected, "{text}");
         }

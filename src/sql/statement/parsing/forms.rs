@@ -64,9 +64,8 @@ fn has_plain_from(lower: &str) -> bool {
     let text = lower.trim();
     let text = text.strip_suffix(';').unwrap_or(text);
     let mut froms = text.match_indices("from");
-    let is_outside = |(at, _): (usize, &str)| {
-        text[..at].matches('(').count() == text[..at].matches(')').count()
-    };
+    let is_outside =
+        |(at, _): (usize, &str)| text[..at].matches('(').count() == text[..at].matches(')').count();
     text.starts_with("select")
         && text.matches("select").count() == 1
         && froms.next().is_none_or(is_outside)
