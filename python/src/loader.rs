@@ -109,7 +109,7 @@ fn cast_labels(found: &ArrayRef, name: &str, to: &DataType) -> PyResult<ArrayRef
             let counts = cast(found, &DataType::Int64).or_raise()?;
             counts.as_primitive::<Int64Type>().iter().flatten().any(|ns| ns % 1000 != 0)
         }
-        _ if from.is_floating() && to.is_integer() => cast(&made, from).or_raise()? != *found,
+        _ if from.is_floating() && to.is_integer() => &cast(&made, from).or_raise()? != found,
         _ => false,
     };
     if is_rounded { Err(refuse("a value would be rounded")) } else { Ok(made) }
