@@ -412,6 +412,8 @@ async fn constants_that_fail_are_evaluated_only_if_needed() {
             ("SELECT list_transform([1, 2], v -> CASE WHEN v > 5 THEN CAST('a' AS BIGINT) ELSE v END)", "[1, 2]"),
             ("SELECT sum(CASE WHEN x > 5 THEN CAST('a' AS BIGINT) ELSE x END) FROM t", "3"),
             ("SELECT * FROM (VALUES (CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 4 END))", "4"),
+            ("SELECT s FROM (SELECT 'a' AS s FROM t) WHERE s ~ '[0-9]' AND CAST(s AS BIGINT) > 5", ""),
+            ("SELECT s FROM (SELECT 'a' AS s, x FROM t) WHERE x > 5 AND CAST(s AS BIGINT) > x GROUP BY ROLLUP (s)", "NULL"),
         ],
     )
     .await;

@@ -3,6 +3,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use super::conditions::is_held;
 use crate::functions::{StockFact, has_fact};
 
 const SIMPLIFY: &str = "simplify_expressions";
@@ -63,8 +64,8 @@ fn has_leaves_only(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether a failure of `simplify_expressions` for a node is an error of the query: the node has no
-/// expression such as CASE that can skip a cast, or has functions that only this rule can evaluate
-/// (`arrow_cast`, functions of the current time).
+/// expression such as CASE that can skip a cast and no held condition, which may receive no rows, or
+/// it has functions that only this rule can evaluate (`arrow_cast`, functions of the current time).
 fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
     let (mut conditional, mut simplified) = (false, false);
     node.apply_expressions(|e| {
@@ -75,7 +76,7 @@ fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
                     conditional = true;
                 }
                 Expr::ScalarFunction(call) => {
-                    conditional |= call.func.short_circuits();
+                    conditional |= call.func.short_circuits() || is_held(e);
                     let is_cast = has_fact(call.name(), StockFact::CastsToNamedType);
                     simplified |= is_cast || call.func.signature().volatility == Volatility::Stable;
                 }

@@ -114,7 +114,8 @@ pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
     joins || (!condition.is_volatile() && cannot_fail(condition, schema).unwrap_or(false))
 }
 
-pub(super) fn is_held(e: &Expr) -> bool {
+/// Whether a condition is a call of `evaluated_here`.
+pub(in crate::sql) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
