@@ -507,6 +507,17 @@ pub fn walk_folder(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<
     })
 }
 
+/// Returns the symbolic links in a folder and its sub-folders whose target does not exist.
+#[doc(hidden)]
+pub fn list_broken_links(folder: &Path) -> Vec<PathBuf> {
+    let missing = walk_folder(folder).filter_map(|entry| match entry {
+        Err(Error::Io { path, source }) if source.kind() == io::ErrorKind::NotFound => Some(path),
+        _ => None,
+    });
+    // Other entries may have been removed since their folder was listed.
+    missing.filter(|path| fs::symlink_metadata(path).is_ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

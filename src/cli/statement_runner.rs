@@ -69,6 +69,11 @@ impl StatementRunner {
                 ));
             }
             None => OutputTarget::new_stdout(),
+            Some(path) if path.as_os_str() == "-" => {
+                return Err(Failure::from_usage(
+                    "-o writes a file; omit -o - to print results on standard output, in the format of --format",
+                ));
+            }
             Some(path) => OutputTarget::new_file(path, args.overwrite)?,
         };
         let by_name = args.output.as_deref().and_then(OutputFormat::from_extension);

@@ -332,3 +332,11 @@ fn float32_values_are_shown_with_their_shortest_digits() {
         assert!(out.contains("0.1") && !out.contains("000000"), "{out}");
     }
 }
+
+#[test]
+fn an_output_named_as_standard_output_is_refused() {
+    let place = Place::new();
+    let err = place.fails(2, &["-c", "SELECT 1", "-f", "csv", "-o", "-"]);
+    assert!(err.contains("omit -o - to print results on standard output"), "{err}");
+    assert!(!place.0.path().join("-").exists());
+}

@@ -725,6 +725,7 @@ async fn numbers_are_not_written_to_times_of_day() {
 }
 
 #[tokio::test]
+
 async fn tensors_of_another_shape_are_not_written_to_a_column() {
     let ctx = create_parallel_session();
     let tensor = |shape: &str| format!("densify([[1], [2, 3]], {shape})");
@@ -757,4 +758,24 @@ async fn tensors_of_another_shape_are_not_written_to_a_column() {
         assert!(changed.parse::<i64>().is_ok(), "{change}\n{changed}");
     }
     assert_eq!(query_rows(&ctx, "SELECT count(d), count(*) FROM t").await, "4 5");
+}
+
+#[tokio::test]
+async fn changes_of_files_and_views_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let create = format!(
+        "CREATE EXTERNAL TABLE f (a INT) STORED AS PARQUET LOCATION '{}/'",
+        display_path(dir.path())
+    );
+    let insert = "INSERT INTO f VALUES (1), (2)";
+    run_all(&ctx, &[create.as_str(), insert, "CREATE VIEW v AS SELECT a FROM f"]).await;
+    for change in ["DELETE FROM t", "DELETE FROM t WHERE a = 1", "UPDATE t SET a = 3", "TRUNCATE t"]
+    {
+        for (name, expected) in [("f", "for a table of files"), ("v", "for a view")] {
+            let e = error(&ctx, &change.replace('t', name)).await;
+            assert!(e.contains(expected), "{change}: {e}");
+        }
+    }
+    assert_eq!(rows_or_error(&ctx, "SELECT a FROM f ORDER BY a").await, "1; 2");
 }

@@ -519,3 +519,40 @@ async fn missing_files_have_their_full_path_and_partitions_one_name() {
     let e = error(&ctx, &create).await;
     assert!(e.contains("PARTITIONED BY names the column 'p' twice"), "{e}");
 }
+
+/// An object store omits such links, so that rows would be missing silently.
+#[cfg(unix)]
+#[tokio::test]
+async fn links_to_missing_files_are_refused() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = create_parallel_session();
+    let at = display_path(dir.path());
+    std::fs::create_dir(dir.path().join("k=1")).unwrap();
+    std::fs::write(dir.path().join("k=1/a.csv"), "x\n1\n").unwrap();
+    let create = format!(
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/' OPTIONS (has_header true)"
+    );
+    query_batches(&ctx, &create).await.unwrap();
+    // Links that no table would read.
+    for name in ["k=1/.hidden.csv", "k=1/README.md", "_old"] {
+        symlink(dir.path().join("gone"), dir.path().join(name)).unwrap();
+    }
+    let statements = [
+        format!("SELECT x FROM '{at}/'"),
+        format!("SELECT x FROM '{at}/k=1/*.csv'"),
+        format!("SELECT x FROM read_csv('{at}/')"),
+        "SELECT x FROM t".to_owned(),
+    ];
+    for sql in &statements {
+        assert_eq!(rows_or_error(&ctx, sql).await, "1", "{sql}");
+    }
+    symlink(dir.path().join("gone"), dir.path().join("k=1/b.csv")).unwrap();
+    for sql in &statements {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("k=1/b.csv is a symbolic link to a missing file"), "{sql}: {e}");
+    }
+    // Once the target is there, its rows are, too.
+    std::fs::write(dir.path().join("gone"), "x\n2\n").unwrap();
+    assert_eq!(rows_or_error(&ctx, "SELECT sum(x) FROM t").await, "3");
+}

@@ -199,9 +199,12 @@ fn check_column_names(columns: &[String]) -> Result<()> {
 /// Whether the name of the folder for `text` is longer than file systems allow.
 fn is_long_folder(column: &str, text: &str) -> bool {
     // Percent-encoding writes at most 3 bytes for each byte.
-    let bytes = column.len() + 1 + text.len();
-    bytes > LONGEST_NAME / 3
-        && PathPart::from(format!("{column}={text}")).as_ref().len() > LONGEST_NAME
+    if column.len().saturating_add(text.len()) < LONGEST_NAME / 3 {
+        return false;
+    }
+    let part = PathPart::from(format!("{column}={text}"));
+    let encoded: &str = part.as_ref();
+    encoded.len() > LONGEST_NAME
 }
 
 /// Whether every value of a type can be written as the name of a folder and read back from that name.

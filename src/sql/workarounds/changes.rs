@@ -20,6 +20,7 @@ use crate::sql::base::boxed_methods::boxed_method;
 use crate::sql::base::subquery_parts::find_query;
 use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::sources::dok::DokTable;
+use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::memory_tables::plan_memory_change;
 
 /// `DELETE FROM t WHERE i IN (SELECT i FROM u)` deletes every row of `t` without this rule.
@@ -56,6 +57,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     if provider.is::<ChangeTarget>() {
         return Ok(change);
     }
+    check_changeable(verb, &provider)?;
     let finds_rows = provider.is::<MemTable>() || provider.is::<DokTable>();
     let mut refused = None;
     let mut scan = None;
@@ -90,9 +92,25 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     Ok(DmlStatement { target, input: Arc::new(scan), ..change })
 }
 
+/// Returns an error for views and for tables of files that only INSERT and COPY write.
+fn check_changeable(verb: &str, provider: &Arc<dyn TableProvider>) -> Result<()> {
+    if provider.table_type() == TableType::View {
+        return plan_err!(
+            "{verb} is not supported for a view; change the tables that its query reads"
+        );
+    }
+    if provider.is::<FilesTable>() {
+        return plan_err!(
+            "{verb} is not supported for a table of files, which are not changed in place; write the rows that you want to new files with COPY (SELECT ..) TO .., or create a table in memory with CREATE TABLE .. AS SELECT"
+        );
+    }
+    Ok(())
+}
+
 /// Plans TRUNCATE of a table in memory, which DataFusion refuses, as DELETE of all rows.
 fn plan_truncate(change: DmlStatement) -> Result<DmlStatement> {
     let provider = source_as_provider(&change.target)?;
+    check_changeable("TRUNCATE", &provider)?;
     if !provider.is::<MemTable>() {
         return Ok(change);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::future::ready;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
@@ -14,9 +14,10 @@ use glob::MatchOptions;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
-use serrate_core::internal::{FileStamp, make_natural_key};
+use serrate_core::internal::{FileStamp, is_hidden, make_natural_key};
 
 use crate::access;
+use crate::sql::base::blocking::run_blocking;
 use crate::sql::sources::listing::file_kind::FileKind;
 use crate::sql::sources::urls::{
     check_location, check_target, check_url, format_location, make_missing_file_error,
@@ -45,6 +46,8 @@ pub(in crate::sql) struct ListedFile {
     pub(in crate::sql) meta: ObjectMeta,
     /// Names of the folders between the listed folder and the file.
     pub(super) folders: Vec<String>,
+    /// Whether the file is a symbolic link to a missing file.
+    is_broken: bool,
 }
 
 impl FileSet {
@@ -120,7 +123,9 @@ impl FileSet {
         if !path.is_collection() && path.get_glob().is_none() {
             check_no_pipe(path)?;
             match store.head(path.prefix()).await {
-                Ok(meta) => return Ok(vec![ListedFile { meta, folders: Vec::new() }]),
+                Ok(meta) => {
+                    return Ok(vec![ListedFile { meta, folders: Vec::new(), is_broken: false }]);
+                }
                 // In an object store, a path without a trailing slash may be a folder, so a missing
                 // object is not an error here.
                 Err(object_store::Error::NotFound { .. }) => {}
@@ -135,6 +140,10 @@ impl FileSet {
             .and_then(|file| ready(check_location(path, &file.meta.location).map(|()| file)))
             .try_collect()
             .await?;
+        for link in list_broken_links(path).await? {
+            let found = find_below(path, link, without_subfolders);
+            files.extend(found.map(|file| ListedFile { is_broken: true, ..file }));
+        }
         files.sort_by_cached_key(|file| make_natural_key(file.meta.location.as_ref()));
         self.keep_files(path, files)
     }
@@ -149,11 +158,49 @@ impl FileSet {
         path: &ListingTableUrl,
         files: Vec<ListedFile>,
     ) -> Result<Vec<ListedFile>> {
-        match &self.kind {
-            Some(kind) if path.get_glob().is_none() => keep_kind(files, kind, path),
-            _ => Ok(files),
+        let is_pattern = path.get_glob().is_some();
+        let kept = match &self.kind {
+            Some(kind) if !is_pattern => keep_kind(files, kind, path)?,
+            _ => files,
+        };
+        // Without a kind, the files of a folder also have files that no table reads.
+        let is_final = is_pattern || self.kind.is_some();
+        match kept.iter().find(|file| is_final && file.is_broken) {
+            None => Ok(kept),
+            Some(file) => {
+                let location = &file.meta.location;
+                let link = LocalFileSystem::new().path_to_filesystem(location)?;
+                plan_err!(
+                    "{} is a symbolic link to a missing file, whose rows would be missing; restore the file, or remove the link",
+                    link.display()
+                )
+            }
         }
     }
+}
+
+/// Lists the symbolic links to missing files below a local path that are not hidden. An object store
+/// omits them.
+async fn list_broken_links(path: &ListingTableUrl) -> Result<Vec<ObjectMeta>> {
+    let Ok(folder) = path.get_url().to_file_path() else { return Ok(Vec::new()) };
+    if path.scheme() != "file" {
+        return Ok(Vec::new());
+    }
+    run_blocking(move || {
+        let mut links = access::list_broken_links(&folder);
+        links.retain(|link| link.strip_prefix(&folder).is_ok_and(|below| !is_hidden(below)));
+        let metas = links.into_iter().filter_map(|link| {
+            Some(ObjectMeta {
+                location: Path::from_absolute_path(link).ok()?,
+                last_modified: UNIX_EPOCH.into(),
+                size: 0,
+                e_tag: None,
+                version: None,
+            })
+        });
+        Ok::<_, DataFusionError>(metas.collect())
+    })
+    .await
 }
 
 /// Returns an error for the path of a pipe or a device: it has no size, so it would be read as an
@@ -203,7 +250,7 @@ fn find_below(
         }
     };
     folders.pop();
-    is_named.then_some(ListedFile { meta, folders })
+    is_named.then_some(ListedFile { meta, folders, is_broken: false })
 }
 
 /// Keeps the files of a kind, and parts such as part-00000 of Spark and Hive, which have no

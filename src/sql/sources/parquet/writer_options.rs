@@ -21,8 +21,7 @@ pub(super) fn check_writer_options(
     for (name, column) in named {
         check_fpp(&format!("bloom_filter_fpp::{name}"), column.bloom_filter_fpp)?;
     }
-    let has_encodings = options.global.encoding.is_some() || !named.is_empty();
-    if !has_encodings {
+    if options.global.encoding.is_none() && named.is_empty() {
         return Ok(());
     }
     let columns = find_stored_columns(conf)?;
