@@ -42,7 +42,7 @@ pub(super) static BETWEEN: Def = Def {
                 "which bounds are included, a literal: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`",
             ),
         ],
-        missing: "The mask is NULL if the value is NULL, or if a bound is NULL and the other one does not exclude the value. Elements whose time is NULL are not selected. A NULL row stays NULL.",
+        missing: "The mask is NULL if the value is NULL, or if a bound is NULL and the other one does not exclude the value. Elements whose time is NULL, or whose list of times, are not selected. A NULL row stays NULL.",
         duckdb: "`list_filter(x, lambda v: v BETWEEN lo AND hi)`; with times `list_where(x, list_transform(time, lambda t: t > lo AND t <= hi))`.",
         example: example!("ragged_between"),
     },

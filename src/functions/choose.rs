@@ -179,7 +179,7 @@ pub(super) static FILL_NULL: Def = Def {
                 "a scalar that fits the type of the values, the same for all rows or a column; or a list, as for an operator",
             ),
         ],
-        missing: "NULL lists stay NULL, because they have no values. NaN is not NULL.",
+        missing: "NULL lists stay NULL, because they have no values; where `value` is a NULL list, the result is NULL. NaN is not NULL.",
         duckdb: "`list_transform(x, lambda v: coalesce(v, value))`.",
         example: example!("ragged_fill_null"),
     },

@@ -324,7 +324,7 @@ pub(super) static SEARCHSORTED: Def = Def {
             ),
             ("side", "`'left'` (default) or `'right'`, a literal"),
         ],
-        missing: "NaN sorts after all numbers, and NULL elements after NaN. A NULL row or a NULL value returns NULL, and an empty list 0. The function does not check the order: for an unsorted list it returns some position, always the same for the same list and value. Apply `ragged_sort` first.",
+        missing: "NaN sorts after all numbers, and NULL elements after NaN. A NULL value returns NULL, and so does every value if the list `times` is NULL. An empty list returns 0. The function does not check the order: for an unsorted list it returns some position, always the same for the same list and value. Apply `ragged_sort` first.",
         duckdb: "`len(list_filter(times, lambda v: v < t))`.",
         example: example!("ragged_searchsorted"),
     },

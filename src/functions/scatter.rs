@@ -82,7 +82,7 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
     arity: (1, 1),
     doc: Doc {
         section: FunctionSection::Index,
-        description: "Returns the positions at which each innermost list of a mask is true, in ascending order from 0. `ragged_take(x, ragged_indices_from_mask(mask))` equals `ragged_filter(x, mask)`.",
+        description: "Returns the positions at which each innermost list of a mask is true, in ascending order from 0. `ragged_take(x, ragged_indices_from_mask(mask))` equals `ragged_filter(x, mask)` if no list of the mask is NULL.",
         syntax: &["ragged_indices_from_mask(mask)"],
         args: &[("mask", "a list of any depth of booleans")],
         missing: "NULL counts as false. A NULL list stays NULL.",

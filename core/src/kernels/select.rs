@@ -34,6 +34,11 @@ use crate::error::{Error, Result};
 /// # Errors
 /// If the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
+    let (x, y) = (a.data_type()?, b.data_type()?);
+    // A choice between values of one type needs no order, which these types do not have.
+    if x == y && matches!(x, DataType::Interval(_) | DataType::Struct(_)) {
+        return Ok(x.clone());
+    }
     // Use the types of `minimum`, which also returns one of its two operands.
     OperationTypes::new(BinaryOp::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| {
         match e {

@@ -211,7 +211,8 @@ impl OperationTypes {
 }
 
 impl<'a> OperandType<'a> {
-    fn data_type(&self) -> Result<&'a DataType> {
+    /// Returns the type of the values.
+    pub(crate) fn data_type(&self) -> Result<&'a DataType> {
         match *self {
             Self::Leaves(t) => Ok(t),
             Self::Literal(v) if v.len() == 1 => Ok(v.data_type()),
