@@ -42,8 +42,8 @@ pub(crate) fn find_first_null(values: &dyn Array) -> Option<usize> {
     nulls.iter().position(|valid| !valid)
 }
 
-/// Casts values with Arrow's cast. A value that does not fit is an error, not NULL. A decimal becomes
-/// the nearest double.
+/// Casts values with Arrow's cast, but decimals to the nearest doubles. A value that does not fit
+/// is an error, not NULL.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -61,8 +61,8 @@ pub fn cast_strictly(values: &dyn Array, to: &DataType) -> Result<ArrayRef, Arro
     cast_nearest(values, to, false)
 }
 
-/// Casts values with Arrow's cast, but decimals to the nearest doubles. A value that does not fit is
-/// NULL if `or_null` is true, otherwise an error.
+/// Casts values with Arrow's cast, but decimals to the nearest doubles. A value that does not fit
+/// is NULL if `or_null` is true, otherwise an error.
 pub(crate) fn cast_nearest(
     values: &dyn Array,
     to: &DataType,

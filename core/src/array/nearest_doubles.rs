@@ -2,7 +2,7 @@
 //!
 //! Arrow divides the digits of a decimal, as a double, by a power of ten. Both are rounded if there
 //! are many digits, and the quotient is rounded once more: DECIMAL(38, 38) 0.1 becomes
-//! 0.09999999999999999.
+//! 0.09999999999999999 as a double.
 
 use arrow::array::{Array, AsArray, Float64Array};
 use arrow::datatypes::{
@@ -114,9 +114,9 @@ mod tests {
         let wide = Decimal256Array::from(vec![wide]).with_precision_and_scale(76, 39)?;
         assert_eq!(to_nearest_doubles(&wide).unwrap().value(0), 0.3);
 
-        let long = Decimal64Array::from(vec![123_456_789_012_345_678]);
+        let long = Decimal64Array::from(vec![250_367_245_457_070_922]);
         let long = long.with_precision_and_scale(18, 4)?;
-        assert_eq!(to_nearest_doubles(&long).unwrap().value(0), 12_345_678_901_234.5678);
+        assert_eq!(to_nearest_doubles(&long).unwrap().value(0), 25_036_724_545_707.094);
         assert!(to_nearest_doubles(&long.with_precision_and_scale(15, 4)?).is_none());
         Ok(())
     }

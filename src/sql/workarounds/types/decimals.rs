@@ -296,10 +296,6 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let [list, wanted, ..] = args else { return false };
     let types = (list.get_type(schema), wanted.get_type(schema));
     let (Ok(of_list), Ok(of_wanted)) = types else { return false };
-    // DataFusion finds a literal such as 0.1 among decimals by its digits.
-    if leaf_type(&of_list).is_decimal() && to_written_decimal(wanted).is_some() {
-        return false;
-    }
     if find_element_field(&of_wanted).is_some()
         && let Some(doubles) = convert_compared_to_doubles(&[of_list.clone(), of_wanted.clone()])
     {

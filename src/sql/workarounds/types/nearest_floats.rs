@@ -10,8 +10,8 @@ use crate::sql::base::expression_parts::rewrite_parts;
 /// Analyzer rule: casts decimals of more than 15 digits to the nearest floats, also in lists.
 ///
 /// Arrow divides the digits, rounded to a double, by a power of ten, which it rounds as well above
-/// 10^22, so that about a quarter of the decimals of 17 and more digits become the wrong double. This
-/// workaround is obsolete once the test `stock_decimals_are_still_rounded_twice` fails.
+/// 10^22, so that about a quarter of the decimals of 17 and more digits become the wrong double.
+/// This workaround is obsolete once the test `stock_decimals_are_still_rounded_twice` fails.
 pub(in crate::sql) fn round_decimals_once(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_round = |e: &Expr| match e {
         Expr::Cast(cast) => is_float(cast.field.data_type()),

@@ -163,8 +163,8 @@ fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transfor
     }
 }
 
-/// Adds a blank to a string of an integer, and to 23:59:60, so that Arrow does not read them as times
-/// of day. Returns `None` for any other string.
+/// Adds a blank to a string of an integer, and to 23:59:60, so that Arrow does not read them as
+/// times of day. Returns `None` for any other string.
 fn mark_invalid_time(text: &str) -> Option<String> {
     (text.parse::<i64>().is_ok() || exceeds_day(text)).then(|| format!("{text} "))
 }
