@@ -740,7 +740,47 @@ async fn literals_are_written_to_decimals_with_all_their_digits() {
         ("INSERT INTO t BY NAME SELECT 1.005 AS m", "m", "1.01"),
         ("EXPLAIN ANALYZE INSERT INTO t (m) SELECT 1.005", "m", "1.01"),
         ("INSERT INTO t (m) SELECT 1.005::DOUBLE", "m", "1.00"),
+        (
+            "INSERT INTO t (m) SELECT CASE WHEN i = 0 THEN 1.005 WHEN i = 1 THEN 2 END FROM range(3) v(i)",
+            "m",
+            "1.01; 2.00; NULL",
+        ),
+        ("INSERT INTO t (m) VALUES (CASE WHEN 1 < 2 THEN -1.005 ELSE 2.5 END)", "m", "-1.01"),
+        ("INSERT INTO t (m) SELECT coalesce(NULL, (1.005)) AS a", "m", "1.01"),
+        ("INSERT INTO t (m) VALUES ((SELECT 1.005)), (ifnull(NULL, 2.005))", "m", "1.01; 2.01"),
+        (
+            "INSERT INTO t (m) SELECT (SELECT 1.005 FROM range(3) w(j) WHERE j = i + 1) FROM range(1) v(i)",
+            "m",
+            "1.01",
+        ),
+        // The other branch has doubles.
+        (
+            "INSERT INTO t (m) SELECT CASE WHEN i < 1.5 THEN 1.005 ELSE i END FROM (VALUES (1.0), (2.25)) v(i)",
+            "m",
+            "1.01; 2.25",
+        ),
         // A literal that does not fit is an error only if a row has it.
+        (
+            "INSERT INTO t (m) SELECT CASE WHEN i > 5 THEN 12345.6 ELSE 1.005 END FROM range(1) v(i)",
+            "m",
+            "1.01",
+        ),
+        // Two rows differ, and one row is the first, by the values as they are written.
+        (
+            "INSERT INTO t (m) SELECT DISTINCT CASE WHEN i = 0 THEN 1.001 ELSE 1.002 END FROM range(2) v(i)",
+            "m",
+            "1.00; 1.00",
+        ),
+        (
+            "INSERT INTO t (m, f) SELECT CASE WHEN i = 0 THEN 1.006 ELSE 1.007 END, max(i) FROM range(2) v(i) GROUP BY 1",
+            "f",
+            "0.0; 1.0",
+        ),
+        (
+            "INSERT INTO t (m, f) SELECT CASE WHEN i = 0 THEN 1.002 ELSE 1.001 END, i FROM range(2) v(i) ORDER BY 1 LIMIT 1",
+            "f",
+            "1.0",
+        ),
         ("INSERT INTO t (m) SELECT 12345.6 WHERE false", "count(*)", "0"),
         ("INSERT INTO t (m, f) SELECT 1.005, 1.005", "f", "1.005"),
         ("INSERT INTO t (m, l) SELECT 1.005, 1.005", "m", "1.01"),
@@ -768,10 +808,14 @@ async fn literals_are_written_to_decimals_with_all_their_digits() {
         let sql = format!("SELECT {column} FROM t ORDER BY {column}");
         assert_eq!(rows_or_error(&ctx, &sql).await, rows, "{insert}");
     }
-    let change = "UPDATE t SET m = 1.005, l = 0.12345678901234567890";
-    assert_eq!(rows_or_error(&ctx, change).await, "1");
-    let rows = rows_or_error(&ctx, "SELECT m, l FROM t").await;
-    assert_eq!(rows, "1.01 0.12345678901234567890");
+    for change in [
+        "UPDATE t SET m = 1.005, l = 0.12345678901234567890",
+        "UPDATE t SET m = CASE WHEN l > 9 THEN l ELSE 1.005 END, l = coalesce(NULL, 0.12345678901234567890)",
+    ] {
+        assert_eq!(rows_or_error(&ctx, change).await, "1", "{change}");
+        let rows = rows_or_error(&ctx, "SELECT m, l FROM t").await;
+        assert_eq!(rows, "1.01 0.12345678901234567890", "{change}");
+    }
     for insert in ["INSERT INTO t (m) VALUES (12345.6)", "INSERT INTO t (m) SELECT 12345.6"] {
         let e = rows_or_error(&ctx, insert).await;
         assert!(e.contains("too large to store in a Decimal128 of precision 5"), "{insert}: {e}");

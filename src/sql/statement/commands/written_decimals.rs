@@ -6,15 +6,16 @@ use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::sqlparser::ast::{
-    AssignmentTarget, CastKind, DataType as SqlType, ExactNumberInfo, Expr, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Ident, Insert, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator, Update, Value,
-    Visit, visit_expressions,
+    AssignmentTarget, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Insert, OrderBy, OrderByKind, Query,
+    Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator, Update,
+    Value, Visit, visit_expressions,
 };
 use datafusion::prelude::SessionContext;
 
 use super::row_structs::is_row;
 use super::target_columns::{find_table_columns, find_target_columns};
+use crate::sql::base::syntax::to_plain_name;
 use crate::sql::statement::columns::set_names::is_expanded;
 use crate::sql::statement::expressions::long_numbers::keep_digits;
 use crate::sql::statement::folding::{fold_name, is_same_name};
@@ -23,7 +24,8 @@ use crate::sql::statement::folding::{fold_name, is_same_name};
 const COLUMN: &str = "__serrate_decimal_";
 
 /// Casts the literals that INSERT writes to decimals: those in VALUES, and those that are columns
-/// of a SELECT or of UNION ALL. Any other column of a query is a double.
+/// of a SELECT or of UNION ALL, also in branches of CASE, in `coalesce` and in scalar subqueries.
+/// Any other literal of a query is a double.
 pub(in crate::sql::statement) async fn cast_inserted_numbers(
     ctx: &SessionContext,
     insert: &mut Insert,
@@ -101,6 +103,7 @@ fn cast_body(body: &mut SetExpr, types: &[DataType]) {
 
 /// Casts the literals that are columns of a SELECT, whose rows `order` sorts.
 fn cast_select(select: &mut Select, order: Option<&OrderBy>, types: &[DataType]) {
+    let compares_rows = order.is_some() || select.distinct.is_some() || has_group_keys(select);
     for (at, to) in types.iter().enumerate().take(select.projection.len()) {
         let is_used = match &select.projection[at] {
             SelectItem::ExprWithAlias { alias, .. } => {
@@ -118,6 +121,10 @@ fn cast_select(select: &mut Select, order: Option<&OrderBy>, types: &[DataType])
                 return;
             }
             SelectItem::ExprWithAlias { .. } if is_used => {}
+            // A literal has one value in all rows, with or without a cast. The values that are
+            // chosen row by row are sorted, grouped and compared as they are written.
+            SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)
+                if compares_rows && chooses_value(expr) => {}
             SelectItem::ExprWithAlias { expr, .. } => cast_value(expr, to),
             SelectItem::UnnamedExpr(value) => {
                 let mut cast = value.clone();
@@ -132,6 +139,29 @@ fn cast_select(select: &mut Select, order: Option<&OrderBy>, types: &[DataType])
             _ => return,
         }
     }
+}
+
+fn has_group_keys(select: &Select) -> bool {
+    match &select.group_by {
+        GroupByExpr::All(_) => true,
+        GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+    }
+}
+
+/// Whether an expression chooses one of several values for each row, or is a subquery.
+fn chooses_value(e: &Expr) -> bool {
+    match e {
+        Expr::Nested(inner) => chooses_value(inner),
+        Expr::Case { .. } | Expr::Subquery(_) => true,
+        Expr::Function(call) => is_coalesce(call),
+        _ => false,
+    }
+}
+
+/// Whether a function returns its first argument that is not NULL.
+fn is_coalesce(call: &Function) -> bool {
+    let name = to_plain_name(&call.name);
+    name.is_some_and(|name| matches!(name.as_str(), "coalesce" | "ifnull" | "nvl"))
 }
 
 /// Whether an expression of a SELECT or of a sort key has the name `alias`, which may stand for the
@@ -153,10 +183,28 @@ fn computes_key(order: &OrderBy, alias: &Ident) -> bool {
 }
 
 /// Casts a literal to the type `to` of its column if `to` is a decimal, and likewise the elements
-/// of a list and the fields of a struct.
+/// of a list and the fields of a struct. Casts the literals among which an expression chooses one
+/// value, too.
 fn cast_value(value: &mut Expr, to: &DataType) {
     match (to, value) {
         (to, Expr::Nested(inner)) => cast_value(inner, to),
+        (to, Expr::Case { conditions, else_result, .. }) if to.is_decimal() => {
+            conditions.iter_mut().for_each(|when| cast_value(&mut when.result, to));
+            if let Some(other) = else_result {
+                cast_value(other, to);
+            }
+        }
+        (to, Expr::Function(call)) if to.is_decimal() && is_coalesce(call) => {
+            let FunctionArguments::List(list) = &mut call.args else { return };
+            for arg in &mut list.args {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg {
+                    cast_value(value, to);
+                }
+            }
+        }
+        (to, Expr::Subquery(query)) if to.is_decimal() => {
+            cast_columns(query, std::slice::from_ref(to));
+        }
         (
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _),
             Expr::Array(list),
