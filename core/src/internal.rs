@@ -11,6 +11,7 @@ pub use crate::array::exact_casts::cast_strictly;
 pub use crate::array::exact_casts::check_decimal_precision;
 #[cfg(feature = "sql")]
 pub use crate::array::extent::{trim_extent, trim_nulls, trim_offsets};
+pub use crate::array::nearest_doubles::{rounds_twice, to_nearest_doubles};
 pub use crate::array::nested_types::holds_type;
 pub use crate::array::nulls::{find_true_bits, replace_validity};
 #[cfg(feature = "sql")]

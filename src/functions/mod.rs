@@ -50,6 +50,7 @@ mod math;
 mod mixed_dates;
 mod mixed_times;
 mod naming;
+mod nearest_doubles;
 mod nested_comparison;
 mod nested_elements;
 mod normalize;
@@ -138,6 +139,9 @@ pub(crate) use lookup::{BIN_COLUMNS, PAIR};
 pub(crate) use mixed_dates::{cast_element_dates, cast_mixed_dates, move_all_dates, replace_leaf};
 pub(crate) use mixed_times::{DATE_INSTEAD, explain_mixed_times};
 pub(crate) use naming::{COMPARISON, find_loosest_operator, find_precedence, write_literal};
+pub(crate) use nearest_doubles::cast_to_nearest;
+#[cfg(feature = "cluster")]
+pub(crate) use nearest_doubles::get_nearest_doubles;
 pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::write_list_call;
 pub(crate) use repeated_bytes::count_repeated_bytes;

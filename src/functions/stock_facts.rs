@@ -127,6 +127,7 @@ static FUNCTIONS: &[(&str, &[StockFact])] = &[
     ("mode_of_elements", &[ComparesElements]),
     ("named_struct", &[NeverFails]),
     ("nanvl", &[NeverFails]),
+    ("nearest_double", &[NeverFails]),
     ("nested_greatest", &[NeverFails]),
     ("nested_least", &[NeverFails]),
     ("nested_order", &[NeverFails]),

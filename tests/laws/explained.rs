@@ -59,6 +59,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_moved_keys", "rows by a rank and the key of a GROUP BY are not sorted by the key"),
     ("serrate_named_files", "errors do not name their file"),
     ("serrate_narrow_floats", "lists of float32 compare with subqueries as with literals"),
+    ("serrate_nearest_floats", "decimals of many digits do not become the nearest double"),
     ("serrate_nested_constants", "windows over constant lists of lists fail"),
     ("serrate_nested_order", "lists with NULL compare in two orders"),
     ("serrate_number_truths", "an integer that is true counts as 1 in ORDER BY"),

@@ -500,6 +500,43 @@ async fn stock_casts_to_floats_are_still_infinite() {
 }
 
 #[tokio::test]
+async fn decimals_of_many_digits_become_the_nearest_double() {
+    let tables = [
+        "CREATE TABLE t AS SELECT '783183164994685.41'::DECIMAL(17, 2) AS d, '783183164994685.41'::DOUBLE AS f",
+    ];
+    let cases = [
+        (
+            "SELECT d::DOUBLE = f, d = f, f IN (d), f BETWEEN d AND d, TRY_CAST(d AS DOUBLE) = f FROM t",
+            "true true true true true",
+        ),
+        (
+            "SELECT [d]::DOUBLE[] = [f], [d] = [f], [[d], NULL] = [[f], NULL], list_contains([d], f) FROM t",
+            "true true true true",
+        ),
+        (
+            "SELECT ragged_eq([d], [f]), ragged_isin([d], [f]), ragged_isin([f], [d]), ragged_searchsorted([d], f), ragged_cast([d], 'DOUBLE') = [f] FROM t",
+            "[true] [true] [true] 0 true",
+        ),
+        ("SELECT count(*) FROM t a JOIN t b ON a.d = b.f", "1"),
+        ("SELECT sum(CAST(d AS DOUBLE)) = max(f), avg(d::DOUBLE) = max(f) FROM t", "true true"),
+        (
+            "SELECT x::DOUBLE, x::FLOAT, (-x)::DOUBLE, x::DOUBLE = 0.1 FROM (VALUES ('0.1'::DECIMAL(38, 38)), (NULL)) v(x) ORDER BY x",
+            "0.1 0.1 -0.1 true; NULL NULL NULL NULL",
+        ),
+        ("SELECT '9007199254740993'::DECIMAL(38, 10)::DOUBLE", "9007199254740992.0"),
+        ("SELECT '0.3'::DECIMAL(76, 60)::DOUBLE", "0.3"),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+/// When this test fails, `serrate_nearest_floats` and `functions::nearest_doubles` can be removed.
+#[tokio::test]
+async fn stock_decimals_are_still_rounded_twice() {
+    let sql = "SELECT CAST(arrow_cast('0.1', 'Decimal128(38, 38)') AS DOUBLE) = CAST('0.1' AS DOUBLE)";
+    assert_eq!(rows_or_error(&SessionContext::new(), sql).await, "false");
+}
+
+#[tokio::test]
 async fn stock_texts_of_large_numbers_are_still_infinite() {
     let sql = "SELECT x = '1e300' FROM (SELECT CAST('inf' AS REAL) AS x)";
     assert_eq!(rows_or_error(&SessionContext::new(), sql).await, "true");

@@ -10,6 +10,8 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
+use super::nearest_doubles::to_nearest_doubles;
+
 /// Reason why a cast fails. The caller adds the column and the row to the message.
 #[derive(Debug)]
 pub(crate) enum InexactCast {
@@ -40,7 +42,8 @@ pub(crate) fn find_first_null(values: &dyn Array) -> Option<usize> {
     nulls.iter().position(|valid| !valid)
 }
 
-/// Casts values with Arrow's cast. A value that does not fit is an error, not NULL.
+/// Casts values with Arrow's cast, but decimals to the nearest doubles. A value that does not fit
+/// is an error, not NULL.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -55,7 +58,22 @@ pub(crate) fn find_first_null(values: &dyn Array) -> Option<usize> {
 /// # Errors
 /// If a value does not fit `to`, or Arrow has no such cast.
 pub fn cast_strictly(values: &dyn Array, to: &DataType) -> Result<ArrayRef, ArrowError> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_nearest(values, to, false)
+}
+
+/// Casts values with Arrow's cast, but decimals to the nearest doubles. A value that does not fit
+/// is NULL if `or_null` is true, otherwise an error.
+pub(crate) fn cast_nearest(
+    values: &dyn Array,
+    to: &DataType,
+    or_null: bool,
+) -> Result<ArrayRef, ArrowError> {
+    let options = CastOptions { safe: or_null, ..CastOptions::default() };
+    if to.is_floating()
+        && let Some(doubles) = to_nearest_doubles(values)
+    {
+        return cast_with_options(&doubles, to, &options);
+    }
     cast_with_options(values, to, &options)
 }
 

@@ -10,6 +10,8 @@ pub(crate) mod canonical;
 pub(crate) mod exact_casts;
 #[cfg(feature = "sql")]
 pub(crate) mod extent;
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
+pub(crate) mod nearest_doubles;
 pub(crate) mod nested_types;
 pub(crate) mod nulls;
 mod offsets;

@@ -9,7 +9,7 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
-use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
+use arrow::compute::{cast, filter, is_not_null};
 use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type};
 
 use super::dictionary_predicate::{look_up, over_values, value_type};
@@ -20,7 +20,7 @@ use super::times::{are_whole_microseconds, cast_time, convert_exactly, find_pars
 use super::zones::local_to_instants;
 use crate::array::RaggedArray;
 use crate::array::canonical::to_canonical_floats;
-use crate::array::exact_casts::cast_strictly;
+use crate::array::exact_casts::{cast_nearest, cast_strictly};
 use crate::error::{Error, Result};
 
 macro_rules! among_primitives {
@@ -66,7 +66,8 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
     }
     check_types(leaves.data_type(), values.data_type())?;
     if must_compare_as_floats(value_type(leaves.data_type()), values)? {
-        let floats = cast(&cast(leaves, value_type(leaves.data_type()))?, &DataType::Float64)?;
+        let numbers = cast(leaves, value_type(leaves.data_type()))?;
+        let floats = cast_strictly(&numbers, &DataType::Float64)?;
         return array.with_leaves(Arc::new(
             SearchSet::new(&DataType::Float64, values)?.find_each(&floats)?,
         ));
@@ -242,8 +243,7 @@ impl SearchSet {
         } else if given != *to {
             // A number that `to` cannot represent becomes null, and is dropped below.
             let strict = is_text(&given) || is_text(leaf);
-            let options = CastOptions { safe: !strict, ..CastOptions::default() };
-            let converted = cast_with_options(&values, to, &options)?;
+            let converted = cast_nearest(&values, to, !strict)?;
             // Numbers are compared with float64 leaves as float64, so rounding by the cast is
             // right. Any other value that the cast changes equals no leaf, so drop it.
             let nearest = leaf.is_floating() && given.is_numeric();

@@ -191,9 +191,8 @@ fn find_positions(
             return search.compare_numbers(&leaves, &needles);
         }
         if leaf.is_floating() || needle.is_floating() {
-            let (leaves, needles) =
-                (cast(&leaves, &DataType::Float64)?, cast(&needles, &DataType::Float64)?);
-            return search.compare_numbers(&leaves, &needles);
+            let as_doubles = |numbers: &ArrayRef| cast_strictly(numbers, &DataType::Float64);
+            return search.compare_numbers(&as_doubles(&leaves)?, &as_doubles(&needles)?);
         }
     }
     let no_match = || {

@@ -2,7 +2,7 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{CastOptions, cast_with_options, is_not_null};
+use arrow::compute::is_not_null;
 use arrow::datatypes::DataType;
 
 use super::align::check_mask;
@@ -12,7 +12,7 @@ use super::elementwise::{
 use super::times::cast_time;
 use super::zones::{local_to_instants, may_change};
 use crate::array::RaggedArray;
-use crate::array::exact_casts::cast_strictly;
+use crate::array::exact_casts::{cast_nearest, cast_strictly};
 use crate::array::nulls::find_true_bits;
 use crate::error::{Error, Result};
 
@@ -182,8 +182,7 @@ pub fn cast(array: &RaggedArray, to: &DataType, or_null: bool) -> Result<RaggedA
     {
         return array.with_leaves(local_to_instants(array.leaves(), to, or_null)?);
     }
-    let options = CastOptions { safe: or_null, ..CastOptions::default() };
-    array.with_leaves(cast_with_options(array.leaves(), to, &options)?)
+    array.with_leaves(cast_nearest(array.leaves(), to, or_null)?)
 }
 
 fn find_zone(t: &DataType) -> Option<&str> {

@@ -20,8 +20,8 @@ use crate::sql::workarounds::subqueries::{
 };
 use crate::sql::workarounds::types::{
     boolean_casts, cast_statistics, coarser_times, decimals, dictionary_casts, float_ranges,
-    large_texts, list_texts, local_times, narrow_floats, text_to_decimal_casts, text_to_list_casts,
-    text_to_time_casts, texts, times,
+    large_texts, list_texts, local_times, narrow_floats, nearest_floats, text_to_decimal_casts,
+    text_to_list_casts, text_to_time_casts, texts, times,
 };
 use crate::sql::workarounds::windows::{duration_windows, wide_frames, window_keys, window_orders};
 use crate::sql::workarounds::{changes, from_alone, inserted_nulls, inserted_types};
@@ -322,6 +322,14 @@ pub(super) static ANALYSIS_RULES: &[SessionRule] = &[
         without: "`1e300::FLOAT` is infinite",
         upstream: UpstreamReport::NotReported,
         until: RemovalCondition::Fails("stock_casts_to_floats_are_still_infinite"),
+    },
+    SessionRule {
+        name: "serrate_nearest_floats",
+        // Must run after `serrate_float_ranges`, which checks the decimals.
+        step: RuleStep::AfterCoercion(&[Cast], nearest_floats::round_decimals_once),
+        without: "`0.1::DECIMAL(38, 38)::DOUBLE` is less than 0.1",
+        upstream: UpstreamReport::NotReported,
+        until: RemovalCondition::Fails("stock_decimals_are_still_rounded_twice"),
     },
     SessionRule {
         name: "serrate_coarser_times",

@@ -16,6 +16,7 @@ pub(in crate::sql) mod large_texts;
 pub(in crate::sql) mod list_texts;
 pub(in crate::sql) mod local_times;
 pub(in crate::sql) mod narrow_floats;
+pub(in crate::sql) mod nearest_floats;
 pub(in crate::sql) mod text_to_decimal_casts;
 pub(in crate::sql) mod text_to_list_casts;
 pub(in crate::sql) mod text_to_time_casts;
