@@ -658,6 +658,40 @@ async fn integers_compare_with_float32_as_doubles() {
 }
 
 #[tokio::test]
+async fn lists_of_decimals_and_floats_are_combined_as_doubles() {
+    let setup = [
+        "CREATE TABLE t AS SELECT 0.3::DECIMAL(2, 1) AS d, 0.30000000000000004 AS f, 'NaN'::DOUBLE AS n, 0.5::DECIMAL(38, 10) AS p, 'NaN'::REAL AS g",
+    ];
+    let cases = [
+        (
+            "SELECT list_has_any([d], [f]), list_has_all([d], [f]), list_has_any([n, d], [d]) FROM t",
+            "false false true",
+        ),
+        (
+            "SELECT list_contains([f], d), list_contains([n], d), list_contains([g, p], p), list_contains([g], p) FROM t",
+            "false false true false",
+        ),
+        (
+            "SELECT array_concat([d], [f, n]), [d] || f, array_append([d], n), array_prepend(f, [d]) FROM t",
+            "[0.3, 0.30000000000000004, NaN] [0.3, 0.30000000000000004] [0.3, NaN] [0.30000000000000004, 0.3]",
+        ),
+        (
+            "SELECT array_intersect([d], [f]), array_except([d], [f]), array_union([d], [f, d]) FROM t",
+            "[] [0.3] [0.3, 0.30000000000000004]",
+        ),
+        (
+            "SELECT array_remove([d, d], f), array_replace([d], d, f) FROM t",
+            "[0.3, 0.3] [0.30000000000000004]",
+        ),
+        ("SELECT arrow_typeof(array_append([p], g)) FROM t", "List(Float64)"),
+        // Literals next to decimals.
+        ("SELECT list_contains([d], 0.3), array_remove([d], 0.3) FROM t", "true []"),
+        ("SELECT list_contains([0.1::DECIMAL(38, 38)], 0.1)", "true"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
 async fn integers_compare_with_narrow_floats_as_doubles_in_subqueries_and_lists() {
     let setup = [
         "CREATE TABLE t AS SELECT 16777217::INT AS a, 16777216::REAL AS b, 2049 AS i, arrow_cast(2048.0, 'Float16') AS h",

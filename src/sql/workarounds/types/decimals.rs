@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -38,7 +39,8 @@ use crate::sql::workarounds::types::times::take_branch_types;
 ///   `stock_integers_are_still_rounded_to_float32` fails.
 /// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
 ///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
-///   doubles, too, if some are floats and some decimals, also within lists and structs. Obsolete once the test
+///   doubles, too, if some are floats and some decimals, also within lists and structs. So are the elements of
+///   lists that `array_append`, `array_concat`, `array_intersect` and the like combine. Obsolete once the test
 ///   `stock_floats_become_decimals` fails.
 /// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if
 ///   the 1 is a literal, else a DECIMAL(13, 2). Type coercion casts the 1 to INT and the optimizer
@@ -129,6 +131,7 @@ fn may_change(part: &Expr) -> bool {
                 || find_long_number(part).is_some()
                 || has_fact(name, StockFact::ComparesArguments)
                 || searches_list(name)
+                || combines_elements(name)
                 || returns_arguments(name)
         }
         _ => false,
@@ -201,6 +204,9 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
         }
         Expr::ScalarFunction(call) if searches_list(call.name()) => {
             search_as_doubles(&mut call.args, schema)
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if combines_elements(func.name()) => {
+            combine_as_doubles(func.name(), args, schema)
         }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             return keep_type(expr, schema);
@@ -284,15 +290,12 @@ fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &
 }
 
 /// Casts the first two arguments of a function such as `array_has`, a list and the value or list that
-/// is searched in it, to doubles if they mix integers and floats of a type that rounds these integers.
-/// Returns whether it cast them.
+/// is searched in it, to doubles if they mix decimals and floats, or integers and floats of a type that
+/// rounds these integers. Returns whether it cast them.
 fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let [list, wanted, ..] = args else { return false };
     let types = (list.get_type(schema), wanted.get_type(schema));
     let (Ok(of_list), Ok(of_wanted)) = types else { return false };
-    if leaf_type(&of_list).is_decimal() || leaf_type(&of_wanted).is_decimal() {
-        return false;
-    }
     if find_element_field(&of_wanted).is_some()
         && let Some(doubles) = convert_compared_to_doubles(&[of_list.clone(), of_wanted.clone()])
     {
@@ -310,6 +313,54 @@ fn search_as_doubles(args: &mut [Expr], schema: &DFSchema) -> bool {
     let Some([to_element, to_wanted]) = doubles.as_deref() else { return false };
     let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
     cast_all([(list, to_list), (wanted, to_wanted.clone())].into_iter(), schema)
+}
+
+/// Functions that return the elements of all their arguments, which are lists.
+const JOINING: [&str; 4] = ["array_concat", "array_except", "array_intersect", "array_union"];
+
+/// Functions that change a list, with the position of the list among the arguments and the positions
+/// of the values that they add, remove or replace.
+static CHANGING: [(&str, usize, Range<usize>); 8] = [
+    ("array_append", 0, 1..2),
+    ("array_prepend", 1, 0..1),
+    ("array_remove", 0, 1..2),
+    ("array_remove_all", 0, 1..2),
+    ("array_remove_n", 0, 1..2),
+    ("array_replace", 0, 1..3),
+    ("array_replace_all", 0, 1..3),
+    ("array_replace_n", 0, 1..3),
+];
+
+fn combines_elements(function: &str) -> bool {
+    JOINING.contains(&function) || CHANGING.iter().any(|(name, ..)| *name == function)
+}
+
+/// Casts the lists and values of a call for which [`combines_elements`] is true to doubles if some have
+/// decimals and some floats. Next to decimals, literals such as 0.0 are not cast. Returns whether it
+/// cast an argument.
+fn combine_as_doubles(function: &str, args: &mut [Expr], schema: &DFSchema) -> bool {
+    let Some((_, at, values)) = CHANGING.iter().find(|(name, ..)| *name == function) else {
+        let types: Option<Vec<DataType>> = args.iter().map(|e| e.get_type(schema).ok()).collect();
+        let doubles = types.and_then(|types| convert_types_to_doubles(&types));
+        return doubles.is_some_and(|to| cast_all(args.iter_mut().zip(to), schema));
+    };
+    let (Some(list), Some(given)) = (args.get(*at), args.get(values.clone())) else { return false };
+    let Ok(of_list) = list.get_type(schema) else { return false };
+    let Some(element) = find_element_field(&of_list) else { return false };
+    let is_written = |e: &Expr| {
+        !e.get_type(schema).is_ok_and(|t| t.is_floating()) || to_written_decimal(e).is_some()
+    };
+    if element.data_type().is_decimal() && given.iter().all(is_written) {
+        return false;
+    }
+    let of_values = given.iter().map(|e| e.get_type(schema).ok());
+    let types: Option<Vec<DataType>> =
+        std::iter::once(Some(element.data_type().clone())).chain(of_values).collect();
+    let doubles = types.and_then(|types| convert_types_to_doubles(&types));
+    let Some([to_element, to_values @ ..]) = doubles.as_deref() else { return false };
+    let Some(to_list) = replace_elements(&of_list, to_element.clone()) else { return false };
+    cast_all(std::iter::once((&mut args[*at], to_list)), schema);
+    cast_all(args[values.clone()].iter_mut().zip(to_values.iter().cloned()), schema)
 }
 
 /// Casts two equated join keys to doubles if one is a decimal and the other a float, or one is an
