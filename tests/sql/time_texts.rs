@@ -33,6 +33,30 @@ async fn strings_of_times_next_to_lists_need_no_seconds() {
 }
 
 #[tokio::test]
+async fn leap_seconds_are_the_first_second_of_the_next_minute() {
+    let setup = "CREATE TABLE l AS SELECT '2016-12-31 23:59:60' AS s, '23:59:60' AS t";
+    let cases = [
+        (
+            "SELECT s::TIMESTAMP, s::TIMESTAMP(0), s::TIMESTAMP(3), s::DATE, s::TIMESTAMP(0) = '2017-01-01' FROM l",
+            "2017-01-01T00:00:00 2017-01-01T00:00:00 2017-01-01T00:00:00 2017-01-01 true",
+        ),
+        (
+            "SELECT TIMESTAMP '2016-12-31 23:59:60.5', '2020-01-01 10:30:60'::TIMESTAMP(0), '10:30:60'::TIME",
+            "2017-01-01T00:00:00.500 2020-01-01T10:31:00 10:31:00",
+        ),
+        // No time of day is the second after 23:59:59.
+        (
+            "SELECT TRY_CAST(t AS TIME), TRY_CAST('23:59:60.5' AS TIME), TRY_CAST('11:59:60 PM' AS TIME) FROM l",
+            "NULL NULL NULL",
+        ),
+    ];
+    expect_rows(&[setup], &cases).await;
+    let ctx = create_parallel_session();
+    let e = rows_or_error(&ctx, "SELECT '23:59:60'::TIME").await;
+    assert!(e.contains("Cannot cast string '23:59:60 '"), "{e}");
+}
+
+#[tokio::test]
 async fn strings_of_times_need_no_seconds() {
     let all = "2024-01-05T10:00:00; 2024-01-05T09:30:15.500; 2024-01-05T00:00:00; NULL; 2024-01-05T10:00:00";
     let cases = [

@@ -8,7 +8,7 @@ use arrow::array::{
     StringViewArray, make_array,
 };
 use arrow::datatypes::DataType;
-use chrono::{Datelike, NaiveDateTime};
+use chrono::{Datelike, NaiveDateTime, TimeDelta};
 
 use super::times::EXACT_SECONDS;
 use super::zones::find_instant;
@@ -112,7 +112,8 @@ fn complete_lists<O: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
 /// if Arrow can parse `text` unchanged, or if `text` is not a date or time.
 ///
 /// `text` may lack the seconds, and may have one digit for a month, day or hour, `/` instead of `-`, several
-/// blanks before the time, and blanks at both ends. The time zone is `Z`, `UTC`, an offset such as `+02`, or a name
+/// blanks before the time, and blanks at both ends. The leap second `23:59:60` is the first second of the next
+/// day, as in PostgreSQL; Arrow reads it as `23:59:59` if the unit is seconds. The time zone is `Z`, `UTC`, an offset such as `+02`, or a name
 /// such as `Europe/Berlin`. With a name, the result is in UTC, because Arrow rejects local times that clocks skip or
 /// repeat.
 ///
@@ -127,7 +128,11 @@ pub fn complete_time(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_usual = match bytes.len() {
         10 => bytes[4] == b'-' && bytes[7] == b'-',
-        19.. => bytes[4] == b'-' && bytes[7] == b'-' && bytes[13] == b':' && bytes[16] == b':',
+        19.. => {
+            let is_separated =
+                bytes[4] == b'-' && bytes[7] == b'-' && bytes[13] == b':' && bytes[16] == b':';
+            is_separated && !bytes[17..].starts_with(b"60")
+        }
         _ => false,
     };
     let may_name_zone = matches!(bytes, [.., before, last] if before.is_ascii_alphabetic() && last.is_ascii_alphabetic());
@@ -149,10 +154,14 @@ pub fn complete_time(text: &str) -> Option<String> {
         complete.push_str(&format!("T{hour:0>2}:{minute}:"));
         match rest.read_one_of(&[':']) {
             Some(_) => {
-                complete.push_str(rest.take_digits(2, 2)?);
+                let seconds = rest.take_digits(2, 2)?;
+                complete.push_str(seconds);
                 if rest.read_one_of(&['.']).is_some() {
                     complete.push('.');
                     complete.push_str(rest.take_digits(1, 9)?);
+                }
+                if seconds == "60" {
+                    complete = carry_leap_second(&complete)?;
                 }
             }
             None => complete.push_str("00"),
@@ -163,6 +172,15 @@ pub fn complete_time(text: &str) -> Option<String> {
         complete.push_str(&rest.take_zone()?);
     }
     (rest.is_empty() && complete != text).then_some(complete)
+}
+
+/// Returns the time one second after `time`, such as `2016-12-31T23:59:60.5`, with 59 in place of 60
+/// seconds. Returns `None` if `time` is not a time, and for the last second of the year 9999.
+fn carry_leap_second(time: &str) -> Option<String> {
+    let before = format!("{}:59{}", time.get(..16)?, time.get(19..)?);
+    let before = NaiveDateTime::parse_from_str(&before, "%Y-%m-%dT%H:%M:%S%.f").ok()?;
+    let time = before.checked_add_signed(TimeDelta::seconds(1))?;
+    (0..=9999).contains(&time.year()).then(|| format!("{time:?}"))
 }
 
 /// Returns the UTC time at which the local time in a zone is `local`; `None` if `local` is not a
@@ -267,6 +285,9 @@ mod tests {
             ("2024-01-01 10:00:00 UTC", "2024-01-01T10:00:00Z"),
             ("2024-01-01 10:00 Europe/Berlin", "2024-01-01T09:00:00Z"),
             ("2024-01-01 10:00:00.25 America/La_Paz", "2024-01-01T14:00:00.250Z"),
+            ("2016-12-31 23:59:60", "2017-01-01T00:00:00"),
+            ("2016-12-31T23:59:60.25Z", "2017-01-01T00:00:00.250Z"),
+            ("2016-12-31 23:59:60 America/La_Paz", "2017-01-01T04:00:00Z"),
             // Clocks skip the first of these two local times, and repeat the second.
             ("2024-03-31 02:30:00 Europe/Berlin", "2024-03-31T01:30:00Z"),
             ("2024-10-27 02:30:00 Europe/Berlin", "2024-10-27T01:30:00Z"),
@@ -292,6 +313,8 @@ mod tests {
             "2024-01-01 10:0",
             "2024-01-01 10:00:",
             "2024-01-01 10:00:00.",
+            "2024-01-01 25:00:60",
+            "9999-12-31 23:59:60",
             "2024-01-01 10:00+2",
             "2024-01-01 10:00 +02:00:00",
             "2024-01-01 10:00 +é",

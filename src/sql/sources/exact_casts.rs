@@ -639,6 +639,13 @@ pub(in crate::sql) fn names_zone(text: &str) -> bool {
     matches!(instants, [Some(a), Some(b)] if a == b)
 }
 
+/// Whether a string is 23:59:60, the second after the last one that a time of day represents. Arrow's
+/// parser accepts it.
+pub(in crate::sql) fn exceeds_day(text: &str) -> bool {
+    const DAY: i64 = 86_400_000_000_000;
+    text.contains(":60") && Time64NanosecondType::parse(text).is_some_and(|time| time >= DAY)
+}
+
 /// Parses a time of day or, if `rules.numeric_times` is true, an integer. Returns `None` for other
 /// strings, and for more than `places` digits after the point.
 fn parse_clock<T>(text: &str, places: usize, rules: TextRules) -> Option<T::Native>
@@ -647,7 +654,7 @@ where
     T::Native: TryFrom<i128>,
 {
     // Arrow's parser reads an integer as a time in the unit of the type: '10' as 10 nanoseconds.
-    match T::parse(text).filter(|_| text.contains(':')) {
+    match T::parse(text).filter(|_| text.contains(':') && !exceeds_day(text)) {
         Some(time) => (count_fraction_digits(text) <= places).then_some(time),
         None if rules.numeric_times => parse_integer(text),
         None => None,

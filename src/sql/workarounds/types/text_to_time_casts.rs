@@ -19,6 +19,7 @@ use crate::array::{RaggedArray, leaf_type};
 use crate::functions::{StockFact, call_on_arrays, declare, has_fact};
 use crate::sql::base::expression_parts::rewrite_parts;
 use crate::sql::base::interval_texts::spell_out;
+use crate::sql::sources::exact_casts::exceeds_day;
 
 static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(TextForm::Time));
 static INTERVALS: LazyLock<Arc<ScalarUDF>> =
@@ -53,7 +54,7 @@ impl TextForm {
     fn complete_array(self, texts: &ArrayRef) -> Result<ArrayRef> {
         Ok(match self {
             Self::Time => complete_times(texts)?,
-            Self::TimeOfDay => complete_leaves(texts, mark_number)?,
+            Self::TimeOfDay => complete_leaves(texts, mark_invalid_time)?,
             Self::Interval => complete_leaves(texts, spell_out)?,
         })
     }
@@ -74,8 +75,9 @@ impl TextForm {
 /// fail.
 ///
 /// Arrow reads a string of an integer as a number of microseconds or nanoseconds after midnight, so
-/// that `'10'::TIME` is 00:00:00.00000001. This rule makes such a cast fail ([`mark_number`]). This
-/// workaround is obsolete once the test `stock_times_of_day_are_still_read_from_numbers` fails.
+/// that `'10'::TIME` is 00:00:00.00000001, and 23:59:60 as a time that it cannot write. This rule
+/// makes such casts fail ([`mark_invalid_time`]). This workaround is obsolete once the test
+/// `stock_times_of_day_are_still_read_from_numbers` fails.
 pub(in crate::sql) fn cast_texts_to_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let may_read = |e: &Expr| {
         matches!(e, Expr::Cast(_) | Expr::TryCast(_)) || is_named_cast(e) || is_reader(e)
@@ -159,10 +161,10 @@ fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transfor
     }
 }
 
-/// Adds a blank to a string of an integer, so that Arrow does not read it as a time of day. Returns
-/// `None` for any other string.
-fn mark_number(text: &str) -> Option<String> {
-    text.parse::<i64>().is_ok().then(|| format!("{text} "))
+/// Adds a blank to a string of an integer, and to 23:59:60, so that Arrow does not read them as
+/// times of day. Returns `None` for any other string.
+fn mark_invalid_time(text: &str) -> Option<String> {
+    (text.parse::<i64>().is_ok() || exceeds_day(text)).then(|| format!("{text} "))
 }
 
 /// Replaces the strings for which `complete` returns another string, also in lists and
