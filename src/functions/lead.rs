@@ -7,7 +7,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, UInt64Array, new_null_array,
 };
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{SortOptions, concat, is_null, take};
+use arrow::compute::{SortOptions, concat, is_null, not, nullif, take};
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{ScalarValue, exec_err, plan_err};
 use datafusion::error::Result;
@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
-use serrate_core::internal::cast_strictly;
+use serrate_core::internal::{cast_exactly, cast_strictly};
 
 /// Returns `lead` and `lag`, which evaluate a whole partition at once if they ignore NULL.
 ///
@@ -36,6 +36,9 @@ use serrate_core::internal::cast_strictly;
 /// A LIMIT on `lag(x, -n)` also limits the input of the window and drops later rows that
 /// `lag` needs, because DataFusion assumes that `lag` only looks back. This workaround is obsolete
 /// once the test `stock_lags_forward_still_lose_rows` fails.
+///
+/// DataFusion casts a default to the type of the values, so that the default 1.5 of integers would be
+/// 1. The returned functions refuse such a default.
 ///
 /// DataFusion refuses an offset or a default that is not a literal. The returned functions evaluate
 /// such an argument for the row of the result.
@@ -79,6 +82,7 @@ impl WindowUDFImpl for ShiftFunction {
     ) -> Result<Box<dyn PartitionEvaluator>> {
         let (exprs, fields) = (args.input_exprs(), args.input_fields());
         let ignores_nulls = args.ignore_nulls();
+        self.check_default(exprs, fields)?;
         if find_column_offset(exprs).is_some() {
             return self.shift_by_column(&args);
         }
@@ -177,6 +181,14 @@ impl ShiftFunction {
         }
     }
 
+    /// Returns an error if the default is a literal that the cast to the type of the values would
+    /// change.
+    fn check_default(&self, exprs: &[Arc<dyn PhysicalExpr>], fields: &[FieldRef]) -> Result<()> {
+        let default = exprs.get(2).and_then(|e| e.downcast_ref::<Literal>()).map(Literal::value);
+        let (Some(default), Some(values)) = (default, fields.first()) else { return Ok(()) };
+        cast_defaults(&default.to_array()?, None, values.data_type()).map(drop)
+    }
+
     /// Returns how many rows back a call looks for the value of a row: positive for `lag`, negative
     /// (rows ahead) for `lead`, and the opposite if `is_reversed`, because the rows then come in
     /// reverse order. Without an offset, the number of rows is 1.
@@ -232,12 +244,13 @@ impl PartitionEvaluator for ColumnOffset {
             place.flatten()
         });
         let found = take(shifted, &places.collect::<UInt64Array>(), None)?;
+        let missing = BooleanArray::new(missing.finish(), None);
         let defaults = match defaults {
-            [column] => cast_strictly(column, found.data_type())?,
+            [column] => cast_defaults(column, Some(&missing), found.data_type())?,
             _ if self.default.is_null() => return Ok(found),
             _ => self.default.cast_to(found.data_type())?.to_array_of_size(rows)?,
         };
-        Ok(zip(&BooleanArray::new(missing.finish(), None), &defaults, &found)?)
+        Ok(zip(&missing, &defaults, &found)?)
     }
 }
 
@@ -260,20 +273,45 @@ struct ColumnDefault {
 impl ColumnDefault {
     /// Replaces the results of rows for which `lead` or `lag` found no value with the defaults of these rows.
     fn fill_missing(&self, found: &ArrayRef, defaults: &ArrayRef) -> Result<ArrayRef> {
-        let defaults = cast_strictly(defaults, found.data_type())?;
         if self.ignores_nulls {
             // If NULLs are ignored, a value that was found is never NULL, so a NULL means that no
             // value was found.
-            return Ok(zip(&is_null(found)?, &defaults, found)?);
+            let missing = is_null(found)?;
+            let defaults = cast_defaults(defaults, Some(&missing), found.data_type())?;
+            return Ok(zip(&missing, &defaults, found)?);
         }
         let rows = found.len();
         let missing = usize::try_from(self.rows_back.unsigned_abs()).unwrap_or(rows).min(rows);
         let valued = rows - missing;
+        let first = if self.rows_back < 0 { valued } else { 0 };
+        let defaults = cast_defaults(&defaults.slice(first, missing), None, found.data_type())?;
         Ok(match self.rows_back < 0 {
-            true => concat(&[&found.slice(0, valued), &defaults.slice(valued, missing)])?,
-            false => concat(&[&defaults.slice(0, missing), &found.slice(missing, valued)])?,
+            true => concat(&[&found.slice(0, valued), &defaults])?,
+            false => concat(&[&defaults, &found.slice(missing, valued)])?,
         })
     }
+}
+
+/// Casts defaults to the type `to` of the values. `missing` marks the rows that get their default;
+/// if it is `None`, all do. Returns an error for such a default that the cast would change: a
+/// fraction for integers, or a time of day for dates.
+fn cast_defaults(
+    defaults: &ArrayRef,
+    missing: Option<&BooleanArray>,
+    to: &DataType,
+) -> Result<ArrayRef> {
+    use DataType::{Date32, Date64, Timestamp};
+    let from = defaults.data_type();
+    let may_change = to.is_integer() && (from.is_floating() || from.is_decimal())
+        || matches!(from, Timestamp(..)) && matches!(to, Date32 | Date64);
+    if !may_change {
+        return Ok(cast_strictly(defaults, to)?);
+    }
+    let used = match missing {
+        Some(missing) => nullif(defaults, &not(missing)?)?,
+        None => Arc::clone(defaults),
+    };
+    Ok(cast_exactly("lead or lag: argument 3, the default,", &used, to)?)
 }
 
 impl PartitionEvaluator for WholePartition {

@@ -449,6 +449,28 @@ async fn offsets_of_lag_and_lead_may_be_columns() {
         let e = error(&ctx, &format!("SELECT {call} OVER (ORDER BY id) FROM o")).await;
         assert!(e.contains("the offset, must be an integer, not"), "{call}: {e}");
     }
+    for (call, value) in [
+        ("lag(id, 1, 1.5)", "1.5"),
+        ("lead(id, 1, -0.25) IGNORE NULLS", "-0.25"),
+        ("lag(id, o, 2.5::DECIMAL(2, 1))", "2.5"),
+        ("lag(id, 1, x / 4.0)", "2.5"),
+        ("lead(id, 1, x / 8.0) IGNORE NULLS", "7.5"),
+        ("lag(id, o, x / 16.0)", "3.75"),
+        ("lag(d, 1, TIMESTAMP '2020-01-01 10:00')", "2020-01-01T10:00:00"),
+    ] {
+        let from = "FROM (SELECT *, DATE '2020-01-01' AS d FROM o)";
+        let sql = format!("SELECT {call} OVER (ORDER BY id) {from}");
+        let e = error(&ctx, &sql).await;
+        let expected = "argument 3, the default, cannot be converted exactly to";
+        assert!(e.contains(expected) && e.contains(value), "{call}: {e}");
+    }
+    let sql = "SELECT lag(id, 1, 0.0) OVER (ORDER BY id), lag(d, 1, TIMESTAMP '2020-01-05 00:00') OVER (ORDER BY id) FROM (SELECT *, DATE '2020-01-01' AS d FROM o) ORDER BY id LIMIT 1";
+    assert_eq!(rows_or_error(&ctx, sql).await, "0 2020-01-05");
+    // Only the first row gets its default.
+    for nulls in ["", "IGNORE NULLS"] {
+        let sql = format!("SELECT lag(id, 1, 8.5 - id / 2.0) {nulls} OVER (ORDER BY id) FROM o ORDER BY id");
+        assert_eq!(rows_or_error(&ctx, &sql).await, "8; 1; 2; 3; 4; 5");
+    }
     let e = error(&ctx, "SELECT lag(x, o) IGNORE NULLS OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("lag(..) IGNORE NULLS needs a constant as its second argument"), "{e}");
 }
