@@ -219,6 +219,9 @@ impl ScalarUDFImpl for TakesUnsigned {
             let leaf = leaf_type(t);
             is_unsigned_or_wide(leaf) || leaf.is_decimal() || is_time(leaf)
         };
+        if let Some(wide) = widen_search(self.inner.name(), types) {
+            return coerced(&wide).or(stock);
+        }
         if stock.is_err()
             && let Some(numbers) = cast_text_to_number(self.inner.name(), types)
         {
@@ -345,6 +348,23 @@ fn cast_text_to_number(function: &str, types: &[DataType]) -> Option<Vec<DataTyp
     let mut found = types.to_vec();
     found[1] = element.clone();
     Some(found)
+}
+
+/// Returns the argument types of a call that searches a list of signed integers for a UInt64:
+/// decimals, because DataFusion casts the UInt64 to Int64, which fails if it does not fit. Returns
+/// `None` for other calls.
+fn widen_search(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+    let [
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _),
+        DataType::UInt64,
+        ..,
+    ] = types
+    else {
+        return None;
+    };
+    let is_signed = field.data_type().is_signed_integer();
+    let is_search = is_signed && has_fact(function, StockFact::FindsElement);
+    is_search.then(|| find_element_types(function, types))?
 }
 
 /// Returns the argument types of a call that searches a list of bytes for bytes or NULL, or inserts

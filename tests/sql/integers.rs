@@ -291,6 +291,10 @@ async fn lists_of_unsigned_integers_are_searched_for_signed_ones() {
             "true false true false",
         ),
         ("SELECT list_position(u, 1), array_positions(u, i) FROM t", "1 [1]"),
+        (
+            "SELECT list_contains([i, n], u[1]), list_contains([i, n], u[2]), list_position([n, i], u[1]), u[2] = ANY([i]) FROM t",
+            "true false 2 false",
+        ),
         ("SELECT 1 = ANY(u), 7 = ANY(u), n <> ALL(u), 0 < ALL(u) FROM t", "true false true true"),
         ("SELECT i FROM t WHERE 1 = ANY(u)", "1"),
         (
