@@ -154,6 +154,28 @@ async fn recursive_terms_that_would_lose_fractions_are_refused() {
     .await;
 }
 
+#[tokio::test]
+async fn recursive_terms_that_would_lose_times_of_day_are_refused() {
+    let ctx = serrate::sql::session();
+    for step in ["d + INTERVAL '12 hours'", "date_trunc('hour', d)", "TIMESTAMP '2020-01-01 10:00'"] {
+        let sql = format!(
+            "WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT {step} FROM q WHERE d < DATE '2020-01-02') SELECT d FROM q"
+        );
+        let message = rows_or_error(&ctx, &sql).await;
+        assert!(message.contains("column d of the recursive query q"), "{sql}\n{message}");
+        assert!(message.contains("lose their times of day"), "{sql}\n{message}");
+    }
+    expect_rows(
+        &[],
+        &[
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01'::TIMESTAMP UNION ALL SELECT d + INTERVAL '12 hours' FROM q WHERE d < DATE '2020-01-02') SELECT count(*), max(d) FROM q", "3 2020-01-02T00:00:00"),
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT date_trunc('month', d + 40) FROM q WHERE d < DATE '2020-03-01') SELECT max(d) FROM q", "2020-03-01"),
+            ("WITH RECURSIVE q(d) AS (SELECT DATE '2020-01-01' UNION ALL SELECT (d + INTERVAL '36 hours')::DATE FROM q WHERE d < DATE '2020-01-03') SELECT max(d) FROM q", "2020-01-03"),
+        ],
+    )
+    .await;
+}
+
 /// DataFusion would cast the values of the recursive term to the type of the first.
 #[tokio::test]
 async fn recursive_terms_do_not_mix_times_with_numbers() {

@@ -1,10 +1,11 @@
 //! Refuses WITH RECURSIVE if a column has integers in the first part and fractions in the recursive
-//! part, or times in one part and numbers in the other.
+//! part, dates in the first part and timestamps in the recursive part, or times in one part and
+//! numbers in the other.
 //!
 //! The first part gives the columns their types. DataFusion casts the values of the recursive part
 //! to these types. A cast to an integer drops the fraction, so that
-//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end. A cast of a number
-//! to a date takes the number for days since 1970.
+//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end, and one to a date
+//! drops the time of day. A cast of a number to a date takes the number for days since 1970.
 
 use std::ops::ControlFlow;
 
@@ -12,6 +13,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::sqlparser::ast::{
     Cte, Query, SetExpr, SetOperator, VisitMut, VisitorMut,
 };
@@ -63,6 +65,13 @@ fn compare_types(cte: &Cte, first: &LogicalPlan, next: &LogicalPlan) -> Result<(
                 cte.alias.name
             );
         }
+        let is_date = matches!(given_type, DataType::Date32 | DataType::Date64);
+        if is_date && matches!(found_type, DataType::Timestamp(..)) && !is_midnight(next, at) {
+            return plan_err!(
+                "the column {column} of the recursive query {} has the type {given_type} in its first SELECT, but {found_type} after UNION, so its values would lose their times of day; write a cast such as DATE '2020-01-31'::TIMESTAMP in the first SELECT, or x::DATE after UNION",
+                cte.alias.name
+            );
+        }
     }
     Ok(())
 }
@@ -80,10 +89,32 @@ fn has_fractions(t: &DataType) -> bool {
 /// Whether the column of `plan` at index `at` is a call such as `floor(x)`, whose values have no
 /// fractions.
 fn is_whole(plan: &LogicalPlan, at: usize) -> bool {
-    let LogicalPlan::Projection(select) = plan else { return false };
-    let Some(expr) = select.expr.get(at) else { return false };
-    matches!(expr.clone().unalias(), Expr::ScalarFunction(call)
-        if call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name()))
+    find_call(plan, at).is_some_and(|call| {
+        call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name())
+    })
+}
+
+/// Whether the column of `plan` at index `at` is a call such as `date_trunc('month', x)`, whose
+/// values have no time of day.
+fn is_midnight(plan: &LogicalPlan, at: usize) -> bool {
+    find_call(plan, at).is_some_and(|call| {
+        let part = call.args.first().and_then(|part| part.as_literal()?.try_as_str()?);
+        let is_clock = |part: &str| {
+            let part = part.to_ascii_lowercase();
+            ["hour", "minute", "second"].iter().any(|unit| part.contains(unit))
+        };
+        call.name() == "date_trunc" && part.is_some_and(|part| !is_clock(part))
+    })
+}
+
+/// Returns the function call that is the column of `plan` at index `at`, or `None` if the column is
+/// another expression.
+fn find_call(plan: &LogicalPlan, at: usize) -> Option<ScalarFunction> {
+    let LogicalPlan::Projection(select) = plan else { return None };
+    match select.expr.get(at)?.clone().unalias() {
+        Expr::ScalarFunction(call) => Some(call),
+        _ => None,
+    }
 }
 
 /// Whether a statement has WITH RECURSIVE. If not, [`RecursiveCtes`], which copies queries, is skipped.
