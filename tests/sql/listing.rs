@@ -530,9 +530,8 @@ async fn links_to_missing_files_are_refused() {
     let at = display_path(dir.path());
     std::fs::create_dir(dir.path().join("k=1")).unwrap();
     std::fs::write(dir.path().join("k=1/a.csv"), "x\n1\n").unwrap();
-    let create = format!(
-        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/' OPTIONS (has_header true)"
-    );
+    let create =
+        format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{at}/' OPTIONS (has_header true)");
     query_batches(&ctx, &create).await.unwrap();
     // Links that no table would read.
     for name in ["k=1/.hidden.csv", "k=1/README.md", "_old"] {

@@ -468,7 +468,9 @@ async fn offsets_of_lag_and_lead_may_be_columns() {
     assert_eq!(rows_or_error(&ctx, sql).await, "0 2020-01-05");
     // Only the first row gets its default.
     for nulls in ["", "IGNORE NULLS"] {
-        let sql = format!("SELECT lag(id, 1, 8.5 - id / 2.0) {nulls} OVER (ORDER BY id) FROM o ORDER BY id");
+        let sql = format!(
+            "SELECT lag(id, 1, 8.5 - id / 2.0) {nulls} OVER (ORDER BY id) FROM o ORDER BY id"
+        );
         assert_eq!(rows_or_error(&ctx, &sql).await, "8; 1; 2; 3; 4; 5");
     }
     let e = error(&ctx, "SELECT lag(x, o) IGNORE NULLS OVER (ORDER BY id) FROM o").await;

@@ -10,8 +10,8 @@ mod held;
 mod lazy;
 mod push;
 
+pub(in crate::sql) use held::is_held;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use held::list_held_functions;
-pub(in crate::sql) use held::is_held;
 pub(in crate::sql) use lazy::make_conditions_lazy;
 pub(in crate::sql) use push::push_free_conditions;
