@@ -279,10 +279,10 @@ async fn parquet_options_out_of_range_are_refused() {
         ("maximum_parallel_row_group_writers 0", "must be at least 1, not 0"),
         ("maximum_buffered_record_batches_per_stream 0", "must be at least 1, not 0"),
         ("encoding rle_dictionary", "it cannot be rle_dictionary; for dictionaries, set"),
-        ("encoding rle", "the column 'i' has the Parquet type INT32, which the encoding rle"),
+        ("encoding rle", "the column 'i' has the Parquet type INT64, which the encoding rle"),
         ("encoding delta_binary_packed", "the column 't' has the Parquet type BYTE_ARRAY"),
         ("encoding byte_stream_split", "the column 't' has the Parquet type BYTE_ARRAY"),
-        ("encoding bit_packed", "the column 'i' has the Parquet type INT32"),
+        ("encoding bit_packed", "the column 'i' has the Parquet type INT64"),
         ("'encoding::d' delta_byte_array", "the column 'd' has the Parquet type DOUBLE"),
         ("'encoding::i' DELTA_LENGTH_BYTE_ARRAY", "the encoding delta_length_byte_array does not"),
     ] {

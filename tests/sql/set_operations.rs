@@ -514,7 +514,7 @@ async fn unions_are_tensors_only_if_all_queries_have_one_shape() {
             assert_eq!(query_rows(&ctx, &sorted).await, values, "{sorted}");
         }
     }
-    // The table takes rows of every size, because its lists are no tensors.
+    // The table takes rows of every size, because its lists are not tensors.
     query_batches(&ctx, "INSERT INTO t SELECT [7]").await.unwrap();
     assert_eq!(query_rows(&ctx, "SELECT count(*) FROM t").await, "3");
 }

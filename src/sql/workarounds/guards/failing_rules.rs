@@ -49,15 +49,18 @@ pub(in crate::sql) fn skip_failing_nodes(
 }
 
 /// Whether all expressions of a node are columns and literals, which `simplify_expressions` does not
-/// change.
+/// change. It removes an alias that repeats the name of a literal.
 fn has_leaves_only(node: &LogicalPlan) -> Result<bool> {
     let mut found = true;
     node.apply_expressions(|e| {
-        let e = match e {
-            Expr::Alias(alias) => &*alias.expr,
-            e => e,
+        found = match e {
+            Expr::Alias(alias) => match &*alias.expr {
+                Expr::Column(_) => true,
+                e @ Expr::Literal(..) => e.schema_name().to_string() != alias.name,
+                _ => false,
+            },
+            e => matches!(e, Expr::Column(_) | Expr::Literal(..)),
         };
-        found = matches!(e, Expr::Column(_) | Expr::Literal(..));
         Ok(if found { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(found)

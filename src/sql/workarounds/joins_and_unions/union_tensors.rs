@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 
 use crate::functions::{remove_extension, untag};
 
@@ -54,7 +54,7 @@ fn find_mixed_columns(union: &Union) -> Vec<usize> {
 
 fn has_mixed_tags(union: &Union, at: usize) -> bool {
     let fields = union.inputs.iter().flat_map(|input| list_fields(input, at));
-    let fields: Vec<&FieldRef> = fields.filter(|field| !field.data_type().is_null()).collect();
+    let fields: Vec<FieldRef> = fields.filter(|field| !field.data_type().is_null()).collect();
     let Some((first, rest)) = fields.split_first() else { return false };
     let is_tensor = has_tag(first) && rest.iter().all(|other| has_same_tag(first, other));
     // The union may have the former extension type of a changed union below.
@@ -65,8 +65,10 @@ fn has_mixed_tags(union: &Union, at: usize) -> bool {
 /// Returns the field of a column of `plan`; for a union, the fields of this column in its inputs.
 /// Leaves out columns that are a constant NULL, which an earlier rule may have cast.
 ///
-/// Before type coercion, a union has the types of its first input, which may be an untyped NULL.
-fn list_fields(plan: &LogicalPlan, at: usize) -> Vec<&FieldRef> {
+/// Before type coercion, a union has the types of its first input, which may be an untyped NULL. The
+/// planner casts the inputs of a union in a subquery to their common type. A cast of the values of a
+/// tensor has no extension type, so the field is that of the tensor.
+fn list_fields(plan: &LogicalPlan, at: usize) -> Vec<FieldRef> {
     match plan {
         LogicalPlan::Union(union) => {
             union.inputs.iter().flat_map(|input| list_fields(input, at)).collect()
@@ -77,7 +79,24 @@ fn list_fields(plan: &LogicalPlan, at: usize) -> Vec<&FieldRef> {
         {
             Vec::new()
         }
-        other => other.schema().fields().get(at).into_iter().collect(),
+        LogicalPlan::Projection(projection) => {
+            let cast = projection.expr.get(at).and_then(|e| find_cast_tensor(e, projection));
+            cast.or_else(|| projection.schema.fields().get(at).cloned()).into_iter().collect()
+        }
+        other => other.schema().fields().get(at).cloned().into_iter().collect(),
+    }
+}
+
+/// Returns the field of the tensor that `e` casts to a list of the same size.
+fn find_cast_tensor(e: &Expr, projection: &Projection) -> Option<FieldRef> {
+    match e {
+        Expr::Alias(alias) => find_cast_tensor(&alias.expr, projection),
+        Expr::Cast(cast) => {
+            let (_, field) = cast.expr.to_field(projection.input.schema()).ok()?;
+            let size = find_size(&field);
+            (has_tag(&field) && size.is_some() && size == find_size(&cast.field)).then_some(field)
+        }
+        _ => None,
     }
 }
 
@@ -97,13 +116,18 @@ fn has_tag(field: &Field) -> bool {
 /// Whether two fields have the same extension type, which the common type of both can have, too: a
 /// list of fixed size stays one only if the sizes are equal.
 fn has_same_tag(a: &Field, b: &Field) -> bool {
-    let size = |field: &Field| match field.data_type() {
-        DataType::FixedSizeList(_, size) => Some(*size),
-        _ => None,
-    };
+    let (size, other) = (find_size(a), find_size(b));
     a.extension_type_name() == b.extension_type_name()
         && a.extension_type_metadata() == b.extension_type_metadata()
-        && (a.data_type() == b.data_type() || size(a).is_some() && size(a) == size(b))
+        && (a.data_type() == b.data_type() || size.is_some() && size == other)
+}
+
+/// Returns the number of elements of a list of fixed size.
+fn find_size(field: &Field) -> Option<i32> {
+    match field.data_type() {
+        DataType::FixedSizeList(_, size) => Some(*size),
+        _ => None,
+    }
 }
 
 /// Removes the extension type of the column at index `at` from a union and its inputs.
