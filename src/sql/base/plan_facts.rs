@@ -108,12 +108,12 @@ impl FactSet {
         self.0 |= other.0;
     }
 
-    fn overlaps(self, other: Self) -> bool {
+    fn shares_facts(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    fn contains(self, fact: PlanFact) -> bool {
-        self.overlaps(Self::from_facts(&[fact]))
+    fn has_member(self, fact: PlanFact) -> bool {
+        self.shares_facts(Self::from_facts(&[fact]))
     }
 }
 
@@ -142,7 +142,7 @@ pub(in crate::sql) fn has_facts(plan: &LogicalPlan, wanted: &[PlanFact]) -> Resu
     let wanted = FactSet::from_facts(wanted);
     let mut found = FactSet::default();
     add_node_facts(plan, wanted, &mut found)?;
-    if found.overlaps(wanted) {
+    if found.shares_facts(wanted) {
         return Ok(true);
     }
     match list_shared_inputs(plan) {
@@ -158,7 +158,7 @@ pub(in crate::sql) fn has_facts(plan: &LogicalPlan, wanted: &[PlanFact]) -> Resu
             })?;
         }
     }
-    Ok(found.overlaps(wanted))
+    Ok(found.shares_facts(wanted))
 }
 
 /// Returns the inputs of a node, or `None` for kinds of nodes that are rarely the topmost.
@@ -209,7 +209,7 @@ fn collect_facts(plan: &LogicalPlan) -> Result<FactSet> {
 /// its inputs. Kinds that take longer to find are only found if they are `wanted`.
 fn add_node_facts(node: &LogicalPlan, wanted: FactSet, found: &mut FactSet) -> Result<()> {
     found.add_facts(find_node_fact(node).as_slice());
-    if wanted.contains(Time) && has_time_columns(node) {
+    if wanted.has_member(Time) && has_time_columns(node) {
         found.add_facts(&[Time]);
     }
     node.apply_expressions(|e| {
@@ -229,17 +229,17 @@ fn add_node_facts(node: &LogicalPlan, wanted: FactSet, found: &mut FactSet) -> R
 
 fn add_call_facts(function: &ScalarUDF, wanted: FactSet, found: &mut FactSet) {
     let is = |fact: StockFact| has_fact(function.name(), fact);
-    if wanted.contains(Time) && may_return_times(function) {
+    if wanted.has_member(Time) && may_return_times(function) {
         found.add_facts(&[Time]);
     }
-    if wanted.contains(CastCall)
+    if wanted.has_member(CastCall)
         && (is(StockFact::CastsToNamedType)
             || is(StockFact::ReadsTime)
             || is(StockFact::CoarsensTimes))
     {
         found.add_facts(&[CastCall]);
     }
-    if wanted.contains(ChoiceCall) && is(StockFact::Chooses) {
+    if wanted.has_member(ChoiceCall) && is(StockFact::Chooses) {
         found.add_facts(&[ChoiceCall]);
     }
 }
